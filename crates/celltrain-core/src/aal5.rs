@@ -1,0 +1,288 @@
+//! AAL5 as the engines need it: how many cells a segment makes, and which frames a receiver gets whole.
+//!
+//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `MECHANISMS` sections 1.1 and 1.3. The bytes themselves are in
+//! [`crate::codec::aal5`]; tests hold the two to the same counts.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Cell;
+use crate::units::Bytes;
+
+/// Payload bytes of one cell.
+pub const CELL_PAYLOAD: u64 = 48;
+/// Bytes of one cell on the wire.
+pub const CELL_BYTES: u64 = 53;
+/// TCP header plus IP header, both without options.
+pub const TCP_IP_HEADERS: u64 = 40;
+const AAL5_TRAILER: u64 = 8;
+
+/// How IP datagrams are told apart inside AAL5 (RFC 2684).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Encapsulation {
+    /// LLC/SNAP: 8 bytes before every datagram; a pure acknowledgement takes 2 cells.
+    #[default]
+    LlcSnap,
+    /// VC multiplexing: nothing added; a pure acknowledgement takes 1 cell.
+    VcMux,
+}
+
+/// Framing options of the network's end systems.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Aal5Options {
+    /// How IP datagrams are told apart inside AAL5 (RFC 2684).
+    pub encapsulation: Encapsulation,
+    /// Largest frame a receiver collects, without trailer and padding; a longer one is discarded without waiting for
+    /// its last cell (ITU-T I.363.5: at most 65535 bytes).
+    pub max_sdu: Bytes,
+}
+
+impl Default for Aal5Options {
+    fn default() -> Self {
+        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: 65535 } }
+    }
+}
+
+impl Aal5Options {
+    /// Cells of a frame that carries `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
+    pub fn segment_cells(&self, payload: u64) -> u32 {
+        let llc = match self.encapsulation {
+            Encapsulation::LlcSnap => 8,
+            Encapsulation::VcMux => 0,
+        };
+        cells_of(payload + TCP_IP_HEADERS + llc)
+    }
+
+    /// The most cells a receiver collects before it gives a frame up.
+    pub fn max_cells(&self) -> u32 {
+        cells_of(self.max_sdu.bytes)
+    }
+
+    /// The largest share of a link's rate that arrives as TCP payload: `MSS / (53 cells(MSS))` (section 1.1).
+    pub fn payload_share(&self, mss: u64) -> f64 {
+        mss as f64 / (CELL_BYTES * u64::from(self.segment_cells(mss))) as f64
+    }
+}
+
+fn cells_of(sdu: u64) -> u32 {
+    u32::try_from((sdu + AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).expect("scenario checks bound frame sizes")
+}
+
+/// What the cells of a VC mean: its frames that may still have cells somewhere, oldest first.
+///
+/// Cells of one VC never overtake each other, so once a cell of a frame is collected every older frame is forgotten.
+#[derive(Clone, Debug)]
+pub struct FrameLog<B> {
+    first: u32,
+    frames: VecDeque<Frame<B>>,
+}
+
+/// One frame on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<B> {
+    /// Its length in cells.
+    pub cells: u32,
+    /// What it carries.
+    pub body: B,
+}
+
+impl<B> Default for FrameLog<B> {
+    fn default() -> Self {
+        Self { first: 0, frames: VecDeque::new() }
+    }
+}
+
+impl<B: Copy> FrameLog<B> {
+    /// Notes a frame that is sent now; its number within the VC.
+    pub fn push(&mut self, frame: Frame<B>) -> u32 {
+        let number = self.first.wrapping_add(u32::try_from(self.frames.len()).expect("frames fit 32 bits"));
+        self.frames.push_back(frame);
+        number
+    }
+
+    /// The frame of this number.
+    pub fn frame(&self, number: u32) -> Frame<B> {
+        let index = number.wrapping_sub(self.first) as usize;
+        *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
+    }
+
+    /// Forgets every frame before this number.
+    pub fn forget_before(&mut self, number: u32) {
+        while self.first != number {
+            assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+}
+
+/// The receiver's collection of one VC's cells (section 1.3).
+///
+/// A frame is delivered when its last cell arrives and exactly its own cells were collected. A lost last cell glues a
+/// frame's remains to the next one and kills both; any other lost cell kills one.
+#[derive(Clone, Debug, Default)]
+pub struct Reassembler {
+    frame: u32,
+    cells: u32,
+    mixed: bool,
+    overlong: bool,
+}
+
+/// What a cell's arrival completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reassembled {
+    /// Nothing yet.
+    Incomplete,
+    /// A whole frame: its number.
+    Whole(u32),
+    /// Cells that make no frame; they are discarded.
+    Damaged {
+        /// How many cells were discarded.
+        cells: u32,
+    },
+}
+
+impl Reassembler {
+    /// Takes one cell. `cells_of` tells the length of the frame of a number, `max_cells` the longest frame collected.
+    #[inline]
+    pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(u32) -> u32) -> Reassembled {
+        if self.overlong {
+            self.overlong = !cell.last_cell();
+            return Reassembled::Damaged { cells: 1 };
+        }
+        if self.cells == 0 {
+            self.frame = cell.frame;
+            self.mixed = false;
+        } else if self.frame != cell.frame {
+            self.mixed = true;
+        }
+        self.cells += 1;
+        if cell.last_cell() {
+            let cells = std::mem::take(&mut self.cells);
+            return if !self.mixed && cells == cells_of(cell.frame) {
+                Reassembled::Whole(cell.frame)
+            } else {
+                Reassembled::Damaged { cells }
+            };
+        }
+        if self.cells >= max_cells {
+            // Even the next cell could not complete a frame of an allowed length.
+            self.overlong = true;
+            return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
+        }
+        Reassembled::Incomplete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cell_counts_are_those_of_the_published_table() {
+        let aal5 = Aal5Options::default();
+        let table = [(512, 12), (536, 13), (1024, 23), (1460, 32), (1500, 33), (9140, 192), (9180, 193), (0, 2)];
+        for (payload, cells) in table {
+            assert_eq!(aal5.segment_cells(payload), cells, "payload {payload}");
+        }
+        let vc_mux = Aal5Options { encapsulation: Encapsulation::VcMux, ..aal5 };
+        assert_eq!(vc_mux.segment_cells(0), 1);
+    }
+
+    #[test]
+    fn the_ceiling_of_512_byte_segments_is_125_2_megabits() {
+        let share = Aal5Options::default().payload_share(512);
+        assert!((share * 155.52 - 125.2).abs() < 0.01);
+    }
+
+    /// Frames of three cells; `lost` lists the positions of cells that never arrive.
+    fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
+        let mut receiver = Reassembler::default();
+        (0..frames * 3)
+            .filter(|i| !lost.contains(&(*i as usize)))
+            .filter_map(|i| match receiver.on_cell(Cell::new(0, i / 3, i % 3 == 2), 10, |_| 3) {
+                Reassembled::Whole(frame) => Some(frame),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_lost_cell_kills_one_frame() {
+        assert_eq!(delivered(4, &[4]), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_lost_last_cell_kills_two_frames() {
+        assert_eq!(delivered(4, &[5]), [0, 3]);
+    }
+
+    #[test]
+    fn remains_that_add_up_to_a_frames_length_are_still_two_frames() {
+        // Frame 1 arrives without its last two cells, frame 2 without its first: three cells and a last one.
+        assert_eq!(delivered(4, &[4, 5, 6]), [0, 3]);
+    }
+
+    #[test]
+    fn an_overlong_frame_is_given_up_before_its_last_cell() {
+        let mut receiver = Reassembler::default();
+        let cell = |last| Cell::new(0, 0, last);
+        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Incomplete);
+        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 2 });
+        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        assert_eq!(receiver.on_cell(cell(true), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        let next = Cell::new(0, 1, true);
+        assert_eq!(receiver.on_cell(next, 2, |_| 1), Reassembled::Whole(1));
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(2))]
+
+        #[test]
+        fn exactly_the_frames_that_arrive_whole_behind_a_kept_last_cell_are_delivered(
+            lengths in prop::collection::vec(1u32..6, 1..40),
+            losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            let cells: Vec<(u32, bool)> = lengths
+                .iter()
+                .zip(0..)
+                .flat_map(|(&n, frame)| (0..n).map(move |i| (frame, i == n - 1)))
+                .collect();
+            let mut lost = vec![false; cells.len()];
+            for index in losses {
+                lost[index.index(cells.len())] = true;
+            }
+            let mut receiver = Reassembler::default();
+            let mut got = Vec::new();
+            let mut collected = 0;
+            for (&(frame, last), _) in cells.iter().zip(&lost).filter(|(_, lost)| !**lost) {
+                collected += 1;
+                match receiver.on_cell(Cell::new(0, frame, last), 100, |f| lengths[f as usize]) {
+                    Reassembled::Incomplete => {}
+                    Reassembled::Whole(frame) => {
+                        prop_assert_eq!(std::mem::take(&mut collected), lengths[frame as usize]);
+                        got.push(frame);
+                    }
+                    Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
+                }
+            }
+            // The twin: a frame arrives when none of its cells is lost and nothing is left over before it.
+            let mut expected = Vec::new();
+            let mut remains = false;
+            for frame in 0..u32::try_from(lengths.len()).unwrap() {
+                let own: Vec<usize> = (0..cells.len()).filter(|&i| cells[i].0 == frame).collect();
+                let arrived = own.iter().filter(|&&i| !lost[i]).count();
+                let last_lost = lost[*own.last().unwrap()];
+                if arrived == own.len() && !remains {
+                    expected.push(frame);
+                }
+                remains = last_lost && (remains || arrived > 0);
+            }
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The cell as the engines move it: eight bytes.
+//!
+//! What a frame means is stored once a frame, where it was sent ([`crate::aal5::FrameLog`]); a cell carries its VC's label
+//! on the link it is on, the number of its frame within the VC, and the header bits that switches and end systems act on.
+
+/// One ATM cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The label in the low 24 bits, the header bits above.
+    label_and_bits: u32,
+    /// Number of the frame this cell belongs to, counted within its VC.
+    pub frame: u32,
+}
+
+/// The VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch.
+pub type Label = u32;
+
+const LABEL_MASK: u32 = 0x00ff_ffff;
+const LAST_CELL: u32 = 1 << 24;
+
+impl Cell {
+    /// The most VCs one link can carry.
+    pub const MAX_LABELS: u32 = LABEL_MASK + 1;
+
+    /// A cell of frame `frame` on the VC labelled `label`.
+    #[inline]
+    pub fn new(label: Label, frame: u32, last_cell: bool) -> Self {
+        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label | if last_cell { LAST_CELL } else { 0 }, frame }
+    }
+
+    /// The VC's label on the link this cell is on.
+    #[inline]
+    pub fn label(self) -> Label {
+        self.label_and_bits & LABEL_MASK
+    }
+
+    /// Whether this is the last cell of its frame (PTI user bit; it carries the AAL5 trailer).
+    #[inline]
+    pub fn last_cell(self) -> bool {
+        self.label_and_bits & LAST_CELL != 0
+    }
+
+    /// The same cell under the label of the next link.
+    #[inline]
+    #[must_use]
+    pub fn relabelled(self, label: Label) -> Self {
+        Self { label_and_bits: self.label_and_bits & !LABEL_MASK | label, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_eight_bytes() {
+        assert_eq!(size_of::<Cell>(), 8);
+    }
+
+    #[test]
+    fn relabelling_keeps_the_frame_and_its_end() {
+        let cell = Cell::new(3, 77, true).relabelled(Cell::MAX_LABELS - 1);
+        assert_eq!((cell.label(), cell.frame, cell.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
+        assert!(!Cell::new(3, 77, false).last_cell());
+    }
+}

@@ -1,0 +1,91 @@
+//! What every engine must get right, checked on whole small runs.
+
+use crate::engine::reference;
+use crate::metrics::RunResult;
+use crate::network::tests::n_source_network;
+use crate::network::{N_SOURCE_BOTTLENECK, Network};
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::tie::{ServiceOrder, TieOrder};
+use crate::units::{Bytes, Span};
+
+fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+}
+
+fn run(network: &Network) -> RunResult {
+    reference::run(network, &mut Nothing, || true).expect("nothing interrupts it")
+}
+
+#[test]
+fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
+    for (sources, queue) in [(5, 7591), (15, 22831)] {
+        let result = run(&lan(sources, None, "1s"));
+        assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
+    }
+}
+
+#[test]
+fn a_single_segment_takes_the_time_its_hops_add_up_to() {
+    // One segment a round trip: 12 cells onto the wire, one cell time more on each later hop, 5 us each way and hop,
+    // then 2 acknowledgement cells likewise. In units of 1/97.2 MHz: 14 x 265 + 3 x 486 and 4 x 265 + 3 x 486.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    let mut network = lan(1, None, "1s");
+    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    let round_trip = (14 + 4) * 265 + 6 * 486;
+    let one_way = 14 * 265 + 3 * 486;
+    let delivered = 1 + (97_200_000 - one_way) / round_trip;
+    assert_eq!(run(&network).flows[0].delivered_bytes, delivered * 512);
+}
+
+#[test]
+fn a_fixed_tie_order_lets_one_source_capture_the_link() {
+    let mut network = lan(5, Some(1000), "10s");
+    network.tie_order = TieOrder::Fixed;
+    let result = run(&network);
+    assert!(result.efficiency > 0.995, "{}", result.efficiency);
+    assert!((result.fairness - 0.2).abs() < 1e-3, "{}", result.fairness);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    let mut network = lan(5, Some(1000), "300ms");
+    let first = run(&network);
+    assert_eq!(first, run(&network));
+    network.seed = 2;
+    assert_ne!(first.fingerprint, run(&network).fingerprint);
+}
+
+#[test]
+fn a_probe_changes_nothing() {
+    let network = lan(3, Some(500), "200ms");
+    let clock = network.clock();
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Span(97_200), network.end(clock));
+    let watched = reference::run(&network, &mut recorder, || true).unwrap();
+    assert_eq!(watched, run(&network));
+    assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
+    assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
+    let largest = recorder.queue_cells.iter().max().unwrap();
+    assert!(*largest <= watched.ports[N_SOURCE_BOTTLENECK].max_queue_cells);
+    assert!(recorder.cwnd_segments.iter().any(|&cwnd| cwnd > 1.0));
+}
+
+#[test]
+fn service_before_arrivals_makes_room_in_the_same_instant() {
+    // Zero delay puts arrivals and departures on one grid of cell times, so the option decides.
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+    let mut network = n_source_network(2, "0s", Some(20), policy, &tcp, "20ms");
+    let after = run(&network);
+    network.service_order = ServiceOrder::BeforeArrivals;
+    assert_ne!(after.fingerprint, run(&network).fingerprint);
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_stops() {
+    let network = lan(5, Some(1000), "10s");
+    assert!(reference::run(&network, &mut Nothing, || false).is_err());
+}

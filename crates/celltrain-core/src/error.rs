@@ -1,0 +1,22 @@
+//! What is wrong with a setting, in the parts from which a caller makes its message.
+
+use std::fmt;
+
+/// One setting that a model refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The setting's key inside its own table, for example `threshold`.
+    pub key: &'static str,
+    /// Its value, as the scenario would write it.
+    pub value: String,
+    /// What is wrong and what would be right: a clause that follows the value, for example
+    /// `is above the buffer of 1000 cells`.
+    pub problem: String,
+}
+
+impl Fault {
+    /// A fault of `key`, whose value `value` `problem` (a clause: "is …", "needs …").
+    pub fn new(key: &'static str, value: impl fmt::Display, problem: impl Into<String>) -> Self {
+        Self { key, value: value.to_string(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,244 @@
+//! What a run is measured by. Each measure is defined in one place, here.
+//!
+//! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
+
+use crate::end_systems::EndSystems;
+use crate::fingerprint::Fingerprint;
+use crate::network::{Network, Routing};
+use crate::port::{Port, PortCounters};
+use crate::units::{Clock, Time};
+
+/// Everything a run has to show. Rates are averages over the whole run, its start included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// Simulated seconds.
+    pub duration_s: f64,
+    /// Sum of the flows' goodputs, each as a share of the most its bottleneck could carry of it.
+    pub efficiency: f64,
+    /// Jain's index of the goodputs.
+    pub fairness: f64,
+    /// By flow.
+    pub flows: Vec<FlowResult>,
+    /// By link.
+    pub ports: Vec<PortResult>,
+    /// All VCs together.
+    pub cells: CellTotals,
+    /// Cells that crossed a link, counted once a link.
+    pub cell_hops: u64,
+    /// 64 bits that change when any segment's or acknowledgement's instant changes.
+    pub fingerprint: Fingerprint,
+}
+
+/// One connection's measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowResult {
+    /// Its name.
+    pub name: String,
+    /// Bytes handed to the application in order, each once, in megabits per second.
+    pub goodput_mbps: f64,
+    /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
+    pub throughput_mbps: f64,
+    /// Bytes handed to the application.
+    pub delivered_bytes: u64,
+    /// Segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Segments that arrived and held nothing new.
+    pub repeated_segments: u64,
+    /// Times the retransmission timer ran out.
+    pub timeouts: u64,
+    /// Times duplicate acknowledgements started a retransmission.
+    pub fast_retransmits: u64,
+    /// cwnd at the end, in segments.
+    pub cwnd_segments: f64,
+}
+
+/// One output port's measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortResult {
+    /// Its name.
+    pub name: String,
+    /// Places for waiting cells; `None` without limit.
+    pub buffer_cells: Option<u32>,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The largest number of cells that ever waited.
+    pub max_queue_cells: u32,
+    /// Cells waiting at the end.
+    pub queue_cells: u32,
+    /// What became of its cells.
+    pub counters: PortCounters,
+    /// Share of the run during which it transmitted.
+    pub utilisation: f64,
+}
+
+/// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellTotals {
+    /// Put in by end systems.
+    pub offered: u64,
+    /// Reached the host at the end of their VC.
+    pub delivered: u64,
+    /// Lost for want of room.
+    pub lost: u64,
+    /// Discarded by policies.
+    pub discarded: u64,
+    /// Waiting, in service or on a link when the run ended.
+    pub in_flight: u64,
+}
+
+/// What an engine hands over when a run has ended.
+pub struct Ended<'a> {
+    /// What was run.
+    pub network: &'a Network,
+    /// Its labels.
+    pub routing: &'a Routing,
+    /// Its clock.
+    pub clock: Clock,
+    /// When it ended.
+    pub end: Time,
+    /// Its ports, by link.
+    pub ports: &'a [Port],
+    /// Its end systems.
+    pub end_systems: &'a EndSystems,
+    /// Cells in service or on a link, by VC.
+    pub on_links: &'a [u64],
+}
+
+impl Ended<'_> {
+    /// Measures the run, after asserting that no cell was made or lost unaccounted, by VC and by port.
+    pub fn measure(&self) -> RunResult {
+        let cells = self.conserve();
+        let seconds = self.clock.seconds(self.end);
+        let flows: Vec<FlowResult> = self.flows(seconds);
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
+        let shares = self.network.flows.iter().zip(&goodputs).map(|(flow, goodput)| {
+            let rate = self.network.links[flow.bottleneck].rate.bits_per_second as f64 / 1e6;
+            goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes))
+        });
+        let forwarded = |port: &Port| port.counters().forwarded;
+        RunResult {
+            duration_s: seconds,
+            efficiency: shares.sum(),
+            fairness: jain(&goodputs),
+            ports: self.ports(),
+            cells,
+            cell_hops: self.ports.iter().map(forwarded).sum(),
+            fingerprint: self.fingerprint(),
+            flows,
+        }
+    }
+
+    fn conserve(&self) -> CellTotals {
+        let mut within = vec![PortCounters::default(); self.network.vcs.len()];
+        let mut waiting = vec![0u64; self.network.vcs.len()];
+        for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
+            for ((counters, &held), &vc) in port.vc_counters().iter().zip(port.per_vc()).zip(vcs) {
+                let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
+                assert_eq!(
+                    counters.offered, accounted,
+                    "a port forwards, loses, discards or holds every cell offered"
+                );
+                within[vc as usize].add(counters);
+                waiting[vc as usize] += u64::from(held);
+            }
+        }
+        let mut totals = CellTotals::default();
+        for (vc, (counters, waiting)) in within.iter().zip(waiting).enumerate() {
+            let ends = self.end_systems.vc_counters(vc);
+            let in_flight = waiting + self.on_links[vc];
+            assert_eq!(
+                ends.offered,
+                ends.delivered + counters.lost() + counters.discarded() + in_flight,
+                "every cell of a VC is delivered, lost, discarded or in flight"
+            );
+            totals.offered += ends.offered;
+            totals.delivered += ends.delivered;
+            totals.lost += counters.lost();
+            totals.discarded += counters.discarded();
+            totals.in_flight += in_flight;
+        }
+        totals
+    }
+
+    fn flows(&self, seconds: f64) -> Vec<FlowResult> {
+        let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
+        let one = |(flow, connection): (&crate::network::Flow, &crate::end_systems::Connection)| {
+            let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
+            let delivered_bytes = connection.receiver.delivered();
+            FlowResult {
+                name: flow.name.clone(),
+                goodput_mbps: mbps(delivered_bytes),
+                throughput_mbps: mbps(got.bytes),
+                delivered_bytes,
+                segments_sent: sent.segments_sent,
+                retransmitted_segments: sent.retransmitted_segments,
+                repeated_segments: got.repeated_segments,
+                timeouts: sent.timeouts,
+                fast_retransmits: sent.fast_retransmits,
+                cwnd_segments: connection.sender.cwnd(),
+            }
+        };
+        self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
+    }
+
+    fn ports(&self) -> Vec<PortResult> {
+        let one = |(link, port): (&crate::network::Link, &Port)| {
+            let counters = port.counters();
+            let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
+            PortResult {
+                name: link.name.clone(),
+                buffer_cells: link.buffer,
+                policy: link.policy.name(),
+                max_queue_cells: port.max_queue(),
+                queue_cells: port.occupancy(),
+                counters,
+                // The last cell may still be in service at the end.
+                utilisation: (busy / self.end.0 as f64).min(1.0),
+            }
+        };
+        self.network.links.iter().zip(self.ports).map(one).collect()
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
+        self.end_systems.fold_into(&mut fingerprint);
+        for port in self.ports {
+            fingerprint.fold(u64::from(port.max_queue()));
+            for (counters, &waiting) in port.vc_counters().iter().zip(port.per_vc()) {
+                fingerprint.fold_all([
+                    counters.offered,
+                    counters.forwarded,
+                    counters.lost_overflow,
+                    counters.lost_pushed_out,
+                    counters.discarded_frame,
+                    counters.discarded_remainder,
+                    u64::from(waiting),
+                ]);
+            }
+        }
+        fingerprint
+    }
+}
+
+/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all are equal, k/n when k of n share equally; 1 when nothing
+/// was delivered at all.
+pub fn jain(x: &[f64]) -> f64 {
+    let sum: f64 = x.iter().sum();
+    let squares: f64 = x.iter().map(|x| x * x).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (x.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
+        assert_eq!(jain(&[0.0, 0.0]), 1.0);
+    }
+}

@@ -1,0 +1,346 @@
+//! The network an engine runs: nodes, links, VCs and flows under dense indices.
+//!
+//! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path of
+//! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
+//! port keeps per VC is a plain array.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::aal5::Aal5Options;
+use crate::cell::Label;
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::tcp::TcpConfig;
+use crate::tie::{ServiceOrder, TieOrder};
+use crate::units::{BitRate, Clock, Duration, Span, Time};
+
+/// Everything a run depends on.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// How long the run lasts; events at its end still happen.
+    pub duration: Duration,
+    /// Hosts and switches.
+    pub nodes: Vec<Node>,
+    /// One-way links with the output ports at their starts.
+    pub links: Vec<Link>,
+    /// Virtual channels.
+    pub vcs: Vec<Vc>,
+    /// TCP connections.
+    pub flows: Vec<Flow>,
+    /// Who goes first among cells that reach a port at the same instant.
+    pub tie_order: TieOrder,
+    /// Whether a port serves before or after it admits what arrives in the same instant.
+    pub service_order: ServiceOrder,
+    /// Framing.
+    pub aal5: Aal5Options,
+}
+
+/// A host or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name in the scenario.
+    pub name: String,
+    /// What it does with cells.
+    pub kind: NodeKind,
+}
+
+/// What a node does with cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Sends and receives; its output queue has no limit.
+    Host,
+    /// Forwards, one buffer at each output.
+    Switch,
+}
+
+/// A one-way link and the output port at its start.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The port's name in scenarios and results, for example `sw1->sw2`.
+    pub name: String,
+    /// Index of the node it leaves.
+    pub from: usize,
+    /// Index of the node it reaches.
+    pub to: usize,
+    /// Bits per second.
+    pub rate: BitRate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Places for waiting cells; `None` without limit.
+    pub buffer: Option<u32>,
+    /// The port's policy.
+    pub policy: PolicyConfig,
+}
+
+/// A virtual channel: the links its cells cross, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vc {
+    /// Indices of its links.
+    pub path: Vec<usize>,
+}
+
+/// A TCP connection with an endless source.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Index of the VC its data crosses.
+    pub data_vc: usize,
+    /// Index of the VC its acknowledgements cross.
+    pub ack_vc: usize,
+    /// When it starts.
+    pub start: Duration,
+    /// Its TCP.
+    pub tcp: TcpConfig,
+    /// Index of the link whose rate its throughput is compared with: its bottleneck.
+    pub bottleneck: usize,
+}
+
+/// Where a cell goes at the end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// To the output port of this link, under this label.
+    Port {
+        /// Index of the link.
+        link: u32,
+        /// The VC's label there.
+        label: Label,
+    },
+    /// To the host at the end: the VC is this one.
+    Host {
+        /// Index of the VC.
+        vc: u32,
+    },
+}
+
+/// The labels of all VCs on all links.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    /// For each link and label: where the cell goes next.
+    pub next: Vec<Vec<Next>>,
+    /// For each link and label: the VC.
+    pub vcs: Vec<Vec<u32>>,
+    /// For each VC: its label on its first link.
+    pub first_label: Vec<Label>,
+    /// For each link: its number among the input links of the node it reaches.
+    pub input: Vec<u32>,
+    /// For each node: how many input links it has.
+    pub inputs: Vec<u32>,
+}
+
+impl Network {
+    /// The clock on which every time of this network is whole, if there is one.
+    pub fn clock(&self) -> Clock {
+        let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
+            let options = flow.tcp.options();
+            [flow.start, options.timer_granularity]
+        }));
+        Clock::covering(self.links.iter().map(|link| link.rate), times.chain([self.duration]))
+    }
+
+    /// Gives every VC its label on each of its links.
+    pub fn routing(&self) -> Routing {
+        let mut routing = Routing {
+            next: vec![Vec::new(); self.links.len()],
+            vcs: vec![Vec::new(); self.links.len()],
+            first_label: Vec::with_capacity(self.vcs.len()),
+            input: Vec::with_capacity(self.links.len()),
+            inputs: vec![0; self.nodes.len()],
+        };
+        for link in &self.links {
+            routing.input.push(routing.inputs[link.to]);
+            routing.inputs[link.to] += 1;
+        }
+        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+        for (vc, number) in self.vcs.iter().zip(0..) {
+            for link in &vc.path {
+                routing.vcs[*link].push(number);
+            }
+            let label = |link: usize| index(routing.vcs[link].len() - 1);
+            routing.first_label.push(label(vc.path[0]));
+            for hop in vc.path.windows(2) {
+                let next = Next::Port { link: index(hop[1]), label: label(hop[1]) };
+                routing.next[hop[0]].push(next);
+            }
+            let last = *vc.path.last().expect("a path has at least one link");
+            routing.next[last].push(Next::Host { vc: number });
+        }
+        routing
+    }
+
+    /// Units of `clock` until the end of the run.
+    pub fn end(&self, clock: Clock) -> Time {
+        Time::default() + clock.span(self.duration)
+    }
+}
+
+/// Nodes and links while a topology is being put together.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Hosts and switches.
+    pub nodes: Vec<Node>,
+    /// One-way links; ports without limit until a scenario says otherwise.
+    pub links: Vec<Link>,
+}
+
+impl Graph {
+    /// Adds a node; its index.
+    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> usize {
+        self.nodes.push(Node { name: name.into(), kind });
+        self.nodes.len() - 1
+    }
+
+    /// Adds a link each way between two nodes; the index of the one that leaves `a` (the other's is the next).
+    pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> usize {
+        for (from, to) in [(a, b), (b, a)] {
+            let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
+            let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy });
+        }
+        self.links.len() - 2
+    }
+
+    /// The path of fewest links from one node to another, the first in link order among equals; hosts do not forward.
+    pub fn shortest_path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (link, index) in self.links.iter().zip(0..) {
+            leaving.entry(link.from).or_default().push(index);
+        }
+        let mut reached_by: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut queue = VecDeque::from([from]);
+        while let Some(node) = queue.pop_front() {
+            if node == to && node != from {
+                break;
+            }
+            if node != from && self.nodes[node].kind == NodeKind::Host {
+                continue;
+            }
+            for &link in leaving.get(&node).into_iter().flatten() {
+                let next = self.links[link].to;
+                if next != from && !reached_by.contains_key(&next) {
+                    reached_by.insert(next, link);
+                    queue.push_back(next);
+                }
+            }
+        }
+        let mut path = vec![*reached_by.get(&to)?];
+        while self.links[path[path.len() - 1]].from != from {
+            path.push(reached_by[&self.links[path[path.len() - 1]].from]);
+        }
+        path.reverse();
+        Some(path)
+    }
+}
+
+/// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest.
+pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
+    let mut graph = Graph::default();
+    let sw1 = graph.add_node("sw1", NodeKind::Switch);
+    let sw2 = graph.add_node("sw2", NodeKind::Switch);
+    graph.connect(sw1, sw2, rate, delay);
+    for i in 1..=sources {
+        let source = graph.add_node(format!("source{i}"), NodeKind::Host);
+        graph.connect(source, sw1, rate, delay);
+    }
+    for i in 1..=sources {
+        let destination = graph.add_node(format!("destination{i}"), NodeKind::Host);
+        graph.connect(sw2, destination, rate, delay);
+    }
+    graph
+}
+
+/// Index of the bottleneck link in [`n_source`]'s graph.
+pub const N_SOURCE_BOTTLENECK: usize = 0;
+
+/// The transmission and propagation times of a link on a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTimes {
+    /// One cell's transmission.
+    pub cell_time: Span,
+    /// Propagation.
+    pub delay: Span,
+}
+
+impl LinkTimes {
+    /// Of every link of a network.
+    pub fn of(network: &Network, clock: Clock) -> Vec<LinkTimes> {
+        let times = |link: &Link| LinkTimes { cell_time: clock.cell_time(link.rate), delay: clock.span(link.delay) };
+        network.links.iter().map(times).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::tcp::TcpOptions;
+
+    /// The N-source network with its flows, as the papers run it.
+    pub(crate) fn n_source_network(
+        sources: usize,
+        delay: &str,
+        buffer: Option<u32>,
+        policy: PolicyConfig,
+        tcp: &TcpConfig,
+        duration: &str,
+    ) -> Network {
+        let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap());
+        let mut network = Network {
+            seed: 1,
+            duration: duration.parse().unwrap(),
+            nodes: graph.nodes.clone(),
+            links: graph.links.clone(),
+            vcs: Vec::new(),
+            flows: Vec::new(),
+            tie_order: TieOrder::default(),
+            service_order: ServiceOrder::default(),
+            aal5: Aal5Options::default(),
+        };
+        network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
+        network.links[N_SOURCE_BOTTLENECK].policy = policy;
+        for i in 0..sources {
+            let (source, destination) = (2 + i, 2 + sources + i);
+            let data_vc = network.vcs.len();
+            for (from, to) in [(source, destination), (destination, source)] {
+                network.vcs.push(Vc { path: graph.shortest_path(from, to).unwrap() });
+            }
+            network.flows.push(Flow {
+                name: format!("tcp{}", i + 1),
+                data_vc,
+                ack_vc: data_vc + 1,
+                start: Duration::default(),
+                tcp: tcp.clone(),
+                bottleneck: N_SOURCE_BOTTLENECK,
+            });
+        }
+        network
+    }
+
+    #[test]
+    fn every_vc_is_labelled_densely_on_each_of_its_links() {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+        let routing = network.routing();
+        assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
+        assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
+        assert_eq!(routing.first_label, [0; 6]);
+        let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: 0 };
+        let mut hops = 0;
+        while let Next::Port { link, label } = at {
+            at = routing.next[link as usize][label as usize];
+            hops += 1;
+        }
+        assert_eq!((hops, at), (3, Next::Host { vc: 4 }));
+    }
+
+    #[test]
+    fn hosts_do_not_forward() {
+        let mut graph = Graph::default();
+        let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
+        graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
+        graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
+        assert_eq!(graph.shortest_path(a, b), Some(vec![0]));
+        assert_eq!(graph.shortest_path(a, c), None);
+    }
+}

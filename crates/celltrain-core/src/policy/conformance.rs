@@ -1,0 +1,190 @@
+//! What holds for every policy of the list, whatever it decides: a new policy gets these tests by being listed.
+
+use proptest::prelude::*;
+
+use super::{BufferPolicy, Configure, Overflow, PolicyConfig, View};
+use crate::cell::{Cell, Label};
+use crate::port::Port;
+use crate::rng::{Stream, proptest_seeded};
+
+/// A port to try a policy on: frames are numbered per VC, as a source numbers them.
+pub(super) struct Bench {
+    pub(super) port: Port,
+    frames: Vec<u32>,
+}
+
+impl Bench {
+    pub(super) fn new(config: impl Configure, capacity: u32, vcs: usize) -> Self {
+        Self::of(Box::new(config.build(capacity, vcs)), capacity, vcs)
+    }
+
+    fn of(policy: Box<dyn BufferPolicy>, capacity: u32, vcs: usize) -> Self {
+        let port = Port::new(Some(capacity), vcs, policy, Stream::new(1, "bench"));
+        Self { port, frames: vec![0; vcs] }
+    }
+
+    /// Offers the next cell of frame `ahead` frames after the VC's current one.
+    pub(super) fn offer_cell(&mut self, vc: Label, ahead: u32, last: bool) {
+        let frame = self.frames[vc as usize] + ahead;
+        self.port.offer(Cell::new(vc, frame, last));
+        if last {
+            self.frames[vc as usize] = frame + 1;
+        }
+    }
+
+    pub(super) fn offer_frame(&mut self, vc: Label, cells: u32) {
+        for i in 1..=cells {
+            self.offer_cell(vc, 0, i == cells);
+        }
+    }
+}
+
+/// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0 `y`.
+pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
+    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y] };
+    config.build(k, 1).admit_frame(&view, 0, &mut Stream::new(1, "bench"))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Offer { vc: Label, last: bool },
+    Take,
+}
+
+fn operations(vcs: Label) -> impl Strategy<Value = Vec<Operation>> {
+    let offer = (0..vcs, prop::bool::weighted(0.2)).prop_map(|(vc, last)| Operation::Offer { vc, last });
+    prop::collection::vec(prop_oneof![3 => offer, 2 => Just(Operation::Take)], 0..400)
+}
+
+const VCS: Label = 4;
+
+fn bench(config: &PolicyConfig, capacity: u32) -> Bench {
+    Bench::of(config.build(Some(capacity), VCS as usize), capacity, VCS as usize)
+}
+
+fn apply(bench: &mut Bench, operation: Operation) -> Option<Cell> {
+    match operation {
+        Operation::Offer { vc, last } => {
+            bench.offer_cell(vc, 0, last);
+            None
+        }
+        Operation::Take => bench.port.take(),
+    }
+}
+
+fn recount(port: &Port) -> (Vec<u32>, u32) {
+    let mut per_vc = vec![0; VCS as usize];
+    for cell in port.waiting() {
+        per_vc[cell.label() as usize] += 1;
+    }
+    let active = per_vc.iter().filter(|&&n| n > 0).count();
+    (per_vc, u32::try_from(active).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
+
+    #[test]
+    fn capacity_is_never_exceeded_and_counts_equal_a_recount(
+        capacity in 0u32..40,
+        operations in operations(VCS),
+    ) {
+        for config in PolicyConfig::samples(capacity) {
+            let mut bench = bench(&config, capacity);
+            for &operation in &operations {
+                apply(&mut bench, operation);
+                let port = &bench.port;
+                prop_assert!(port.occupancy() <= capacity, "{}", config.name());
+                let (per_vc, active) = recount(port);
+                prop_assert_eq!(port.per_vc(), &per_vc[..], "{}", config.name());
+                prop_assert_eq!(port.active_vcs(), active, "{}", config.name());
+                for (counters, &waiting) in port.vc_counters().iter().zip(&per_vc) {
+                    let accounted =
+                        counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
+                    prop_assert_eq!(counters.offered, accounted, "{}", config.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn admitted_frames_are_whole_unless_the_buffer_overflowed(
+        capacity in 1u32..40,
+        operations in operations(VCS),
+    ) {
+        for config in PolicyConfig::samples(capacity) {
+            let mut bench = bench(&config, capacity);
+            let tail_drop = overflow(&config) == Overflow::LoseCell;
+            let mut sent = Vec::new();
+            let mut offered = std::collections::BTreeMap::new();
+            let mut cut = std::collections::BTreeSet::new();
+            for &operation in &operations {
+                let before = refused(&bench.port);
+                let frame = match operation {
+                    Operation::Offer { vc, .. } => Some((vc, bench.frames[vc as usize])),
+                    Operation::Take => None,
+                };
+                sent.extend(apply(&mut bench, operation));
+                let (Some(frame), Operation::Offer { last, .. }) = (frame, operation) else { continue };
+                *offered.entry(frame).or_insert(0u32) += 1;
+                if refused(&bench.port) > before {
+                    cut.insert(frame);
+                } else if !tail_drop && !last {
+                    prop_assert!(!cut.contains(&frame), "{}: only its last cell follows a cut frame", config.name());
+                }
+            }
+            while let Some(cell) = bench.port.take() {
+                sent.push(cell);
+            }
+            let mut served = std::collections::BTreeMap::new();
+            for cell in &sent {
+                *served.entry((cell.label(), cell.frame)).or_insert(0u32) += 1;
+            }
+            let counters = bench.port.counters();
+            if counters.lost() == 0 {
+                prop_assert_eq!(counters.discarded_remainder, 0, "{}", config.name());
+                for (frame, cells) in &served {
+                    prop_assert_eq!(cells, &offered[frame], "{}: no frame is cut without a loss", config.name());
+                }
+            }
+            if tail_drop {
+                prop_assert_eq!(counters.discarded(), 0, "tail drop discards nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_answers(capacity in 1u32..40, operations in operations(VCS)) {
+        for config in PolicyConfig::samples(capacity) {
+            let run = || {
+                let mut bench = bench(&config, capacity);
+                let sent: Vec<_> = operations.iter().filter_map(|&o| apply(&mut bench, o)).collect();
+                (sent, bench.port.vc_counters().to_vec(), bench.port.max_queue())
+            };
+            prop_assert_eq!(run(), run(), "{}", config.name());
+        }
+    }
+}
+
+fn overflow(config: &PolicyConfig) -> Overflow {
+    config.build(Some(1), 1).overflow()
+}
+
+/// Arriving cells that did not enter so far.
+fn refused(port: &Port) -> u64 {
+    let counters = port.counters();
+    counters.lost_overflow + counters.discarded()
+}
+
+#[test]
+fn every_listed_name_is_the_name_of_its_own_policy() {
+    let names: Vec<_> = PolicyConfig::samples(100).iter().map(PolicyConfig::name).collect();
+    assert_eq!(names, PolicyConfig::NAMES);
+}
+
+#[test]
+fn default_settings_pass_their_own_check() {
+    for config in PolicyConfig::samples(100) {
+        assert!(config.check(Some(100)).is_empty(), "{}", config.name());
+    }
+}

@@ -1,0 +1,91 @@
+//! Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
+//!
+//! Source: Lakshman, Neidhardt and Ott 1996; `MECHANISMS` 2.9. The receiver sees the loss one buffer-drain time earlier.
+//! After a front drop the rest of that frame is not sent either, or the gain is lost to fragments.
+//! Departures: the frame's last cell stays, and a last cell is pushed out only when nothing but last cells waits (the
+//! paper is silent on AAL5 frames; losing a delimiter would kill the next frame too).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow};
+
+/// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the waiting rest
+/// of its frame, the last cell excepted. It has no parameters.
+///
+/// Source: Lakshman, Neidhardt and Ott 1996.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DropFromFront")]
+pub struct Config {}
+
+/// The policy; the port keeps what it needs.
+#[derive(Debug)]
+pub struct DropFromFront;
+
+impl Configure for Config {
+    type Policy = DropFromFront;
+
+    fn build(&self, _capacity: u32, _vcs: usize) -> DropFromFront {
+        DropFromFront
+    }
+}
+
+impl BufferPolicy for DropFromFront {
+    fn overflow(&self) -> Overflow {
+        Overflow::PushOutFront
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn the_front_frame_goes_and_its_last_cell_stays() {
+        let mut bench = Bench::new(Config {}, 5, 2);
+        bench.offer_frame(0, 3);
+        bench.offer_frame(1, 2);
+        bench.offer_frame(1, 1);
+        let waiting: Vec<_> = bench.port.waiting().map(|c| (c.label(), c.frame, c.last_cell())).collect();
+        assert_eq!(waiting, [(0, 0, true), (1, 0, false), (1, 0, true), (1, 1, true)]);
+        assert_eq!(bench.port.counters().lost_pushed_out, 2);
+    }
+
+    #[test]
+    fn cells_still_to_come_of_a_pushed_out_frame_are_refused() {
+        let mut bench = Bench::new(Config {}, 2, 2);
+        bench.offer_cell(0, 0, false);
+        bench.offer_cell(0, 0, false);
+        bench.offer_cell(1, 0, true);
+        bench.offer_cell(0, 0, false);
+        assert_eq!(bench.port.occupancy(), 1, "the frame's next cell is refused although there is room");
+        bench.offer_cell(0, 0, true);
+        assert_eq!(bench.port.occupancy(), 2, "its last cell is not");
+        assert_eq!(bench.port.counters().discarded_remainder, 1);
+    }
+
+    #[test]
+    fn a_frame_may_push_itself_out() {
+        let mut bench = Bench::new(Config {}, 2, 1);
+        bench.offer_frame(0, 4);
+        let waiting: Vec<_> = bench.port.waiting().map(|c| c.last_cell()).collect();
+        assert_eq!(waiting, [true], "only the delimiter is left");
+    }
+
+    #[test]
+    fn among_last_cells_alone_the_oldest_goes() {
+        let mut bench = Bench::new(Config {}, 2, 1);
+        for _ in 0..3 {
+            bench.offer_frame(0, 1);
+        }
+        let waiting: Vec<_> = bench.port.waiting().map(|c| c.frame).collect();
+        assert_eq!(waiting, [1, 2]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Early packet discard (EPD): past a threshold no frame may start.
+//!
+//! Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5 (thresholds of K - 200 cells); `MECHANISMS` 2.3. Its
+//! symbols K and R are kept.
+//! Departures: none known. "Exceeds" is read as strictly above; a frame in progress that overflows falls back to
+//! partial packet discard.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, View};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Early packet discard: a frame whose first cell finds more than `threshold` cells waiting is refused whole.
+///
+/// Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Epd")]
+pub struct Config {
+    /// R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Epd {
+    r: u32,
+}
+
+impl Configure for Config {
+    type Policy = Epd;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        match capacity {
+            Some(k) if self.threshold > k => vec![Fault::new(
+                "threshold",
+                self.threshold,
+                format!("is above the buffer of {k} cells; a threshold is at most the buffer"),
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn build(&self, _capacity: u32, _vcs: usize) -> Epd {
+        Epd { r: self.threshold }
+    }
+}
+
+impl BufferPolicy for Epd {
+    fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        buffer.occupancy <= self.r
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn a_frame_may_start_at_the_threshold_and_not_one_above() {
+        let mut bench = Bench::new(Config { threshold: 4 }, 10, 2);
+        bench.offer_frame(0, 4);
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 5, "at R = 4 a frame may start");
+        bench.offer_frame(0, 3);
+        assert_eq!(bench.port.occupancy(), 5, "at 5 it may not");
+        assert_eq!(bench.port.counters().discarded_frame, 3);
+    }
+
+    #[test]
+    fn a_refused_frame_stays_refused_when_the_queue_drains() {
+        let mut bench = Bench::new(Config { threshold: 1 }, 10, 2);
+        bench.offer_frame(0, 2);
+        bench.offer_cell(1, 0, false);
+        bench.port.take();
+        bench.port.take();
+        bench.offer_cell(1, 0, true);
+        assert_eq!(bench.port.occupancy(), 0);
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        let faults = Config { threshold: 1001 }.check(Some(1000));
+        assert_eq!(faults[0].key, "threshold");
+        assert!(Config { threshold: 1000 }.check(Some(1000)).is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! Fair Buffer Allocation (FBA): Selective Drop whose tolerance shrinks as the buffer fills.
+//!
+//! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are kept;
+//! `MECHANISMS` 2.6.
+//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))"; the minus signs were lost, and
+//! Z (1 + (K - X)/(X - R)) is the same as Z (K - R)/(X - R), which stands here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::selective_drop::load_ratio;
+use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that falls
+/// from infinity to Z as the buffer fills. The defaults are the published best values.
+///
+/// Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Fba")]
+pub struct Config {
+    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub threshold: f64,
+    /// Z: the linear scale of the drop threshold, the largest load ratio tolerated in a full buffer.
+    #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
+    pub z: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { threshold: 0.9, z: 0.8 }
+    }
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Fba {
+    k: f64,
+    r: f64,
+    z: f64,
+}
+
+impl Configure for Config {
+    type Policy = Fba;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        needs_a_limit(capacity, self.threshold)
+    }
+
+    fn build(&self, capacity: u32, _vcs: usize) -> Fba {
+        let k = f64::from(capacity);
+        Fba { k, r: self.threshold * k, z: self.z }
+    }
+}
+
+impl BufferPolicy for Fba {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        let x = f64::from(buffer.occupancy);
+        x <= self.r || load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::admits;
+
+    fn admitted(x: u32, active: u32, y_i: u32) -> bool {
+        admits(&Config::default(), 1000, x, active, y_i)
+    }
+
+    #[test]
+    fn the_bound_is_z_in_a_full_buffer() {
+        // X = K = 1000, four active VCs: fair share 250 cells, 0.8 of it is 200.
+        assert!(admitted(1000, 4, 200));
+        assert!(!admitted(1000, 4, 201));
+    }
+
+    #[test]
+    fn halfway_above_the_threshold_the_bound_is_twice_z() {
+        // X = 950: (K - R)/(X - R) = 2, so 1.6 fair shares of 950/5 = 190 cells: 304.
+        assert!(admitted(950, 5, 304));
+        assert!(!admitted(950, 5, 305));
+    }
+
+    #[test]
+    fn just_above_the_threshold_even_the_only_active_vc_may_start_a_frame() {
+        assert!(admitted(901, 1, 901));
+        assert!(admitted(900, 1, 900));
+    }
+}

@@ -1,0 +1,146 @@
+//! Buffer policies: which frames an output port admits, and what it does with a cell that finds no room.
+//!
+//! The port owns the queue, the per-VC counts and the frame bookkeeping; a policy only answers questions and sees only
+//! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/` and
+//! one scenario; its name in scenarios, its Python class and the conformance tests follow.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+macro_rules! policies {
+    ($($(#[$doc:meta])* $module:ident: $Policy:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[schemars(rename = "Policy")]
+        pub enum PolicyConfig {
+            $($(#[$doc])* $Policy($module::Config),)*
+        }
+
+        impl PolicyConfig {
+            /// Every policy's name, in the order of the list.
+            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+
+            /// The policy's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Policy(_) => stringify!($module),)*
+                }
+            }
+
+            /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+            pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+                match self {
+                    $(Self::$Policy(config) => config.check(capacity),)*
+                }
+            }
+
+            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by `vcs` VCs.
+            pub fn build(&self, capacity: Option<u32>, vcs: usize) -> Box<dyn BufferPolicy> {
+                let capacity = capacity.unwrap_or(u32::MAX);
+                match self {
+                    $(Self::$Policy(config) => Box::new(config.build(capacity, vcs)),)*
+                }
+            }
+
+            /// Every policy with its default settings where it has them, for tests that hold for all.
+            #[cfg(test)]
+            pub(crate) fn samples(capacity: u32) -> Vec<Self> {
+                vec![$(Self::$Policy($module::sample(capacity))),*]
+            }
+        }
+    };
+}
+
+policies! {
+    /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
+    tail_drop: TailDrop,
+    /// Partial packet discard: the rest of a frame that lost a cell is refused too.
+    ppd: Ppd,
+    /// Early packet discard: past a threshold no frame may start.
+    epd: Epd,
+    /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
+    selective_drop: SelectiveDrop,
+    /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
+    fba: Fba,
+    /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
+    drop_from_front: DropFromFront,
+}
+
+/// What a policy is asked. Both engines ask only these questions.
+pub trait BufferPolicy: Send {
+    /// May the frame whose first cell of VC `vc` arrives now enter? Asked once a frame; the arriving cell is not yet
+    /// counted in `buffer`.
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let _ = (buffer, vc, rng);
+        true
+    }
+
+    /// What happens to a cell of an admitted frame that finds no room. Asked once, when the port is built.
+    fn overflow(&self) -> Overflow;
+}
+
+/// The buffer as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// X: cells waiting now, all VCs together, the one in service not counted.
+    pub occupancy: u32,
+    /// K: places for waiting cells; `u32::MAX` for a buffer without limit.
+    pub capacity: u32,
+    /// `N_a`: VCs with at least one cell waiting.
+    pub active_vcs: u32,
+    /// `Y_i`: cells of each VC waiting now, by label.
+    pub per_vc: &'a [u32],
+}
+
+/// What happens to a cell of an admitted frame that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// This cell is lost; later cells of the frame enter when there is room.
+    LoseCell,
+    /// This cell is lost and the frame's remaining cells are refused.
+    LoseRestOfFrame {
+        /// Whether the last cell is still admitted when there is room, so that the next frame is not glued to the
+        /// remains.
+        keep_last_cell: bool,
+    },
+    /// The cell nearest to transmission makes room, and the rest of its frame goes with it, last cells excepted.
+    PushOutFront,
+}
+
+/// What every policy's `Config` can do.
+pub trait Configure {
+    /// The policy it configures.
+    type Policy: BufferPolicy + 'static;
+
+    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let _ = capacity;
+        Vec::new()
+    }
+
+    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by `vcs` VCs.
+    fn build(&self, capacity: u32, vcs: usize) -> Self::Policy;
+}
+
+/// A policy whose formula needs the buffer's size refuses a buffer without limit.
+pub(crate) fn needs_a_limit(capacity: Option<u32>, threshold: f64) -> Vec<Fault> {
+    match capacity {
+        Some(_) => Vec::new(),
+        None => vec![Fault::new(
+            "threshold",
+            threshold,
+            "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
+        )],
+    }
+}
+
+
+#[cfg(test)]
+mod conformance;

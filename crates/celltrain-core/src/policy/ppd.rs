@@ -1,0 +1,84 @@
+//! Partial packet discard (PPD): the rest of a frame that lost a cell is refused too.
+//!
+//! Source: Armitage and Adams 1993; Romanow and Floyd 1995; `MECHANISMS` 2.2. No threshold.
+//! Departures: none known. The last cell is kept when there is room, so that the next frame is not glued to the
+//! remains; there is no reserve for last cells.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow};
+
+/// Partial packet discard: once a cell of a frame is lost, the frame's remaining cells are refused.
+///
+/// Source: Romanow and Floyd 1995; Armitage and Adams 1993.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Ppd")]
+pub struct Config {
+    /// Whether the last cell of a damaged frame is still admitted when there is room.
+    pub keep_last_cell: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { keep_last_cell: true }
+    }
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Ppd {
+    keep_last_cell: bool,
+}
+
+impl Configure for Config {
+    type Policy = Ppd;
+
+    fn build(&self, _capacity: u32, _vcs: usize) -> Ppd {
+        Ppd { keep_last_cell: self.keep_last_cell }
+    }
+}
+
+impl BufferPolicy for Ppd {
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn the_rest_of_a_damaged_frame_is_refused_but_its_last_cell_is_kept() {
+        let mut bench = Bench::new(Config::default(), 2, 1);
+        bench.offer_cell(0, 0, false);
+        bench.offer_cell(0, 0, false);
+        bench.offer_cell(0, 0, false);
+        bench.port.take();
+        bench.offer_cell(0, 0, false);
+        assert_eq!(bench.port.occupancy(), 1, "there is room, but the frame is dead");
+        bench.offer_cell(0, 0, true);
+        assert_eq!(bench.port.occupancy(), 2, "its delimiter is kept");
+        let counters = bench.port.counters();
+        assert_eq!((counters.lost_overflow, counters.discarded_remainder), (1, 1));
+    }
+
+    #[test]
+    fn without_keep_last_cell_nothing_of_a_damaged_frame_follows() {
+        let mut bench = Bench::new(Config { keep_last_cell: false }, 1, 1);
+        bench.offer_frame(0, 3);
+        bench.port.take();
+        assert_eq!(bench.port.occupancy(), 0);
+        assert_eq!(bench.port.counters().discarded_remainder, 1);
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.port.occupancy(), 1, "the next frame starts afresh");
+    }
+}

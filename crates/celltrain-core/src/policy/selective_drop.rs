@@ -1,0 +1,103 @@
+//! Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
+//!
+//! Source: ATM Forum 96-1269, section 6; its symbols K, R, X, `Y_i`, `N_a` and Z are kept; `MECHANISMS` 2.5.
+//! Departures: none known. R = 0.9 K is a real number, not rounded; overflow inside an admitted frame is handled
+//! as by partial packet discard.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are the
+/// published best values.
+///
+/// Source: ATM Forum 96-1269, section 6 and Table 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SelectiveDrop")]
+pub struct Config {
+    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub threshold: f64,
+    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.
+    #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
+    pub z: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { threshold: 0.9, z: 0.8 }
+    }
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct SelectiveDrop {
+    r: f64,
+    z: f64,
+}
+
+impl Configure for Config {
+    type Policy = SelectiveDrop;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        needs_a_limit(capacity, self.threshold)
+    }
+
+    fn build(&self, capacity: u32, _vcs: usize) -> SelectiveDrop {
+        SelectiveDrop { r: self.threshold * f64::from(capacity), z: self.z }
+    }
+}
+
+impl BufferPolicy for SelectiveDrop {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        f64::from(buffer.occupancy) <= self.r || load_ratio(buffer, vc) <= self.z
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+}
+
+/// Load ratio of VC i: `Y_i` / (X / `N_a`), how many times its fair share of the occupied buffer it holds.
+pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
+    let y_i = f64::from(buffer.per_vc[vc as usize]);
+    y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::admits;
+
+    fn admitted(x: u32, y_i: u32) -> bool {
+        admits(&Config::default(), 1000, x, 3, y_i)
+    }
+
+    #[test]
+    fn above_the_threshold_the_cut_is_at_z_times_the_fair_share() {
+        // K = 1000, X = 990, three active VCs: fair share 330 cells, 0.8 of it is 264.
+        assert!(admitted(990, 264));
+        assert!(!admitted(990, 265));
+    }
+
+    #[test]
+    fn up_to_the_threshold_every_frame_enters() {
+        assert!(admitted(900, 900));
+        assert!(!admitted(901, 900));
+    }
+
+    #[test]
+    fn a_vc_without_a_cell_is_never_discarded() {
+        assert!(admitted(1000, 0));
+    }
+}

@@ -1,0 +1,58 @@
+//! Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
+//!
+//! Source: ATM Forum 96-1269, section 4; `MECHANISMS` 2.1. No frame state at all: later cells of a damaged frame still
+//! enter when there is room, and are carried for nothing.
+//! Departures: none known.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow};
+
+/// Tail drop: a cell that finds no room is lost. It has no parameters.
+///
+/// Source: ATM Forum 96-1269, section 4 (plain UBR).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TailDrop")]
+pub struct Config {}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct TailDrop;
+
+impl Configure for Config {
+    type Policy = TailDrop;
+
+    fn build(&self, _capacity: u32, _vcs: usize) -> TailDrop {
+        TailDrop
+    }
+}
+
+impl BufferPolicy for TailDrop {
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseCell
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn a_cell_behind_a_lost_one_enters_when_there_is_room() {
+        let mut bench = Bench::new(Config {}, 2, 1);
+        bench.offer_frame(0, 3);
+        assert_eq!(bench.port.occupancy(), 2);
+        bench.port.take();
+        bench.offer_cell(0, 1, true);
+        assert_eq!(bench.port.occupancy(), 2);
+        assert_eq!(bench.port.counters().lost_overflow, 1);
+    }
+}

@@ -1,0 +1,116 @@
+//! Looking on without touching: what a probe may see, and the probe that records series.
+//!
+//! A probe gets shared references only, so a run with and without it has the same fingerprint.
+
+use crate::end_systems::EndSystems;
+use crate::port::Port;
+use crate::units::{Span, Time};
+
+/// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
+pub trait Probe {
+    /// The next instant this probe wants to look, if any.
+    fn next_look(&self) -> Option<Time> {
+        None
+    }
+
+    /// The network as it stands at `now`, after everything that happens at that instant.
+    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+        let _ = (now, view);
+    }
+}
+
+/// The network as a probe sees it.
+#[derive(Clone, Copy)]
+pub struct NetworkView<'a> {
+    /// The output ports, by link.
+    pub ports: &'a [Port],
+    /// The ends of all connections.
+    pub end_systems: &'a EndSystems,
+}
+
+/// The probe that looks at nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Probe for Nothing {}
+
+/// Which series to record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeriesChoice {
+    /// Waiting cells at the chosen ports.
+    pub queue: bool,
+    /// Waiting cells of each VC at the chosen ports.
+    pub occupancy: bool,
+    /// cwnd and ssthresh of each connection.
+    pub windows: bool,
+}
+
+/// Records series at a fixed step.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    choice: SeriesChoice,
+    links: Vec<usize>,
+    step: Span,
+    next: Time,
+    end: Time,
+    /// The instants of the samples.
+    pub times: Vec<Time>,
+    /// Waiting cells, one row a sample, one column a chosen port.
+    pub queue_cells: Vec<u32>,
+    /// Waiting cells by VC, one row a sample, one column a chosen port and label, ports in order.
+    pub occupancy_cells: Vec<u32>,
+    /// cwnd in segments, one row a sample, one column a flow.
+    pub cwnd_segments: Vec<f64>,
+    /// ssthresh in segments, one row a sample, one column a flow.
+    pub ssthresh_segments: Vec<f64>,
+}
+
+impl Recorder {
+    /// Records at 0, `step`, 2 `step` and so on up to `end`; queues and occupancies at the ports of `links`.
+    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Span, end: Time) -> Self {
+        assert!(step.0 > 0, "a recorder steps forward");
+        Self {
+            choice,
+            links,
+            step,
+            next: Time::default(),
+            end,
+            times: Vec::new(),
+            queue_cells: Vec::new(),
+            occupancy_cells: Vec::new(),
+            cwnd_segments: Vec::new(),
+            ssthresh_segments: Vec::new(),
+        }
+    }
+
+    /// The ports whose queues it records, by link.
+    pub fn links(&self) -> &[usize] {
+        &self.links
+    }
+}
+
+impl Probe for Recorder {
+    fn next_look(&self) -> Option<Time> {
+        (self.next <= self.end).then_some(self.next)
+    }
+
+    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+        self.next = now + self.step;
+        self.times.push(now);
+        for &link in &self.links {
+            let port = &view.ports[link];
+            if self.choice.queue {
+                self.queue_cells.push(port.occupancy());
+            }
+            if self.choice.occupancy {
+                self.occupancy_cells.extend(port.per_vc());
+            }
+        }
+        if self.choice.windows {
+            for connection in view.end_systems.connections() {
+                self.cwnd_segments.push(connection.sender.cwnd());
+                self.ssthresh_segments.push(connection.sender.ssthresh());
+            }
+        }
+    }
+}

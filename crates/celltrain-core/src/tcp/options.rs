@@ -1,0 +1,250 @@
+//! Every choice of `MECHANISMS` section 3 as a named option with its documented default.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+use crate::units::{Bytes, Duration};
+
+/// What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpOptions {
+    /// MSS: payload bytes of a full segment.
+    pub mss: Bytes,
+    /// rwnd: the window the receiver advertises; the sender uses whole segments of it. Above 65535 bytes window scaling
+    /// is on.
+    pub receive_window: Bytes,
+    /// The retransmission timer's tick: timeouts and round-trip times are counted in it.
+    pub timer_granularity: Duration,
+    /// MIN: the least retransmission timeout, in ticks.
+    #[schemars(range(min = 1), extend("x-unit" = "ticks"))]
+    pub minimum_rto: u32,
+    /// MAX: the largest retransmission timeout.
+    pub maximum_rto: Duration,
+    /// The retransmission timeout before the first round-trip sample.
+    pub initial_rto: Duration,
+    /// Whether all connections' ticks fall together.
+    pub tick_phase: TickPhase,
+    /// The initial ssthresh in bytes; the receive window when absent.
+    pub initial_ssthresh: Option<Bytes>,
+    /// ssthresh after a timeout.
+    pub ssthresh_rule: SsthreshRule,
+    /// Whether cwnd grows beyond the receive window.
+    pub window_growth: WindowGrowth,
+    /// What the receiver does with segments that arrive ahead of a gap.
+    pub out_of_order: OutOfOrder,
+    /// When the receiver acknowledges segments that arrive in order.
+    pub delayed_acks: DelayedAcks,
+    /// Which segments the round-trip time is sampled from.
+    pub rtt_sampling: RttSampling,
+    /// Whether a timeout doubles the next one.
+    pub backoff: Backoff,
+    /// When an acknowledgement of new data restarts the running retransmission timer.
+    pub timer_restart: TimerRestart,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self {
+            mss: Bytes { bytes: 512 },
+            receive_window: Bytes { bytes: 65535 },
+            timer_granularity: Duration::from_milliseconds(100),
+            minimum_rto: 2,
+            maximum_rto: Duration::from_milliseconds(64_000),
+            initial_rto: Duration::from_milliseconds(3_000),
+            tick_phase: TickPhase::default(),
+            initial_ssthresh: None,
+            ssthresh_rule: SsthreshRule::default(),
+            window_growth: WindowGrowth::default(),
+            out_of_order: OutOfOrder::default(),
+            delayed_acks: DelayedAcks::default(),
+            rtt_sampling: RttSampling::default(),
+            backoff: Backoff::default(),
+            timer_restart: TimerRestart::default(),
+        }
+    }
+}
+
+/// Whether all connections' timer ticks fall together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TickPhase {
+    /// All ticks at whole multiples of the granularity.
+    #[default]
+    Common,
+    /// Each connection's ticks at a random phase of their own, drawn from the seed.
+    Random,
+}
+
+/// ssthresh after a timeout, in segments and never below 2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SsthreshRule {
+    /// min(cwnd/2, rwnd), as ATM Forum 96-1269 states it.
+    #[default]
+    HalfOfCwnd,
+    /// min(cwnd, rwnd)/2, as BSD computes it.
+    HalfOfWindow,
+}
+
+/// Whether cwnd grows beyond the receive window. The usable window never does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowGrowth {
+    /// It may, as ATM Forum 96-1269 says.
+    #[default]
+    Uncapped,
+    /// It stops at the receive window.
+    Capped,
+}
+
+/// What the receiver does with segments that arrive ahead of a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfOrder {
+    /// Keeps them until the gap is filled.
+    #[default]
+    Keep,
+    /// Discards them; the sender sends them again.
+    Discard,
+}
+
+/// When the receiver acknowledges segments that arrive in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayedAcks {
+    /// Each at once.
+    #[default]
+    Off,
+    /// Every second segment at once, a single one at the next tick of the 200 ms timer (RFC 1122, 4.2.3.2); segments out
+    /// of order and segments that fill a gap at once (RFC 5681, 4.2).
+    #[serde(rename = "200ms")]
+    #[schemars(rename = "200ms")]
+    On,
+}
+
+/// Which segments the round-trip time is sampled from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttSampling {
+    /// Never from a segment that was sent twice (Karn and Partridge 1987).
+    #[default]
+    Karn,
+    /// From retransmissions too.
+    IncludeRetransmissions,
+}
+
+/// Whether a timeout doubles the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// Up to six doublings, kept until a valid round-trip sample.
+    #[default]
+    Double,
+    /// Every timeout is as long as the estimate says.
+    None,
+}
+
+/// When an acknowledgement of new data restarts the running retransmission timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerRestart {
+    /// Whenever data is still outstanding, as BSD does.
+    #[default]
+    EveryNewAck,
+    /// Never: it runs out unless everything outstanding is acknowledged first.
+    WhenAllAcked,
+}
+
+impl TcpOptions {
+    /// What is wrong with the options among themselves.
+    pub fn check(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut refuse = |key, value: &dyn std::fmt::Display, problem: String| {
+            faults.push(Fault::new(key, value, problem));
+        };
+        let ranges = [
+            ("mss", self.mss, 1, MAX_MSS),
+            ("receive_window", self.receive_window, 1, MAX_RECEIVE_WINDOW),
+        ];
+        for (key, size, least, most) in ranges {
+            if !(least..=most).contains(&size.bytes) {
+                refuse(key, &size, format!("is outside {least}B to {most}B"));
+            }
+        }
+        if self.receive_window.bytes < self.mss.bytes {
+            let problem = format!("is smaller than one segment of {}; the sender could never send", self.mss);
+            refuse("receive_window", &self.receive_window, problem);
+        }
+        if self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.bytes < 2 * self.mss.bytes) {
+            let least = Bytes { bytes: 2 * self.mss.bytes };
+            let value = self.initial_ssthresh.expect("just seen");
+            refuse("initial_ssthresh", &value, format!("is below two segments ({least}), its least value"));
+        }
+        let tick = self.timer_granularity;
+        if tick < MIN_TICK || tick > MAX_TICK {
+            refuse("timer_granularity", &tick, format!("is outside {MIN_TICK} to {MAX_TICK}"));
+        } else {
+            for (key, rto) in [("maximum_rto", self.maximum_rto), ("initial_rto", self.initial_rto)] {
+                if rto < tick || rto > MAX_RTO {
+                    refuse(key, &rto, format!("is outside one tick ({tick}) to {MAX_RTO}"));
+                }
+            }
+            if self.minimum_rto > self.ticks(self.maximum_rto) {
+                let problem = format!("ticks of {tick} are more than maximum_rto = {}", self.maximum_rto);
+                refuse("minimum_rto", &self.minimum_rto, problem);
+            }
+        }
+        faults
+    }
+
+    /// A duration in ticks, rounded up.
+    pub fn ticks(&self, duration: Duration) -> u32 {
+        let ticks = duration.picoseconds.div_ceil(self.timer_granularity.picoseconds.max(1));
+        u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
+    /// The receive window in whole segments: `floor(rwnd / MSS)` (section 3.1).
+    pub fn window_segments(&self) -> u64 {
+        self.receive_window.bytes / self.mss.bytes
+    }
+}
+
+/// An IPv4 datagram of 65535 bytes less both headers.
+const MAX_MSS: u64 = 65_495;
+/// RFC 7323 (2.2): a window is below 2^30 bytes.
+const MAX_RECEIVE_WINDOW: u64 = 1 << 30;
+const MIN_TICK: Duration = Duration::from_microseconds(1);
+const MAX_TICK: Duration = Duration::from_milliseconds(10_000);
+const MAX_RTO: Duration = Duration::from_milliseconds(3_600_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_windows_are_127_and_1171_segments() {
+        let lan = TcpOptions::default();
+        assert_eq!(lan.window_segments(), 127);
+        let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };
+        assert_eq!(wan.window_segments(), 1171);
+    }
+
+    #[test]
+    fn the_defaults_are_sound() {
+        assert_eq!(TcpOptions::default().check(), []);
+    }
+
+    #[test]
+    fn a_window_below_one_segment_is_refused() {
+        let options = TcpOptions { receive_window: Bytes { bytes: 500 }, ..TcpOptions::default() };
+        assert_eq!(options.check()[0].key, "receive_window");
+    }
+
+    #[test]
+    fn a_minimum_above_the_maximum_is_refused() {
+        let options = TcpOptions { minimum_rto: 1000, ..TcpOptions::default() };
+        assert_eq!(options.check()[0].key, "minimum_rto");
+    }
+}

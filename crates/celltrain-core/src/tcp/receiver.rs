@@ -1,0 +1,186 @@
+//! The receiving end: what has arrived, what to acknowledge, and when.
+//!
+//! Source: RFC 793 and RFC 1122 (4.2.3.2); `MECHANISMS` 3.1. It keeps out-of-order segments, acknowledges every
+//! segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for each segment that is
+//! out of order or repeated. Its application reads at once, so the window it advertises never shrinks.
+
+use super::options::{DelayedAcks, OutOfOrder};
+use super::{Ack, Segment, TcpOptions, window_scale};
+
+/// The receiving end of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// Next byte expected; everything before it was handed to the application.
+    rcv_nxt: u64,
+    /// Ranges of bytes kept beyond a gap, apart from each other and in order.
+    kept: Vec<(u64, u64)>,
+    window: u16,
+    out_of_order: OutOfOrder,
+    delayed_acks: DelayedAcks,
+    ack_pending: bool,
+    counters: ReceiverCounters,
+}
+
+/// What a receiver got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Segments that arrived whole.
+    pub segments: u64,
+    /// Payload bytes of all of them, repetitions included.
+    pub bytes: u64,
+    /// Segments that held nothing new.
+    pub repeated_segments: u64,
+    /// Acknowledgements sent.
+    pub acks: u64,
+}
+
+impl Receiver {
+    /// The receiving end of an open connection.
+    pub fn new(options: &TcpOptions) -> Self {
+        let scale = window_scale(options.receive_window.bytes);
+        let field = (options.receive_window.bytes >> scale).min(u64::from(u16::MAX));
+        Self {
+            rcv_nxt: 0,
+            kept: Vec::new(),
+            window: u16::try_from(field).expect("the scale makes it fit"),
+            out_of_order: options.out_of_order,
+            delayed_acks: options.delayed_acks,
+            ack_pending: false,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// A segment arrived whole; the acknowledgement to send now, if any.
+    pub fn on_segment(&mut self, segment: Segment) -> Option<Ack> {
+        self.counters.segments += 1;
+        self.counters.bytes += u64::from(segment.len);
+        let in_order = segment.seq <= self.rcv_nxt && segment.end() > self.rcv_nxt;
+        let filled_a_gap = in_order && !self.kept.is_empty();
+        if in_order {
+            self.rcv_nxt = segment.end();
+            self.hand_up_kept();
+        } else if segment.end() <= self.rcv_nxt || self.holds(segment) {
+            self.counters.repeated_segments += 1;
+        } else if self.out_of_order == OutOfOrder::Keep {
+            self.keep(segment);
+        }
+        let may_wait = self.delayed_acks == DelayedAcks::On && in_order && !filled_a_gap;
+        if may_wait && !self.ack_pending {
+            self.ack_pending = true;
+            return None;
+        }
+        Some(self.acknowledge())
+    }
+
+    /// One tick of the 200 ms delayed-acknowledgement timer; the acknowledgement to send now, if one waited.
+    pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
+        self.ack_pending.then(|| self.acknowledge())
+    }
+
+    /// Bytes handed to the application, in order and each once.
+    pub fn delivered(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// What it got so far.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    fn acknowledge(&mut self) -> Ack {
+        self.ack_pending = false;
+        self.counters.acks += 1;
+        Ack { ack: self.rcv_nxt, window: self.window }
+    }
+
+    fn holds(&self, segment: Segment) -> bool {
+        self.kept.iter().any(|&(start, end)| start <= segment.seq && segment.end() <= end)
+    }
+
+    fn keep(&mut self, segment: Segment) {
+        let (mut start, mut end) = (segment.seq, segment.end());
+        let first = self.kept.partition_point(|range| range.1 < start);
+        let after = self.kept.partition_point(|range| range.0 <= end);
+        for range in &self.kept[first..after] {
+            start = start.min(range.0);
+            end = end.max(range.1);
+        }
+        self.kept.splice(first..after, [(start, end)]);
+    }
+
+    fn hand_up_kept(&mut self) {
+        let reached = self.kept.partition_point(|range| range.0 <= self.rcv_nxt);
+        for (_, end) in self.kept.drain(..reached) {
+            self.rcv_nxt = self.rcv_nxt.max(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receiver(options: TcpOptions) -> Receiver {
+        Receiver::new(&options)
+    }
+
+    fn segment(i: u64) -> Segment {
+        Segment { seq: i * 10, len: 10 }
+    }
+
+    fn acks(receiver: &mut Receiver, order: &[u64]) -> Vec<Option<u64>> {
+        order.iter().map(|&i| receiver.on_segment(segment(i)).map(|ack| ack.ack)).collect()
+    }
+
+    #[test]
+    fn a_filled_gap_acknowledges_everything_kept_behind_it() {
+        let mut r = receiver(TcpOptions::default());
+        assert_eq!(acks(&mut r, &[0, 2, 3, 5, 1, 4]), [10, 10, 10, 10, 40, 60].map(Some));
+    }
+
+    #[test]
+    fn without_the_cache_what_came_early_must_come_again() {
+        let options = TcpOptions { out_of_order: OutOfOrder::Discard, ..TcpOptions::default() };
+        let mut r = receiver(options);
+        assert_eq!(acks(&mut r, &[0, 2, 1, 2]), [10, 10, 20, 30].map(Some));
+    }
+
+    #[test]
+    fn every_repeated_segment_is_acknowledged_again_and_counted() {
+        let mut r = receiver(TcpOptions::default());
+        assert_eq!(acks(&mut r, &[0, 0, 2, 2]), [10; 4].map(Some));
+        assert_eq!(r.counters().repeated_segments, 2);
+    }
+
+    #[test]
+    fn delayed_acks_answer_every_second_segment_and_the_timer_the_odd_one() {
+        let options = TcpOptions { delayed_acks: DelayedAcks::On, ..TcpOptions::default() };
+        let mut r = receiver(options);
+        assert_eq!(acks(&mut r, &[0, 1, 2]), [None, Some(20), None]);
+        assert_eq!(r.on_delayed_ack_tick().map(|ack| ack.ack), Some(30));
+        assert_eq!(r.on_delayed_ack_tick(), None);
+        assert_eq!(acks(&mut r, &[4, 3]), [Some(30), Some(50)], "out of order and filling a gap: at once");
+    }
+
+    #[test]
+    fn a_scaled_window_is_advertised_in_its_field() {
+        let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
+        assert_eq!(receiver(wan).acknowledge().window, 37_500);
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(4))]
+
+        #[test]
+        fn delivery_equals_that_of_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
+            let mut r = receiver(TcpOptions::default());
+            let mut seen = std::collections::BTreeSet::new();
+            for i in order {
+                seen.insert(i);
+                let expected = (0..).find(|i| !seen.contains(i)).unwrap() * 10;
+                prop_assert_eq!(r.on_segment(segment(i)).map(|ack| ack.ack), Some(expected));
+            }
+        }
+    }
+}

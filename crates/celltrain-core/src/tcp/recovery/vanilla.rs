@@ -1,0 +1,17 @@
+//! Vanilla TCP: no fast retransmit; duplicate acknowledgements are ignored, every loss waits for the timer.
+//!
+//! Source: ATM Forum 96-1269, sections 2 and 3.1; `MECHANISMS` 3.3.
+//! Departures: none known.
+
+use super::{Reaction, Recovery};
+use crate::tcp::congestion::Windows;
+
+/// The recovery without recovery.
+#[derive(Debug, Default)]
+pub struct Vanilla;
+
+impl Recovery for Vanilla {
+    fn on_duplicate_ack(&mut self, _windows: &mut Windows) -> Reaction {
+        Reaction::Ignore
+    }
+}

@@ -1,0 +1,120 @@
+//! The round-trip estimator in ticks, as BSD computes it with integers.
+//!
+//! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `MECHANISMS` 3.2.
+//! Departures: none known.
+
+/// Smoothed round-trip time and variance, and the backoff kept until a valid sample.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    /// srtt in eighths of a tick; 0 before the first sample.
+    srtt: i64,
+    /// rttvar in quarters of a tick.
+    rttvar: i64,
+    /// Doublings of the timeout since the last valid sample.
+    backoff: u32,
+    limits: RtoLimits,
+}
+
+/// Bounds and start of the retransmission timeout, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct RtoLimits {
+    /// MIN.
+    pub minimum: u32,
+    /// MAX.
+    pub maximum: u32,
+    /// Before the first sample.
+    pub initial: u32,
+}
+
+/// BSD's `tcp_backoff` table ends its doubling at 64.
+const MAX_DOUBLINGS: u32 = 6;
+
+impl RttEstimator {
+    /// An estimator without a sample.
+    pub fn new(limits: RtoLimits) -> Self {
+        Self { srtt: 0, rttvar: 0, backoff: 0, limits }
+    }
+
+    /// Takes a sample of `m` ticks, counted from 1 at the instant of sending; ends any backoff.
+    pub fn sample(&mut self, m: u32) {
+        self.backoff = 0;
+        let m = i64::from(m);
+        if self.srtt == 0 {
+            self.srtt = m << 3;
+            self.rttvar = m << 1;
+            return;
+        }
+        let delta = m - 1 - (self.srtt >> 3);
+        self.srtt = (self.srtt + delta).max(1);
+        let delta = delta.abs() - (self.rttvar >> 2);
+        self.rttvar = (self.rttvar + delta).max(1);
+    }
+
+    /// A timeout happened: the next one is twice as long, up to 64 times.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_DOUBLINGS);
+    }
+
+    /// The retransmission timeout in ticks, backoff included.
+    pub fn rto(&self) -> u32 {
+        let base = if self.srtt == 0 {
+            i64::from(self.limits.initial)
+        } else {
+            (self.srtt >> 3) + self.rttvar
+        };
+        let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
+        let backed_off = (base << self.backoff).min(i64::from(self.limits.maximum));
+        u32::try_from(backed_off).expect("the maximum is 32 bits")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator() -> RttEstimator {
+        RttEstimator::new(RtoLimits { minimum: 2, maximum: 640, initial: 30 })
+    }
+
+    #[test]
+    fn the_first_sample_gives_three_times_itself() {
+        let mut rtt = estimator();
+        assert_eq!(rtt.rto(), 30);
+        rtt.sample(1);
+        // srtt = 8/8, rttvar = 2/4: the sum (srtt >> 3) + rttvar is 1 + 2.
+        assert_eq!(rtt.rto(), 3);
+    }
+
+    #[test]
+    fn with_samples_of_one_tick_the_timeout_settles_at_the_minimum_or_just_above() {
+        let mut rtt = estimator();
+        for _ in 0..100 {
+            rtt.sample(1);
+        }
+        assert_eq!((rtt.srtt, rtt.rttvar), (7, 3), "each floor is where the shifted difference becomes zero");
+        assert_eq!(rtt.rto(), 3, "the estimator never goes below 3 (section 3.2)");
+    }
+
+    #[test]
+    fn every_timeout_doubles_up_to_sixty_four_times_and_a_sample_ends_it() {
+        let mut rtt = estimator();
+        rtt.sample(1);
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            rtt.back_off();
+            seen.push(rtt.rto());
+        }
+        assert_eq!(seen, [6, 12, 24, 48, 96, 192, 192, 192]);
+        rtt.sample(1);
+        assert!(rtt.rto() <= 3);
+    }
+
+    #[test]
+    fn the_maximum_bounds_the_backed_off_timeout() {
+        let mut rtt = RttEstimator::new(RtoLimits { minimum: 1, maximum: 5, initial: 1 });
+        for _ in 0..6 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(), 5);
+    }
+}

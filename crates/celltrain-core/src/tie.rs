@@ -1,0 +1,103 @@
+//! Who goes first among cells that reach an output port in the same instant.
+//!
+//! Source: `MECHANISMS` A-03 and section 11. N synchronous sources put N cells on a port at once; at a full buffer the order
+//! decides who gets the one freed place, and with it whether plain UBR shares the link or is captured by one source.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Stream;
+
+/// The order of cells that arrive at a port in the same instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TieOrder {
+    /// Uniformly random, drawn afresh for every instant from the port's own stream.
+    #[default]
+    Random,
+    /// By input link, starting one input further after every tie.
+    Rotating,
+    /// By input link, always the same: one source captures a full buffer completely.
+    Fixed,
+}
+
+/// Whether a port serves before or after it admits what arrives in the same instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceOrder {
+    /// Arrivals find the buffer as it was before the departure of that instant.
+    #[default]
+    AfterArrivals,
+    /// The departure of that instant frees its place first.
+    BeforeArrivals,
+}
+
+/// Puts ties at one port into order.
+#[derive(Clone, Debug)]
+pub struct TieBreaker {
+    order: TieOrder,
+    rng: Stream,
+    inputs: u32,
+    first: u32,
+}
+
+impl TieBreaker {
+    /// A breaker for a port of a node with `inputs` input links, numbered from 0.
+    pub fn new(order: TieOrder, inputs: u32, rng: Stream) -> Self {
+        Self { order, rng, inputs: inputs.max(1), first: 0 }
+    }
+
+    /// Orders cells that arrived in one instant. `cells` comes sorted by input link; each input holds at most one.
+    pub fn order<T>(&mut self, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        if cells.len() < 2 {
+            return;
+        }
+        match self.order {
+            TieOrder::Random => self.rng.shuffle(cells),
+            TieOrder::Rotating => {
+                let (first, inputs) = (self.first, self.inputs);
+                cells.sort_by_key(|cell| (input(cell) + inputs - first) % inputs);
+                self.first = (first + 1) % inputs;
+            }
+            TieOrder::Fixed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaker(order: TieOrder) -> TieBreaker {
+        TieBreaker::new(order, 3, Stream::new(1, "ties"))
+    }
+
+    #[test]
+    fn a_fixed_order_is_always_the_same() {
+        let mut ties = breaker(TieOrder::Fixed);
+        for _ in 0..5 {
+            let mut cells = [0, 1, 2];
+            ties.order(&mut cells, |&c| c);
+            assert_eq!(cells, [0, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn a_rotating_order_gives_every_input_its_turn() {
+        let mut ties = breaker(TieOrder::Rotating);
+        let mut winners = Vec::new();
+        for _ in 0..4 {
+            let mut cells = [0, 1, 2];
+            ties.order(&mut cells, |&c| c);
+            winners.push(cells[0]);
+        }
+        assert_eq!(winners, [0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_lone_cell_draws_nothing() {
+        let mut ties = breaker(TieOrder::Random);
+        ties.order(&mut [7], |&c| c);
+        assert_eq!(ties.rng.next_u64(), Stream::new(1, "ties").next_u64());
+    }
+}

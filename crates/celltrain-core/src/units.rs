@@ -1,0 +1,373 @@
+//! Time, rates and sizes: whole numbers inside the engine, numbers with a unit in a scenario.
+//!
+//! Source: `MECHANISMS` section 11. N synchronous sources collide in the same instant, and who wins a freed place decides
+//! plain UBR; so the clock's unit is chosen per scenario such that every cell time, delay and tick is a whole number of
+//! units, and ties are found exactly.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Bits in a cell on the wire: 53 bytes.
+pub const CELL_BITS: u64 = 424;
+/// Picoseconds in a second.
+pub const PS_PER_SECOND: u64 = 1_000_000_000_000;
+/// The finest clock used: beyond it a scenario's times are rounded, with a warning.
+pub const MAX_UNITS_PER_SECOND: u64 = 1 << 40;
+
+/// An instant, in units of the scenario's clock since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+/// A length of time, in units of the scenario's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub u64);
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Span;
+    fn sub(self, earlier: Time) -> Span {
+        Span(self.0 - earlier.0)
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0 + other.0)
+    }
+}
+
+/// The scenario's clock: how many units make a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Units in a second.
+    pub units_per_second: u64,
+    /// Whether every cell time and delay it was made for is a whole number of units.
+    pub exact: bool,
+}
+
+impl Clock {
+    /// The coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of units; a
+    /// clock of picoseconds that rounds (`exact` is false) where that would need more than [`MAX_UNITS_PER_SECOND`].
+    pub fn covering(
+        rates: impl IntoIterator<Item = BitRate>,
+        times: impl IntoIterator<Item = Duration>,
+    ) -> Clock {
+        let cell_times = rates
+            .into_iter()
+            .map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, CELL_BITS));
+        let spans = times.into_iter().map(|time| PS_PER_SECOND / gcd(time.picoseconds, PS_PER_SECOND));
+        let mut units: u128 = 1;
+        for denominator in cell_times.chain(spans) {
+            let denominator = u128::from(denominator);
+            units = units / gcd128(units, denominator) * denominator;
+            if units > u128::from(MAX_UNITS_PER_SECOND) {
+                return Clock { units_per_second: PS_PER_SECOND, exact: false };
+            }
+        }
+        let units_per_second = u64::try_from(units).expect("the loop bounds it");
+        Clock { units_per_second, exact: true }
+    }
+
+    /// The time one cell takes on a link of this rate: 424 bits over the rate, at least one unit.
+    pub fn cell_time(&self, rate: BitRate) -> Span {
+        Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
+    }
+
+    /// A duration on this clock.
+    pub fn span(&self, duration: Duration) -> Span {
+        Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
+    }
+
+    /// Seconds since the start, for reports.
+    pub fn seconds(&self, time: Time) -> f64 {
+        time.0 as f64 / self.units_per_second as f64
+    }
+}
+
+fn div_round(numerator: u128, denominator: u64) -> u64 {
+    let denominator = u128::from(denominator);
+    u64::try_from((numerator + denominator / 2) / denominator)
+        .expect("scenario checks keep times below 2^62 units")
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn gcd128(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd128(b, a % b) }
+}
+
+/// A link's rate in bits per second, written `155.52Mbps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BitRate {
+    /// Bits per second on the wire, 53-byte cells included.
+    pub bits_per_second: u64,
+}
+
+/// A duration in picoseconds, written `5us`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration {
+    /// Picoseconds.
+    pub picoseconds: u64,
+}
+
+/// A size in bytes, written `512B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes {
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl BitRate {
+    /// A rate of so many bits per second.
+    pub const fn from_bits_per_second(bits_per_second: u64) -> Self {
+        Self { bits_per_second }
+    }
+}
+
+impl Duration {
+    /// A duration of so many milliseconds.
+    pub const fn from_milliseconds(milliseconds: u64) -> Self {
+        Self { picoseconds: milliseconds * 1_000_000_000 }
+    }
+
+    /// A duration of so many microseconds.
+    pub const fn from_microseconds(microseconds: u64) -> Self {
+        Self { picoseconds: microseconds * 1_000_000 }
+    }
+
+    /// The duration in seconds, for reports and formulas.
+    pub fn seconds(&self) -> f64 {
+        self.picoseconds as f64 / PS_PER_SECOND as f64
+    }
+}
+
+/// A kind of number with a unit: its name in the schema, its units from the largest to the smallest, an example.
+struct Quantity {
+    kind: &'static str,
+    units: &'static [(&'static str, u64)],
+    example: &'static str,
+}
+
+const RATE: Quantity = Quantity {
+    kind: "rate",
+    units: &[("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)],
+    example: "155.52Mbps",
+};
+const TIME: Quantity = Quantity {
+    kind: "time",
+    units: &[
+        ("s", PS_PER_SECOND),
+        ("ms", 1_000_000_000),
+        ("us", 1_000_000),
+        ("ns", 1_000),
+        ("ps", 1),
+    ],
+    example: "5us",
+};
+const SIZE: Quantity =
+    Quantity { kind: "size", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
+
+/// Why a text is not a quantity: a clause that follows "is not".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuantityError(String);
+
+impl fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for QuantityError {}
+
+impl Quantity {
+    fn refuse(&self, why: &str) -> QuantityError {
+        let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
+        QuantityError(format!(
+            "a {} ({why}); write a number and one of {}, for example \"{}\"",
+            self.kind,
+            units.join(", "),
+            self.example
+        ))
+    }
+
+    /// Reads a decimal number and a unit exactly: no float comes near it.
+    fn parse(&self, text: &str) -> Result<u64, QuantityError> {
+        let text = text.trim();
+        if text.starts_with('-') {
+            return Err(self.refuse("it is negative"));
+        }
+        let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let unit = unit.trim();
+        if number.is_empty() {
+            return Err(self.refuse("no number"));
+        }
+        if unit.is_empty() {
+            return Err(self.refuse("no unit"));
+        }
+        let Some((_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {
+            return Err(self.refuse(&format!("unknown unit {unit:?}")));
+        };
+        let digits = number.replace('_', "");
+        let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) || fraction.len() > 18 {
+            return Err(self.refuse(&format!("{number:?} is not a decimal number")));
+        }
+        let value = |part: &str| if part.is_empty() { Ok(0) } else { part.parse::<u128>() };
+        let (Ok(whole), Ok(numerator)) = (value(whole), value(fraction)) else {
+            return Err(self.refuse("too large"));
+        };
+        let denominator = 10u128.pow(u32::try_from(fraction.len()).expect("bounded above"));
+        let scale = u128::from(*scale);
+        if numerator * scale % denominator != 0 {
+            let smallest = self.units.last().expect("every quantity has units").0;
+            return Err(self.refuse(&format!("finer than 1{smallest}")));
+        }
+        whole
+            .checked_mul(scale)
+            .and_then(|v| v.checked_add(numerator * scale / denominator))
+            .and_then(|v| u64::try_from(v).ok())
+            .ok_or_else(|| self.refuse("too large"))
+    }
+
+    /// Writes the value in the largest unit that leaves a number of at least one.
+    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let smallest = *self.units.last().expect("every quantity has units");
+        let (unit, scale) = *self.units.iter().find(|(_, scale)| value >= *scale).unwrap_or(&smallest);
+        let (whole, rest) = (value / scale, value % scale);
+        if rest == 0 {
+            return write!(f, "{whole}{unit}");
+        }
+        let width = scale.ilog10() as usize;
+        let fraction = format!("{rest:0width$}");
+        write!(f, "{whole}.{}{unit}", fraction.trim_end_matches('0'))
+    }
+}
+
+macro_rules! quantity {
+    ($type:ident, $field:ident, $quantity:ident) => {
+        impl FromStr for $type {
+            type Err = QuantityError;
+            fn from_str(text: &str) -> Result<Self, QuantityError> {
+                $quantity.parse(text).map(|$field| Self { $field })
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $quantity.write(self.$field, f)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "x-quantity": $quantity.kind,
+                    "examples": [$quantity.example],
+                })
+            }
+        }
+    };
+}
+
+quantity!(BitRate, bits_per_second, RATE);
+quantity!(Duration, picoseconds, TIME);
+quantity!(Bytes, bytes, SIZE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_clock_of_the_lan_makes_cell_times_and_delays_whole() {
+        let rate: BitRate = "155.52Mbps".parse().unwrap();
+        let delay: Duration = "5us".parse().unwrap();
+        let clock = Clock::covering([rate], [delay]);
+        assert!(clock.exact);
+        assert_eq!(clock.units_per_second, 97_200_000);
+        assert_eq!(clock.cell_time(rate), Span(265));
+        assert_eq!(clock.span(delay), Span(486));
+    }
+
+    #[test]
+    fn rates_without_a_common_unit_are_rounded_and_say_so() {
+        let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
+        let clock = Clock::covering(rates, []);
+        assert!(!clock.exact);
+        assert_eq!(clock.units_per_second, PS_PER_SECOND);
+    }
+
+    #[test]
+    fn a_quantity_without_a_unit_says_what_would_be_right() {
+        let error = "5".parse::<Duration>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\""
+        );
+        assert!("-5us".parse::<Duration>().unwrap_err().to_string().contains("negative"));
+        assert!("5 parsecs".parse::<Duration>().unwrap_err().to_string().contains("unknown unit"));
+        assert!("0.1ps".parse::<Duration>().unwrap_err().to_string().contains("finer than 1ps"));
+        assert!("99999999999999999999s".parse::<Duration>().is_err());
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(1))]
+
+        #[test]
+        fn what_is_written_is_read_back(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+            let duration = Duration { picoseconds };
+            prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
+            let rate = BitRate { bits_per_second };
+            prop_assert_eq!(rate.to_string().parse::<BitRate>().unwrap(), rate);
+        }
+
+        #[test]
+        fn no_text_panics_the_reader(text in ".{0,40}") {
+            let _ = text.parse::<Duration>();
+            let _ = text.parse::<BitRate>();
+            let _ = text.parse::<Bytes>();
+        }
+    }
+}
