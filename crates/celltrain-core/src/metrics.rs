@@ -13,7 +13,7 @@ use crate::units::{Clock, Time};
 pub struct RunResult {
     /// Simulated seconds.
     pub duration_s: f64,
-    /// Sum of the flows' goodputs, each as a share of the most its bottleneck could carry of it.
+    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most that link could carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs.
     pub fairness: f64,
@@ -113,8 +113,15 @@ impl Ended<'_> {
         let seconds = self.clock.seconds(self.end);
         let flows: Vec<FlowResult> = self.flows(seconds);
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
-        let shares = self.network.flows.iter().zip(&goodputs).map(|(flow, goodput)| {
-            let rate = self.network.links[flow.bottleneck].rate.bits_per_second as f64 / 1e6;
+        let bottleneck = self.network.bottleneck;
+        let rate = self.network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
+        let crossing = self
+            .network
+            .flows
+            .iter()
+            .zip(&goodputs)
+            .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
+        let shares = crossing.map(|(flow, goodput)| {
             goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes))
         });
         let forwarded = |port: &Port| port.counters().forwarded;

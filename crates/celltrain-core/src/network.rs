@@ -4,7 +4,7 @@
 //! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
 //! port keeps per VC is a plain array.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::aal5::Aal5Options;
 use crate::cell::Label;
@@ -28,6 +28,8 @@ pub struct Network {
     pub vcs: Vec<Vc>,
     /// TCP connections.
     pub flows: Vec<Flow>,
+    /// Index of the link whose capacity efficiency is measured against.
+    pub bottleneck: usize,
     /// Who goes first among cells that reach a port at the same instant.
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
@@ -93,8 +95,6 @@ pub struct Flow {
     pub start: Duration,
     /// Its TCP.
     pub tcp: TcpConfig,
-    /// Index of the link whose rate its throughput is compared with: its bottleneck.
-    pub bottleneck: usize,
 }
 
 /// Where a cell goes at the end of a link.
@@ -201,13 +201,19 @@ impl Graph {
         self.links.len() - 2
     }
 
-    /// The path of fewest links from one node to another, the first in link order among equals; hosts do not forward.
-    pub fn shortest_path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    /// For each node: the links that leave it, in order.
+    pub fn leaving(&self) -> Vec<Vec<usize>> {
+        let mut leaving = vec![Vec::new(); self.nodes.len()];
         for (link, index) in self.links.iter().zip(0..) {
-            leaving.entry(link.from).or_default().push(index);
+            leaving[link.from].push(index);
         }
-        let mut reached_by: BTreeMap<usize, usize> = BTreeMap::new();
+        leaving
+    }
+
+    /// The path of fewest links from one node to another, the first in link order among equals; hosts do not forward.
+    /// `leaving` is what [`Graph::leaving`] says.
+    pub fn shortest_path(&self, leaving: &[Vec<usize>], from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut reached_by = vec![None; self.nodes.len()];
         let mut queue = VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
             if node == to && node != from {
@@ -216,24 +222,25 @@ impl Graph {
             if node != from && self.nodes[node].kind == NodeKind::Host {
                 continue;
             }
-            for &link in leaving.get(&node).into_iter().flatten() {
+            for &link in &leaving[node] {
                 let next = self.links[link].to;
-                if next != from && !reached_by.contains_key(&next) {
-                    reached_by.insert(next, link);
+                if next != from && reached_by[next].is_none() {
+                    reached_by[next] = Some(link);
                     queue.push_back(next);
                 }
             }
         }
-        let mut path = vec![*reached_by.get(&to)?];
+        let mut path = vec![reached_by[to]?];
         while self.links[path[path.len() - 1]].from != from {
-            path.push(reached_by[&self.links[path[path.len() - 1]].from]);
+            path.push(reached_by[self.links[path[path.len() - 1]].from]?);
         }
         path.reverse();
         Some(path)
     }
 }
 
-/// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest.
+/// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i
+/// is node 2 + i, its destination node 2 + N + i.
 pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
     let mut graph = Graph::default();
     let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -252,6 +259,13 @@ pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 
 /// Index of the bottleneck link in [`n_source`]'s graph.
 pub const N_SOURCE_BOTTLENECK: usize = 0;
+
+/// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
+pub fn n_source_paths(i: usize, sources: usize) -> [Vec<usize>; 2] {
+    // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
+    let (source, destination) = (2 + 2 * i, 2 + 2 * (sources + i));
+    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![destination + 1, N_SOURCE_BOTTLENECK + 1, source + 1]]
+}
 
 /// The transmission and propagation times of a link on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,6 +306,7 @@ pub(crate) mod tests {
             links: graph.links.clone(),
             vcs: Vec::new(),
             flows: Vec::new(),
+            bottleneck: N_SOURCE_BOTTLENECK,
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),
             aal5: Aal5Options::default(),
@@ -299,18 +314,14 @@ pub(crate) mod tests {
         network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
         network.links[N_SOURCE_BOTTLENECK].policy = policy;
         for i in 0..sources {
-            let (source, destination) = (2 + i, 2 + sources + i);
             let data_vc = network.vcs.len();
-            for (from, to) in [(source, destination), (destination, source)] {
-                network.vcs.push(Vc { path: graph.shortest_path(from, to).unwrap() });
-            }
+            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { path }));
             network.flows.push(Flow {
                 name: format!("tcp{}", i + 1),
                 data_vc,
                 ack_vc: data_vc + 1,
                 start: Duration::default(),
                 tcp: tcp.clone(),
-                bottleneck: N_SOURCE_BOTTLENECK,
             });
         }
         network
@@ -340,7 +351,20 @@ pub(crate) mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-        assert_eq!(graph.shortest_path(a, b), Some(vec![0]));
-        assert_eq!(graph.shortest_path(a, c), None);
+        let leaving = graph.leaving();
+        assert_eq!(graph.shortest_path(&leaving, a, b), Some(vec![0]));
+        assert_eq!(graph.shortest_path(&leaving, a, c), None);
+    }
+
+    #[test]
+    fn the_n_source_paths_are_the_shortest() {
+        let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
+        for i in 0..3 {
+            let (source, destination) = (2 + i, 5 + i);
+            let leaving = graph.leaving();
+            let expected = [(source, destination), (destination, source)]
+                .map(|(from, to)| graph.shortest_path(&leaving, from, to).unwrap());
+            assert_eq!(n_source_paths(i, 3), expected);
+        }
     }
 }

@@ -1,0 +1,198 @@
+//! Results and faults as the JSON the command line promises.
+
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::units::Duration;
+use celltrain_scenario::{Reading, Scenario, build};
+use serde::Serialize;
+use serde_json::json;
+
+/// What this core was built as.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Build {
+    pub(crate) version: &'static str,
+    pub(crate) profile: &'static str,
+}
+
+impl Build {
+    pub(crate) fn this() -> Self {
+        let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+        Self { version: env!("CARGO_PKG_VERSION"), profile }
+    }
+}
+
+pub(crate) fn reading(reading: &Reading) -> String {
+    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
+}
+
+pub(crate) fn result(scenario: &Scenario, seed: u64, result: &RunResult, engine_seconds: f64) -> String {
+    let flows: Vec<_> = result
+        .flows
+        .iter()
+        .map(|flow| {
+            json!({
+                "name": flow.name,
+                "goodput_mbps": flow.goodput_mbps,
+                "throughput_mbps": flow.throughput_mbps,
+                "delivered_bytes": flow.delivered_bytes,
+                "segments_sent": flow.segments_sent,
+                "retransmitted_segments": flow.retransmitted_segments,
+                "repeated_segments": flow.repeated_segments,
+                "timeouts": flow.timeouts,
+                "fast_retransmits": flow.fast_retransmits,
+                "cwnd_segments": flow.cwnd_segments,
+            })
+        })
+        .collect();
+    let ports: Vec<_> = result
+        .ports
+        .iter()
+        .map(|port| {
+            json!({
+                "name": port.name,
+                "policy": port.policy,
+                "buffer_cells": port.buffer_cells,
+                "max_queue_cells": port.max_queue_cells,
+                "queue_cells": port.queue_cells,
+                "offered_cells": port.counters.offered,
+                "forwarded_cells": port.counters.forwarded,
+                "lost_cells": port.counters.lost(),
+                "lost_overflow_cells": port.counters.lost_overflow,
+                "lost_pushed_out_cells": port.counters.lost_pushed_out,
+                "discarded_cells": port.counters.discarded(),
+                "discarded_frame_cells": port.counters.discarded_frame,
+                "discarded_remainder_cells": port.counters.discarded_remainder,
+                "utilisation": port.utilisation,
+            })
+        })
+        .collect();
+    json!({
+        "scenario": scenario.name,
+        "seed": seed,
+        "engine": "reference",
+        "duration_s": result.duration_s,
+        "efficiency": result.efficiency,
+        "fairness": result.fairness,
+        "flows": flows,
+        "ports": ports,
+        "cells": {
+            "offered": result.cells.offered,
+            "delivered": result.cells.delivered,
+            "lost": result.cells.lost,
+            "discarded": result.cells.discarded,
+            "in_flight": result.cells.in_flight,
+        },
+        "cell_hops": result.cell_hops,
+        "engine_seconds": engine_seconds,
+        "cell_hops_per_second": result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE),
+        "fingerprint": result.fingerprint.to_string(),
+        "build": Build::this(),
+    })
+    .to_string()
+}
+
+/// Which series to record, where and how often.
+#[derive(Clone)]
+pub(crate) struct Trace {
+    choice: SeriesChoice,
+    links: Option<Vec<String>>,
+    step: Duration,
+}
+
+/// Fine enough for a plot, coarse enough for a screen: a thousand samples where no step is given.
+const SAMPLES: u64 = 1000;
+
+impl Trace {
+    /// None when nothing is to be recorded.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        names: &[String],
+        step: Option<&str>,
+        links: Option<Vec<String>>,
+    ) -> Result<Option<Self>, String> {
+        let mut choice = SeriesChoice::default();
+        for name in names {
+            match name.as_str() {
+                "queue" => choice.queue = true,
+                "occupancy" => choice.occupancy = true,
+                "cwnd" => choice.windows = true,
+                other => return Err(format!("{other:?} is not a series; it must be one of queue, occupancy, cwnd")),
+            }
+        }
+        if choice == SeriesChoice::default() {
+            return Ok(None);
+        }
+        let step = match step {
+            Some(text) => text.parse::<Duration>().map_err(|error| format!("step = {text:?} is not {error}"))?,
+            None => Duration { picoseconds: (scenario.duration.picoseconds / SAMPLES).max(1) },
+        };
+        if step == Duration::default() || scenario.duration.picoseconds / step.picoseconds > MAX_SAMPLES {
+            return Err(format!("step = \"{step}\" must be above zero and give at most {MAX_SAMPLES} samples"));
+        }
+        Ok(Some(Self { choice, links, step }))
+    }
+
+    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+        let links = match &self.links {
+            None => vec![network.bottleneck],
+            Some(names) => {
+                let find = |name: &String| {
+                    let link = network.links.iter().position(|link| link.name == *name);
+                    let named_so = || (name == "bottleneck").then_some(network.bottleneck);
+                    link.or_else(named_so).ok_or_else(|| format!("{name:?} is not a port of this network"))
+                };
+                names.iter().map(find).collect::<Result<_, _>>()?
+            }
+        };
+        let clock = network.clock();
+        let mut step = clock.span(self.step);
+        step.0 = step.0.max(1);
+        Ok(Recorder::new(self.choice, links, step, network.end(clock)))
+    }
+}
+
+/// A million rows of every series is what a laptop still draws.
+const MAX_SAMPLES: u64 = 1_000_000;
+
+/// Recorded series with the names of their columns.
+pub(crate) struct Series {
+    pub(crate) time_s: Vec<f64>,
+    pub(crate) ports: Vec<String>,
+    pub(crate) flows: Vec<String>,
+    pub(crate) occupancy_columns: Vec<(String, String)>,
+    pub(crate) queue_cells: Option<Vec<u32>>,
+    pub(crate) occupancy_cells: Option<Vec<u32>>,
+    pub(crate) cwnd_segments: Option<Vec<f64>>,
+    pub(crate) ssthresh_segments: Option<Vec<f64>>,
+}
+
+impl Series {
+    pub(crate) fn of(network: &Network, trace: &Trace, recorder: Recorder) -> Self {
+        let clock = network.clock();
+        let routing = network.routing();
+        let port = |link: usize| network.links[link].name.clone();
+        let flow_of = |vc: u32| {
+            let number = vc as usize;
+            let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
+            flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
+        };
+        let links: Vec<usize> = recorder.links().to_vec();
+        let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
+        Self {
+            time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
+            occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
+            ports: links.into_iter().map(port).collect(),
+            flows: network.flows.iter().map(|flow| flow.name.clone()).collect(),
+            queue_cells: trace.choice.queue.then_some(recorder.queue_cells),
+            occupancy_cells: trace.choice.occupancy.then_some(recorder.occupancy_cells),
+            cwnd_segments: trace.choice.windows.then_some(recorder.cwnd_segments),
+            ssthresh_segments: trace.choice.windows.then_some(recorder.ssthresh_segments),
+        }
+    }
+}
+
+/// The network of a scenario, for whoever runs it.
+pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
+    build::network(scenario, seed)
+}

@@ -1,0 +1,154 @@
+//! The bridge from Python to the core: types, errors, arrays; no logic. What each call takes and answers stands in
+//! `docs/design/bridge.md`.
+
+mod answer;
+mod shipped;
+mod work;
+
+use celltrain_scenario::{Machine, Reading, Scenario, scenario};
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+
+use answer::{Series, Trace};
+
+/// The private module.
+#[pymodule]
+#[pyo3(name = "_core")]
+fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(build, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(parse, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_json, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(data, module)?)?;
+    module.add_function(wrap_pyfunction!(data_names, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}
+
+/// The version, and whether the core was compiled with optimisation.
+#[pyfunction]
+fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let build = answer::Build::this();
+    let dict = PyDict::new(py);
+    dict.set_item("version", build.version)?;
+    dict.set_item("profile", build.profile)?;
+    Ok(dict)
+}
+
+/// The JSON Schema of a scenario.
+#[pyfunction]
+fn schema() -> String {
+    scenario::schema().to_string()
+}
+
+/// Reads a scenario in TOML.
+#[pyfunction]
+fn parse(py: Python<'_>, text: &str, source: &str) -> String {
+    py.detach(|| answer::reading(&celltrain_scenario::read_toml(text, source, machine())))
+}
+
+/// Reads a scenario in JSON.
+#[pyfunction]
+fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
+    py.detach(|| answer::reading(&celltrain_scenario::read_json(text, source, machine())))
+}
+
+/// Runs one scenario.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None))]
+fn run<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+    seed: u64,
+    trace: Vec<String>,
+    step: Option<&str>,
+    links: Option<Vec<String>>,
+) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
+    let scenario = read(scenario_json)?;
+    let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
+    let (result, series) = work::one(py, &scenario, seed, trace)?;
+    let series = series.map(|series| arrays(py, series)).transpose()?;
+    Ok((result, series))
+}
+
+/// Runs many scenarios on several threads, and hands every result over as it comes.
+#[pyfunction]
+fn run_many(
+    py: Python<'_>,
+    scenarios: Vec<String>,
+    runs: Vec<(usize, u64)>,
+    threads: usize,
+    on_result: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let scenarios = scenarios.iter().map(|text| read(text)).collect::<PyResult<Vec<_>>>()?;
+    if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
+        return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
+    }
+    work::many(py, &scenarios, &runs, threads, on_result)
+}
+
+/// The text of a file shipped with the package.
+#[pyfunction]
+fn data(path: &str) -> Option<&'static str> {
+    shipped::text(path)
+}
+
+/// The paths of the shipped files that begin so.
+#[pyfunction]
+fn data_names(prefix: &str) -> Vec<String> {
+    shipped::names(prefix)
+}
+
+/// Bytes of memory this machine has, where it can be told.
+#[pyfunction]
+fn memory_limit() -> Option<u64> {
+    machine().memory
+}
+
+fn read(json: &str) -> PyResult<Scenario> {
+    let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine());
+    let refusal = || PyValueError::new_err(answer::reading(&reading));
+    reading.scenario.clone().ok_or_else(refusal)
+}
+
+/// Linux tells; elsewhere nothing is assumed.
+fn machine() -> Machine {
+    let kib = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    Machine { memory: kib.map(|kib| kib * 1024) }
+}
+
+fn arrays<'py>(py: Python<'py>, series: Series) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let rows = series.time_s.len();
+    dict.set_item("time_s", series.time_s.into_pyarray(py))?;
+    dict.set_item("ports", series.ports)?;
+    dict.set_item("flows", series.flows)?;
+    dict.set_item("occupancy_columns", series.occupancy_columns)?;
+    for (name, cells) in [("queue_cells", series.queue_cells), ("occupancy_cells", series.occupancy_cells)] {
+        if let Some(cells) = cells {
+            dict.set_item(name, matrix(py, rows, cells)?)?;
+        }
+    }
+    for (name, segments) in
+        [("cwnd_segments", series.cwnd_segments), ("ssthresh_segments", series.ssthresh_segments)]
+    {
+        if let Some(segments) = segments {
+            dict.set_item(name, matrix(py, rows, segments)?)?;
+        }
+    }
+    Ok(dict)
+}
+
+fn matrix<T: numpy::Element>(py: Python<'_>, rows: usize, values: Vec<T>) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let columns = values.len().checked_div(rows).unwrap_or(0);
+    let array = Array2::from_shape_vec((rows, columns), values).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(array.into_pyarray(py))
+}

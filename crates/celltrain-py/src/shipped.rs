@@ -1,0 +1,33 @@
+//! Files that go with the package: the papers' data, the models' pages, the example scenarios.
+
+use include_dir::{Dir, include_dir};
+
+static PAPERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
+static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
+
+fn roots() -> [(&'static str, &'static Dir<'static>); 3] {
+    [("papers/", &PAPERS), ("docs/models/", &MODELS), ("scenarios/", &SCENARIOS)]
+}
+
+pub(crate) fn text(path: &str) -> Option<&'static str> {
+    let (root, dir) = roots().into_iter().find(|(root, _)| path.starts_with(root))?;
+    dir.get_file(&path[root.len()..])?.contents_utf8()
+}
+
+pub(crate) fn names(prefix: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (root, dir) in roots() {
+        collect(root, dir, &mut names);
+    }
+    names.retain(|name| name.starts_with(prefix));
+    names.sort();
+    names
+}
+
+fn collect(root: &str, dir: &Dir<'_>, names: &mut Vec<String>) {
+    names.extend(dir.files().map(|file| format!("{root}{}", file.path().display())));
+    for dir in dir.dirs() {
+        collect(root, dir, names);
+    }
+}

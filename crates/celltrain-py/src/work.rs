@@ -1,0 +1,124 @@
+//! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use celltrain_core::engine::reference;
+use celltrain_core::probe::Nothing;
+use celltrain_scenario::Scenario;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::answer::{self, Series, Trace};
+
+/// How often the calling thread looks for a signal: well within the promised 0.1 s.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs one scenario on a thread of its own; the result's JSON, and the series if any were asked for.
+pub(crate) fn one(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seed: u64,
+    trace: Option<Trace>,
+) -> PyResult<(String, Option<Series>)> {
+    let mut outcome = None;
+    let work = |stop: &AtomicBool| run(scenario, seed, trace.as_ref(), stop);
+    watched(py, 1, 1, |_, stop| work(stop), |_, done| {
+        outcome = done;
+        Ok(())
+    })?;
+    match outcome {
+        Some(Ok(done)) => Ok(done),
+        Some(Err(problem)) => Err(PyValueError::new_err(problem)),
+        None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
+    }
+}
+
+/// Runs many on `threads` threads; results go to `on_result` in the order they end.
+pub(crate) fn many(
+    py: Python<'_>,
+    scenarios: &[Scenario],
+    runs: &[(usize, u64)],
+    threads: usize,
+    on_result: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let work = |index: usize, stop: &AtomicBool| {
+        let (scenario, seed) = runs[index];
+        run(&scenarios[scenario], seed, None, stop)
+    };
+    watched(py, runs.len(), threads, work, |index, done| match done {
+        Some(Ok((result, _))) => on_result.call1((index, result)).map(|_| ()),
+        Some(Err(problem)) => Err(PyValueError::new_err(problem)),
+        None => Ok(()),
+    })
+}
+
+type Done = Option<Result<(String, Option<Series>), String>>;
+
+/// None when it was told to stop.
+fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, stop: &AtomicBool) -> Done {
+    let network = answer::network(scenario, seed);
+    let keep_going = || !stop.load(Ordering::Relaxed);
+    let mut recorder = match trace.map(|trace| trace.recorder(&network)).transpose() {
+        Ok(recorder) => recorder,
+        Err(problem) => return Some(Err(problem)),
+    };
+    let begun = Instant::now();
+    let outcome = match &mut recorder {
+        Some(recorder) => reference::run(&network, recorder, keep_going),
+        None => reference::run(&network, &mut Nothing, keep_going),
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let result = answer::result(scenario, seed, &outcome.ok()?, seconds);
+    let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
+    Some(Ok((result, series)))
+}
+
+/// Runs pieces of work on threads without the interpreter. On a signal, or when a result is refused, the threads stop
+/// before this returns.
+fn watched(
+    py: Python<'_>,
+    pieces: usize,
+    threads: usize,
+    work: impl Fn(usize, &AtomicBool) -> Done + Sync,
+    mut deliver: impl FnMut(usize, Done) -> PyResult<()>,
+) -> PyResult<()> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.clamp(1, pieces.max(1)))
+        .build()
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let stop = AtomicBool::new(false);
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = channel();
+    let receiver = Mutex::new(receiver);
+    pool.in_place_scope(|scope| {
+        for _ in 0..pool.current_num_threads() {
+            let (sender, stop, next, work) = (sender.clone(), &stop, &next, &work);
+            scope.spawn(move |_| {
+                while !stop.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    // The receiver is gone only once this run is given up.
+                    if index >= pieces || sender.send((index, work(index, stop))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let outcome = loop {
+            let received = py.detach(|| receiver.lock().expect("only this thread locks it").recv_timeout(LOOK));
+            let handled = match received {
+                Ok((index, done)) => py.check_signals().and_then(|()| deliver(index, done)),
+                Err(RecvTimeoutError::Timeout) => py.check_signals(),
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            };
+            if let Err(error) = handled {
+                break Err(error);
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    })
+}

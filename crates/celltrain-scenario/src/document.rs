@@ -1,0 +1,174 @@
+//! A scenario's text as values that know their lines.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::fault::{Fault, KeyFault};
+
+/// A text's values, and the line each key stands on.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The values.
+    pub root: Value,
+    lines: BTreeMap<String, usize>,
+    from_text: bool,
+}
+
+/// What keeps a text from being read at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxFault {
+    line: Option<usize>,
+    problem: String,
+}
+
+impl SyntaxFault {
+    /// The fault under a file's name.
+    pub fn reported(self, source: &str) -> Fault {
+        KeyFault::of_key("", self.problem).reported(source, self.line)
+    }
+}
+
+/// A scenario is a page; anything near this size is another kind of file.
+const MAX_BYTES: usize = 1 << 20;
+/// A text broken in many places is shown the first few.
+const MAX_SYNTAX_FAULTS: usize = 20;
+
+impl Document {
+    /// Reads TOML.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with lines.
+    pub fn from_toml(text: &str) -> Result<Self, Vec<SyntaxFault>> {
+        refuse_large(text)?;
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            let mut faults: Vec<_> = errors.iter().map(|error| syntax_fault(text, error)).collect();
+            faults.dedup();
+            faults.truncate(MAX_SYNTAX_FAULTS);
+            return Err(faults);
+        }
+        let mut document = Self { root: Value::Null, lines: BTreeMap::new(), from_text: true };
+        let lines = LineIndex::new(text);
+        document.root = document.table(table.get_ref(), "", &lines);
+        Ok(document)
+    }
+
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with its line.
+    pub fn from_json(text: &str) -> Result<Self, Vec<SyntaxFault>> {
+        refuse_large(text)?;
+        match serde_json::from_str(text) {
+            Ok(root) => Ok(Self { root, lines: BTreeMap::new(), from_text: false }),
+            Err(error) => {
+                Err(vec![SyntaxFault { line: Some(error.line()), problem: format!("is not JSON: {error}") }])
+            }
+        }
+    }
+
+    /// The line of a key, or of the nearest table around it that the text names; none for a scenario without a text.
+    pub fn line(&self, key: &str) -> Option<usize> {
+        if !self.from_text {
+            return None;
+        }
+        let mut key = key;
+        loop {
+            if let Some(&line) = self.lines.get(key) {
+                return Some(line);
+            }
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => return Some(1),
+            }
+        }
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, path: &str, lines: &LineIndex) -> Value {
+        let mut map = Map::new();
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            let path = join(path, &name);
+            self.lines.insert(path.clone(), lines.line(key.span().start));
+            let value = self.value(value, &path, lines);
+            map.insert(name, value);
+        }
+        Value::Object(map)
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, path: &str, lines: &LineIndex) -> Value {
+        match value.get_ref() {
+            DeValue::String(text) => Value::from(text.as_ref()),
+            DeValue::Integer(integer) => {
+                let digits = integer.as_str();
+                i128::from_str_radix(digits, integer.radix()).ok().map_or_else(
+                    || Value::from(digits),
+                    |n| {
+                        u64::try_from(n)
+                            .map(Value::from)
+                            .or_else(|_| i64::try_from(n).map(Value::from))
+                            .unwrap_or(Value::from(n as f64))
+                    },
+                )
+            }
+            DeValue::Float(float) => {
+                let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
+                // JSON knows neither inf nor nan; as a text they are refused like any other wrong value.
+                number.map_or_else(|| Value::from(float.as_str()), Value::Number)
+            }
+            DeValue::Boolean(truth) => Value::from(*truth),
+            DeValue::Datetime(time) => Value::from(time.to_string()),
+            DeValue::Array(items) => {
+                let item = |(i, item): (usize, &Spanned<DeValue<'_>>)| {
+                    let path = format!("{path}[{i}]");
+                    self.lines.insert(path.clone(), lines.line(item.span().start));
+                    self.value(item, &path, lines)
+                };
+                Value::Array(items.iter().enumerate().map(item).collect())
+            }
+            DeValue::Table(table) => self.table(table, path, lines),
+        }
+    }
+}
+
+/// The path of a key inside a table.
+pub fn join(path: &str, key: &str) -> String {
+    // A key that TOML would have to quote is shown as TOML writes it.
+    let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let key = if bare { key.to_string() } else { format!("{key:?}") };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+fn refuse_large(text: &str) -> Result<(), Vec<SyntaxFault>> {
+    if text.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    let problem =
+        format!("is {:.1} MB of text; a scenario is at most {} MiB", text.len() as f64 / 1e6, MAX_BYTES >> 20);
+    Err(vec![SyntaxFault { line: None, problem }])
+}
+
+fn syntax_fault(text: &str, error: &toml::de::Error) -> SyntaxFault {
+    let line = error.span().map(|span| LineIndex::new(text).line(span.start));
+    let message = error.message().trim().replace('\n', "; ");
+    SyntaxFault { line, problem: format!("is not TOML: {message}") }
+}
+
+/// Where each line of a text starts.
+struct LineIndex {
+    starts: Vec<usize>,
+}
+
+impl LineIndex {
+    fn new(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        Self { starts: std::iter::once(0).chain(ends).collect() }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&start| start <= offset)
+    }
+}

@@ -1,0 +1,297 @@
+//! Values against the JSON Schema of a scenario: every fault at once, in words.
+//!
+//! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and two
+//! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in words).
+//! Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
+
+use celltrain_core::units::{BitRate, Bytes, Duration};
+use serde_json::{Map, Value};
+
+use crate::document::join;
+use crate::fault::{KeyFault, nearest};
+use crate::scenario::schema;
+
+/// Checks a document and takes out what has the wrong form.
+pub fn check(root: &mut Value) -> Vec<KeyFault> {
+    let schema = schema();
+    let mut form = Form { definitions: &schema["$defs"], faults: Vec::new() };
+    form.value(root, &schema, "");
+    form.faults
+}
+
+struct Form<'a> {
+    definitions: &'a Value,
+    faults: Vec<KeyFault>,
+}
+
+impl<'a> Form<'a> {
+    /// Whether the value may stay; false when it has the wrong form and must go.
+    fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
+        let schema = self.resolve(schema);
+        if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
+            return self.choice(value, schema, choices, path);
+        }
+        if value.is_null() && allows(schema, "null") {
+            return true;
+        }
+        if let Some(quantity) = schema["x-quantity"].as_str() {
+            return self.quantity(value, quantity, path);
+        }
+        match value {
+            Value::Object(map) if allows(schema, "object") => {
+                self.object(map, schema, path);
+                true
+            }
+            Value::Array(items) if allows(schema, "array") => self.array(items, schema, path),
+            _ if self.fits(value, schema) => true,
+            _ => self.refuse(value, format!("is not {}", self.expectation(schema)), path),
+        }
+    }
+
+    fn object(&mut self, map: &mut Map<String, Value>, schema: &'a Value, path: &str) {
+        let properties = schema["properties"].as_object();
+        let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        // A key that was misspelt is not missing as well.
+        let mut meant = Vec::new();
+        map.retain(|key, value| {
+            let path = join(path, key);
+            if let Some(property) = schema["properties"].get(key) {
+                return self.value(value, property, &path);
+            }
+            match &schema["additionalProperties"] {
+                Value::Bool(false) => {
+                    meant.extend(nearest(key, known.iter().copied()));
+                    self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
+                    false
+                }
+                Value::Object(_) => self.value(value, &schema["additionalProperties"], &path),
+                _ => true,
+            }
+        });
+        for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let path = join(path, required);
+            let already_refused = meant.contains(&required) || self.faults.iter().any(|fault| fault.key == path);
+            if !map.contains_key(required) && !already_refused {
+                let expectation = self.expectation(&schema["properties"][required]);
+                self.faults.push(KeyFault::of_key(path, format!("is missing; it must be {expectation}")));
+            }
+        }
+    }
+
+    fn array(&mut self, items: &mut Vec<Value>, schema: &'a Value, path: &str) -> bool {
+        let exactly = schema["prefixItems"].as_array();
+        if let Some(exactly) = exactly.filter(|exactly| exactly.len() != items.len()) {
+            let problem = format!("has {} items; it must have {}", items.len(), exactly.len());
+            self.faults.push(KeyFault::of_key(path, problem));
+            return false;
+        }
+        let mut good = true;
+        for (i, item) in items.iter_mut().enumerate() {
+            let schema = exactly.map_or(&schema["items"], |exactly| &exactly[i]);
+            good &= self.value(item, schema, &format!("{path}[{i}]"));
+        }
+        good
+    }
+
+    fn choice(&mut self, value: &mut Value, schema: &'a Value, choices: &'a [Value], path: &str) -> bool {
+        let keys: Vec<&str> = choices.iter().filter_map(only_key).collect();
+        if keys.len() == choices.len() {
+            return self.keyed_choice(value, choices, &keys, path);
+        }
+        if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
+            return true;
+        }
+        let words: Vec<&str> = choices.iter().flat_map(constants).collect();
+        let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
+        let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
+        // An optional value: what it must be is what it must be when present.
+        let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
+        if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
+            return self.value(value, only, path);
+        }
+        self.refuse(value, format!("is not {}{hint}", self.expectation(schema)), path)
+    }
+
+    /// A choice written as a table whose one key is its name: a policy, a TCP variant, a topology.
+    fn keyed_choice(&mut self, value: &mut Value, choices: &'a [Value], keys: &[&str], path: &str) -> bool {
+        let list = keys.join(", ");
+        let Value::Object(map) = value else {
+            let example = keys[0];
+            let hint = match value.as_str() {
+                Some(given) if keys.contains(&given) => format!("; write the table [{path}.{given}]"),
+                _ => format!("; write a table such as [{path}.{example}], one of {list}"),
+            };
+            return self.refuse(value, format!("is not a table{hint}"), path);
+        };
+        let mut good = true;
+        for (key, inner) in map.iter_mut() {
+            let path = join(path, key);
+            match keys.iter().position(|known| known == key) {
+                Some(i) => good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path),
+                None => {
+                    let meant = nearest(key, keys.iter().copied());
+                    let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+                    self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint}It must be one of {list}")));
+                    good = false;
+                }
+            }
+        }
+        if map.len() != 1 && good {
+            let named: Vec<&str> = map.keys().map(String::as_str).collect();
+            let problem = match named.as_slice() {
+                [] => format!("names none; it must be one of {list}"),
+                named => format!("names {} ({}); it must be one", named.len(), named.join(", ")),
+            };
+            self.faults.push(KeyFault::of_key(path, problem));
+            good = false;
+        }
+        good
+    }
+
+    fn quantity(&mut self, value: &Value, quantity: &str, path: &str) -> bool {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            // A bare number lacks its unit, and the quantity's own error says so best.
+            Value::Number(number) => number.to_string(),
+            _ => "?".to_string(),
+        };
+        let error = match quantity {
+            "rate" => text.parse::<BitRate>().err(),
+            "time" => text.parse::<Duration>().err(),
+            _ => text.parse::<Bytes>().err(),
+        };
+        let Some(error) = error else {
+            return value.is_string();
+        };
+        self.refuse(value, format!("is not {error}"), path)
+    }
+
+    fn refuse(&mut self, value: &Value, problem: String, path: &str) -> bool {
+        self.faults.push(KeyFault::of_value(path, shown(value), problem));
+        false
+    }
+
+    fn resolve(&self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => &self.definitions[reference.rsplit('/').next().expect("rsplit yields one")],
+            None => schema,
+        }
+    }
+
+    /// Whether a value passes a schema, without a word about why not.
+    fn fits_quietly(&self, value: &Value, schema: &'a Value) -> bool {
+        let mut trial = Form { definitions: self.definitions, faults: Vec::new() };
+        trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty()
+    }
+
+    /// Whether a plain value has the type, the range and the wording a schema asks for.
+    fn fits(&self, value: &Value, schema: &Value) -> bool {
+        let typed = match value {
+            Value::Null => allows(schema, "null"),
+            Value::Bool(_) => allows(schema, "boolean"),
+            Value::String(text) => {
+                allows(schema, "string") && words(schema).is_none_or(|words| words.contains(&text.as_str()))
+            }
+            Value::Number(number) => {
+                allows(schema, "number") || (allows(schema, "integer") && (number.is_u64() || number.is_i64()))
+            }
+            Value::Array(_) | Value::Object(_) => false,
+        };
+        let number = value.as_f64().unwrap_or(0.0);
+        typed
+            && schema["minimum"].as_f64().is_none_or(|least| number >= least)
+            && schema["maximum"].as_f64().is_none_or(|most| number <= most)
+            && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
+    }
+
+    /// What a value should be, in words that follow "is not" or "must be".
+    fn expectation(&self, schema: &'a Value) -> String {
+        let own = &schema["x-expect"];
+        let schema = self.resolve(schema);
+        if let Some(expect) = own.as_str().or_else(|| schema["x-expect"].as_str()) {
+            return expect.to_string();
+        }
+        if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
+            let keys: Vec<&str> = choices.iter().filter_map(only_key).collect();
+            if keys.len() == choices.len() {
+                return format!("a table named after one of {}", keys.join(", "));
+            }
+            let each: Vec<String> = choices.iter().map(|choice| self.expectation(choice)).collect();
+            return if each.iter().all(|e| e.starts_with('"')) {
+                format!("one of {}", each.join(", "))
+            } else {
+                each.join(" or ")
+            };
+        }
+        if let Some(quantity) = schema["x-quantity"].as_str() {
+            return format!("a {quantity} such as {}", schema["examples"][0]);
+        }
+        if let Some(words) = words(schema) {
+            let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            return quoted.join(", ");
+        }
+        let (least, most) = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
+        let range = match (least, most) {
+            (Some(least), Some(most)) => format!(" ({least} to {most})"),
+            (Some(least), None) => format!(" ({least} or more)"),
+            _ => String::new(),
+        };
+        let kind = match schema["type"].as_str() {
+            Some("integer") => "a whole number",
+            Some("number") => "a number",
+            Some("boolean") => "true or false",
+            Some("string") => "a text",
+            Some("array") => "a list",
+            Some("null") => "absent",
+            _ => "a table",
+        };
+        format!("{kind}{range}")
+    }
+}
+
+fn allows(schema: &Value, kind: &str) -> bool {
+    match &schema["type"] {
+        Value::String(one) => one == kind,
+        Value::Array(several) => several.iter().any(|one| one == kind),
+        _ => false,
+    }
+}
+
+fn words(schema: &Value) -> Option<Vec<&str>> {
+    let listed = schema["enum"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect());
+    listed.or_else(|| schema["const"].as_str().map(|word| vec![word]))
+}
+
+fn constants(schema: &Value) -> Vec<&str> {
+    words(schema).unwrap_or_default()
+}
+
+/// The key of a choice written as a table with one key.
+fn only_key(schema: &Value) -> Option<&str> {
+    let required = schema["required"].as_array()?;
+    (required.len() == 1 && schema["properties"].as_object()?.len() == 1).then(|| required[0].as_str())?
+}
+
+fn unknown_key(key: &str, known: &[&str]) -> String {
+    let meant = nearest(key, known.iter().copied());
+    let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+    if known.is_empty() {
+        return "is unknown; there is nothing to set here".to_string();
+    }
+    format!("is unknown; {hint}Known keys: {}", known.join(", "))
+}
+
+/// A value as a message shows it: as TOML would write it, and not too long.
+fn shown(value: &Value) -> String {
+    const MOST: usize = 60;
+    let text = match value {
+        Value::Object(_) => "{...}".to_string(),
+        Value::Array(items) => format!("[{} items]", items.len()),
+        other => other.to_string(),
+    };
+    if text.chars().count() <= MOST {
+        return text;
+    }
+    let start: String = text.chars().take(MOST).collect();
+    format!("{start}...")
+}

@@ -1,0 +1,73 @@
+//! The scenario: what a user writes, what it means, and what is wrong with it.
+//!
+//! The types in [`scenario`] are the one source of truth: the JSON Schema, the Python models and the defaults follow from
+//! them. Reading goes in three steps, and each adds its faults instead of stopping at the first: [`document`] (text to
+//! values that know their lines), [`form`] (values against the schema), [`check`] (values against each other and the
+//! machine). [`build`] makes the network the engines run.
+
+pub mod build;
+pub mod check;
+pub mod document;
+pub mod fault;
+pub mod form;
+pub mod scenario;
+
+pub use fault::{Fault, Warning};
+pub use scenario::Scenario;
+
+use document::Document;
+
+/// What came of reading a scenario.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The scenario, when nothing is wrong with it.
+    pub scenario: Option<Scenario>,
+    /// Everything that is wrong.
+    pub faults: Vec<Fault>,
+    /// What to look at before trusting its results.
+    pub warnings: Vec<Warning>,
+}
+
+/// What the reader may know of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine {
+    /// Bytes of memory it has; `None` where that cannot be told.
+    pub memory: Option<u64>,
+}
+
+/// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
+pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
+    read(Document::from_toml(text), source, machine)
+}
+
+/// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
+pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
+    read(Document::from_json(text), source, machine)
+}
+
+fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, machine: Machine) -> Reading {
+    let mut document = match document {
+        Ok(document) => document,
+        Err(faults) => {
+            let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
+            return Reading { scenario: None, faults, warnings: Vec::new() };
+        }
+    };
+    let mut faults = form::check(&mut document.root);
+    let mut warnings = Vec::new();
+    // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
+    let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
+    if let Some(scenario) = &scenario {
+        let verdict = check::check(scenario, machine);
+        faults.extend(verdict.faults);
+        warnings = verdict.warnings;
+    }
+    assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
+    let mut faults: Vec<Fault> =
+        faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
+    faults.sort_by_key(|fault| fault.line);
+    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings }
+}
+
+#[cfg(test)]
+mod tests;

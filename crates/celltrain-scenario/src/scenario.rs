@@ -1,0 +1,197 @@
+//! The scenario file's types: every key, its meaning, its unit and its default.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::aal5::Aal5Options;
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::tcp::{TcpConfig, TcpOptions};
+use celltrain_core::tie::{ServiceOrder, TieOrder};
+use celltrain_core::units::{BitRate, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One experiment: a network, its traffic, its buffers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is, for people.
+    #[serde(default)]
+    pub name: String,
+    /// How long to simulate.
+    pub duration: Duration,
+    /// Seed of every random choice; the same seed gives the same run.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+    /// The network and its flows.
+    pub topology: Topology,
+    /// The TCP of every flow.
+    #[serde(default = "vanilla")]
+    pub tcp: TcpConfig,
+    /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, or `default` for all others.
+    #[serde(default)]
+    pub port: BTreeMap<String, PortConfig>,
+    /// What all switches have in common.
+    #[serde(default)]
+    pub switch: SwitchOptions,
+    /// Framing.
+    #[serde(default)]
+    pub aal5: Aal5Options,
+}
+
+/// The network, by kind: one table whose key is the kind's name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Topology {
+    /// N sources, two switches, N destinations; only the link between the switches congests.
+    NSource(NSource),
+    /// Any hosts, switches, links and flows.
+    Network(GeneralNetwork),
+}
+
+impl Topology {
+    /// Every kind's name, in the order of the list.
+    pub const NAMES: &[&str] = &["n_source", "network"];
+
+    /// The kind's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Topology::NSource(_) => "n_source",
+            Topology::Network(_) => "network",
+        }
+    }
+}
+
+/// N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
+/// `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
+///
+/// Source: ATM Forum 96-1269, Figure 2.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NSource {
+    /// N: sources, each with a destination and a connection of its own.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub sources: u32,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay of every link, one way; a connection crosses three.
+    pub link_delay: Duration,
+}
+
+/// Any network: hosts send and receive, switches forward, links join two of them both ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeneralNetwork {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// Names of the switches.
+    pub switches: Vec<String>,
+    /// Links, each of them both ways.
+    pub links: Vec<LinkConfig>,
+    /// Connections.
+    pub flows: Vec<FlowConfig>,
+    /// The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for its rate when
+    /// absent. It may also be named `bottleneck` among the ports.
+    #[serde(default)]
+    pub bottleneck: Option<String>,
+}
+
+/// A link between two nodes, the same both ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// The two nodes.
+    pub between: (String, String),
+    /// Rate each way.
+    #[serde(default = "oc3")]
+    pub rate: BitRate,
+    /// Propagation delay each way.
+    pub delay: Duration,
+}
+
+/// A TCP connection with an endless source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// Its name in results; `tcp1`, `tcp2` and so on by position when absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The nodes its data crosses, both ends included; the path of fewest links when absent. Acknowledgements go back
+    /// the same way.
+    #[serde(default)]
+    pub path: Option<Vec<String>>,
+    /// When it starts to send.
+    #[serde(default)]
+    pub start: Duration,
+}
+
+/// An output port of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortConfig {
+    /// K: places for waiting cells, the one in service not counted; or "infinite".
+    pub buffer: Buffer,
+    /// Which frames it admits, and what it does when full.
+    pub policy: PolicyConfig,
+}
+
+/// Places for waiting cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a number of cells or \"infinite\""))]
+pub enum Buffer {
+    /// So many cells.
+    Cells(u32),
+    /// No limit.
+    Infinite(Infinite),
+}
+
+/// The word "infinite".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Infinite {
+    /// No limit.
+    Infinite,
+}
+
+impl Buffer {
+    /// The limit, if there is one.
+    pub fn cells(self) -> Option<u32> {
+        match self {
+            Buffer::Cells(cells) => Some(cells),
+            Buffer::Infinite(_) => None,
+        }
+    }
+}
+
+/// What all switches have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SwitchOptions {
+    /// Who goes first among cells that reach a port in the same instant.
+    pub tie_order: TieOrder,
+    /// Whether a port serves before or after it admits what arrives in the same instant.
+    pub service_order: ServiceOrder,
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+fn vanilla() -> TcpConfig {
+    TcpConfig::Vanilla(TcpOptions::default())
+}
+
+/// ATM Forum 96-1269, section 3.1: all links run at 155.52 Mb/s, cells included.
+fn oc3() -> BitRate {
+    BitRate::from_bits_per_second(155_520_000)
+}
+
+/// The JSON Schema of a scenario.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Scenario).to_value()
+}

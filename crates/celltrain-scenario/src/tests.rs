@@ -1,0 +1,284 @@
+//! Whole files: what is read, and what is said of those that cannot be.
+
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::tcp::TcpConfig;
+use proptest::prelude::*;
+
+use crate::scenario::Topology;
+use crate::{Machine, Reading, build, read_json, read_toml};
+
+const GOOD: &str = r#"name = "five sources, LAN, EPD"
+duration = "10s"
+seed = 1
+
+[topology.n_source]
+sources = 5
+link_rate = "155.52Mbps"
+link_delay = "5us"
+
+[tcp.vanilla]
+mss = "512B"
+receive_window = "65535B"
+timer_granularity = "100ms"
+
+[port.bottleneck]
+buffer = 1000                 # cells
+
+[port.bottleneck.policy.epd]
+threshold = 800               # cells
+"#;
+
+const GENERAL: &str = r#"duration = "1s"
+[topology.network]
+hosts = ["a", "b"]
+switches = ["s", "t"]
+links = [
+    { between = ["a", "s"], delay = "1us" },
+    { between = ["s", "t"], delay = "1ms", rate = "34.368Mbps" },
+    { between = ["t", "b"], delay = "1us" },
+]
+flows = [{ from = "a", to = "b" }]
+[port.default]
+buffer = 500
+policy.tail_drop = {}
+"#;
+
+fn read(text: &str) -> Reading {
+    read_toml(text, "test.toml", Machine { memory: Some(16 << 30) })
+}
+
+fn messages(text: &str) -> Vec<String> {
+    read(text).faults.into_iter().map(|fault| fault.message).collect()
+}
+
+/// The one message of a good file with `from` replaced by `to`.
+fn message(from: &str, to: &str) -> String {
+    only(GOOD, from, to)
+}
+
+fn only(good: &str, from: &str, to: &str) -> String {
+    assert!(good.contains(from), "{from}");
+    let messages = messages(&good.replacen(from, to, 1));
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    messages.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_good_file_is_read_with_its_defaults() {
+    let reading = read(GOOD);
+    assert_eq!(reading.faults, []);
+    let scenario = reading.scenario.unwrap();
+    assert!(matches!(&scenario.topology, Topology::NSource(config) if config.sources == 5));
+    assert_eq!(scenario.tcp.options().minimum_rto, 2);
+    assert_eq!(scenario.port["bottleneck"].policy.name(), "epd");
+    let network = build::network(&scenario, 7);
+    assert_eq!((network.seed, network.flows.len(), network.links[0].buffer), (7, 5, Some(1000)));
+}
+
+#[test]
+fn a_scenario_survives_the_way_through_json() {
+    for text in [GOOD, GENERAL] {
+        let scenario = read(text).scenario.unwrap();
+        let json = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(read_json(&json, "x", Machine::default()).scenario, Some(scenario));
+    }
+}
+
+#[test]
+fn a_general_network_finds_its_paths_and_its_bottleneck() {
+    let scenario = read(GENERAL).scenario.unwrap();
+    let network = build::network(&scenario, 1);
+    assert_eq!(network.links[network.bottleneck].name, "s->t");
+    let names = |vc: usize| -> Vec<_> {
+        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
+    assert_eq!(names(0), ["a->s", "s->t", "t->b"]);
+    assert_eq!(names(1), ["b->t", "t->s", "s->a"]);
+    assert_eq!(network.links[0].buffer, None, "a host's own queue has no limit");
+}
+
+#[test]
+fn every_fault_is_named_with_its_line_key_and_value() {
+    let cases = [
+        ("threshold = 800", "threshold = 1900", "test.toml:19: port.bottleneck.policy.epd.threshold = 1900 is above the buffer of 1000 cells; a threshold is at most the buffer"),
+        ("buffer = 1000", "bufer = 1000", "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy"),
+        ("buffer = 1000", "buffer = \"big\"", "test.toml:16: port.bottleneck.buffer = \"big\" is not a number of cells or \"infinite\""),
+        ("sources = 5", "sources = 0", "test.toml:6: topology.n_source.sources = 0 is not a whole number (1 to 1000000)"),
+        ("sources = 5", "sources = -5", "test.toml:6: topology.n_source.sources = -5 is not a whole number (1 to 1000000)"),
+        ("\"155.52Mbps\"", "\"0Mbps\"", "test.toml:7: topology.n_source.link_rate = \"0bps\" is not a positive rate from 424bps to 10000Gbps"),
+        ("\"155.52Mbps\"", "\"-1Mbps\"", "test.toml:7: topology.n_source.link_rate = \"-1Mbps\" is not a rate (it is negative); write a number and one of Gbps, Mbps, kbps, bps, for example \"155.52Mbps\""),
+        ("\"5us\"", "5", "test.toml:8: topology.n_source.link_delay = 5 is not a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\""),
+        ("\"10s\"", "\"0s\"", "test.toml:2: duration = \"0ps\" is not a positive time up to 1000000s"),
+        ("policy.epd]\nthreshold = 800", "policy.edp]\nthreshold = 800", "test.toml:18: port.bottleneck.policy.edp is unknown; did you mean epd? It must be one of tail_drop, ppd, epd, selective_drop, fba, drop_from_front"),
+    ];
+    for (from, to, expected) in cases {
+        let first = messages(&GOOD.replacen(from, to, 1)).into_iter().next().unwrap_or_default();
+        assert_eq!(first, expected);
+    }
+}
+
+#[test]
+fn all_faults_are_reported_at_once() {
+    let text = GOOD
+        .replace("seed = 1", "sed = 1")
+        .replace("\"5us\"", "\"5 leagues\"")
+        .replace("\"512B\"", "\"0B\"")
+        .replace("buffer = 1000", "buffer = 5");
+    let messages = messages(&text);
+    assert!(messages.len() >= 2, "{messages:#?}");
+    assert!(messages[0].starts_with("test.toml:3: sed is unknown"), "{messages:#?}");
+    let text = GOOD.replace("seed = 1", "sed = 1").replace("threshold = 800", "threshold = 1001");
+    assert_eq!(read(&text).faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [Some(3), Some(19)]);
+}
+
+#[test]
+fn a_missing_key_says_what_it_must_be() {
+    assert_eq!(message("duration = \"10s\"\n", ""), "test.toml:1: duration is missing; it must be a time such as \"5us\"");
+    let text = GOOD.split("[port.bottleneck.policy").next().unwrap();
+    assert_eq!(
+        messages(text),
+        ["test.toml:15: port.bottleneck.policy is missing; it must be a table named after one of tail_drop, ppd, epd, \
+          selective_drop, fba, drop_from_front"]
+    );
+}
+
+#[test]
+fn a_port_without_a_table_is_named() {
+    let text = GOOD.split("[port.bottleneck]").next().unwrap();
+    let problem = "has no buffer and no policy; write its table, or [port.default] for all others";
+    assert_eq!(messages(text), [format!("test.toml:1: port.bottleneck {problem}")]);
+}
+
+#[test]
+fn a_buffer_smaller_than_a_frame_is_refused() {
+    let text = GOOD.replace("buffer = 1000", "buffer = 11").replace("threshold = 800", "threshold = 5");
+    assert_eq!(
+        messages(&text),
+        ["test.toml:16: port.bottleneck.buffer = 11 is smaller than a frame; a buffer holds at least 12 cells"]
+    );
+}
+
+#[test]
+fn more_memory_than_the_machine_has_is_refused() {
+    let billion = message("buffer = 1000", "buffer = 1_000_000_000");
+    assert!(billion.contains("more than 268435456 cells") && billion.contains("infinite"), "{billion}");
+    let many = message("sources = 5", "sources = 900000");
+    assert!(many.contains("topology.n_source.sources = 900000 asks for"), "{many}");
+    let poor = read_toml(GOOD, "x", Machine { memory: Some(1 << 10) });
+    assert!(poor.faults[0].problem.contains("this machine has"));
+}
+
+#[test]
+fn a_share_outside_zero_to_one_is_refused_in_words() {
+    let text = GOOD.replace("epd]\nthreshold = 800", "selective_drop]\nthreshold = 1.9");
+    assert_eq!(
+        messages(&text),
+        ["test.toml:19: port.bottleneck.policy.selective_drop.threshold = 1.9 is not a share of the buffer (0 to 1)"]
+    );
+}
+
+#[test]
+fn networks_that_cannot_carry_their_flows_are_refused() {
+    let cases = [
+        ("between = [\"a\", \"s\"]", "between = [\"a\", \"a\"]", "is a loop: it joins a node to itself"),
+        ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host or a switch"),
+        ("between = [\"a\", \"s\"]", "between = [\"b\", \"t\"]", "joined already"),
+        ("between = [\"a\", \"s\"]", "between = [\"a\"]", "has 1 items; it must have 2"),
+        ("to = \"b\"", "to = \"s\"", "\"s\" is a switch; a flow joins two hosts"),
+        ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host or a switch"),
+        ("to = \"b\"", "to = \"a\"", "is the flow's own source"),
+        ("to = \"b\"", "to = \"b\", path = [\"a\", \"s\", \"t\", \"s\", \"t\", \"b\"]", "is a loop: the path has been there"),
+        ("to = \"b\"", "to = \"b\", path = [\"a\", \"t\", \"b\"]", "has no link from \"a\""),
+        ("hosts = [\"a\", \"b\"]", "hosts = [\"a\", \"b\", \"a\"]", "names two nodes"),
+        ("hosts = [\"a\", \"b\"]", "hosts = [\"a\", \"b\", \"c\"]\nbottleneck = \"s->x\"", "\"s->x\" is not a link; did you mean"),
+        ("[port.default]", "[port.\"s->t\"]", "has no buffer and no policy"),
+        ("[port.default]", "[port.\"a->s\"]", "is not an output port of a switch"),
+    ];
+    for (from, to, expected) in cases {
+        let messages = messages(&GENERAL.replacen(from, to, 1));
+        assert!(messages.iter().any(|message| message.contains(expected)), "{to}: {messages:#?}");
+    }
+    let unreachable = GENERAL.replace("    { between = [\"t\", \"b\"], delay = \"1us\" },\n", "");
+    assert!(messages(&unreachable)[0].contains("cannot be reached from \"a\""));
+}
+
+#[test]
+fn two_policies_at_one_port_are_refused() {
+    let text = format!("{GOOD}\n[port.bottleneck.policy.ppd]\n");
+    assert!(messages(&text)[0].contains("names 2 (epd, ppd); it must be one"), "{:?}", messages(&text));
+}
+
+#[test]
+fn a_policy_given_as_a_word_is_told_to_be_a_table() {
+    let text = GOOD.replace("[port.bottleneck.policy.epd]\nthreshold = 800", "policy = \"epd\"");
+    assert!(messages(&text)[0].contains("is not a table; write the table [port.bottleneck.policy.epd]"));
+}
+
+#[test]
+fn a_truncated_file_is_not_toml() {
+    let faults = read(&GOOD[..GOOD.len() / 2]).faults;
+    assert!(!faults.is_empty());
+    assert!(faults.iter().all(|fault| fault.line.is_some()));
+}
+
+#[test]
+fn brackets_without_end_are_answered_and_not_followed() {
+    for open in ["[", "{", "a=[", "[["] {
+        let deep = open.repeat(200_000);
+        assert!(!read(&deep).faults.is_empty());
+        assert!(!read_json(&deep, "x", Machine::default()).faults.is_empty());
+    }
+    assert!(messages(&"[".repeat(2_000_000))[0].contains("at most 1 MiB"));
+}
+
+#[test]
+fn rates_without_a_common_unit_give_a_warning() {
+    let reading = read(&GENERAL.replace("34.368Mbps", "34.368001Mbps"));
+    assert_eq!(reading.faults, []);
+    assert!(reading.warnings[0].message.contains("rounded"), "{:?}", reading.warnings);
+    assert_eq!(read(GENERAL).warnings, []);
+}
+
+#[test]
+fn the_schema_lists_every_policy_and_variant() {
+    let schema = crate::scenario::schema();
+    let listed = |name: &str| -> Vec<String> {
+        let choices = schema["$defs"][name]["oneOf"].as_array().unwrap();
+        choices.iter().map(|choice| choice["required"][0].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(listed("Policy"), PolicyConfig::NAMES);
+    assert_eq!(listed("Tcp"), TcpConfig::NAMES);
+    assert_eq!(listed("Topology"), Topology::NAMES);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: proptest::test_runner::RngSeed::Fixed(11),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_text_panics_the_reader(text in ".{0,200}") {
+        read(&text);
+        read_json(&text, "x", Machine::default());
+    }
+
+    #[test]
+    fn no_damage_to_a_good_file_panics_the_reader(
+        general in any::<bool>(),
+        at in any::<prop::sample::Index>(),
+        length in 0usize..12,
+        new in "[-a-z0-9=\\[\\]{}\".,#\n ]{0,8}",
+    ) {
+        let good = if general { GENERAL } else { GOOD };
+        let start = at.index(good.len());
+        let end = (start + length).min(good.len());
+        let text = format!("{}{new}{}", &good[..start], &good[end..]);
+        let reading = read(&text);
+        prop_assert!(reading.scenario.is_some() == reading.faults.is_empty());
+        if let Some(scenario) = reading.scenario {
+            build::network(&scenario, 1);
+        }
+    }
+}

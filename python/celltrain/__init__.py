@@ -1,0 +1,74 @@
+"""A cell-accurate laboratory for TCP over switched networks.
+
+>>> import celltrain as ct
+>>> lan = ct.n_source(
+...     sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800), duration="100ms"
+... )
+>>> result = ct.run(lan, seed=1, trace=["queue", "cwnd"])
+>>> 0 < result.efficiency <= 1
+True
+>>> result.flows.column_names[:2]
+['name', 'goodput_mbps']
+
+Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
+one, `reproduce` runs a paper's tables again.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from celltrain.errors import CelltrainError as CelltrainError
+    from celltrain.errors import CelltrainWarning as CelltrainWarning
+    from celltrain.errors import Fault as Fault
+    from celltrain.errors import MissingExtraError as MissingExtraError
+    from celltrain.errors import NotTracedError as NotTracedError
+    from celltrain.errors import ScenarioError as ScenarioError
+    from celltrain.models import *
+    from celltrain.reproduce.run import reproduce as reproduce
+    from celltrain.results import RunResult as RunResult
+    from celltrain.results import run as run
+    from celltrain.scenario import check as check
+    from celltrain.scenario import load as load
+    from celltrain.scenario import n_source as n_source
+
+    __version__: str
+
+# Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
+_HOMES = {
+    "CelltrainError": "errors",
+    "CelltrainWarning": "errors",
+    "Fault": "errors",
+    "MissingExtraError": "errors",
+    "NotTracedError": "errors",
+    "ScenarioError": "errors",
+    "RunResult": "results",
+    "run": "results",
+    "check": "scenario",
+    "load": "scenario",
+    "n_source": "scenario",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("celltrain._core").build()["version"]
+    if name == "__all__":
+        return sorted([*_HOMES, "reproduce", *import_module("celltrain.models").__all__])
+    if name.startswith("_"):
+        raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
+    if name == "reproduce":
+        # A package that can be called: its name and the function's are the same.
+        return import_module("celltrain.reproduce")
+    module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
+    if name not in _HOMES and name not in module.__all__:
+        raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]

@@ -1,0 +1,34 @@
+"""The compiled core, private: text crosses as JSON, arrays as numpy, and long work releases the interpreter.
+
+docs/design/bridge.md describes every call.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+class Build(TypedDict):
+    """How the core was built."""
+
+    version: str
+    profile: str
+
+def build() -> Build: ...
+def schema() -> str: ...
+def parse(text: str, source: str) -> str: ...
+def parse_json(text: str, source: str) -> str: ...
+def run(
+    scenario_json: str,
+    seed: int,
+    trace: Sequence[str],
+    step: str | None,
+    links: Sequence[str] | None,
+) -> tuple[str, dict[str, Any] | None]: ...
+def run_many(
+    scenarios: Sequence[str],
+    runs: Sequence[tuple[int, int]],
+    threads: int,
+    on_result: Callable[[int, str], object],
+) -> None: ...
+def data(path: str) -> str | None: ...
+def data_names(prefix: str) -> list[str]: ...
+def memory_limit() -> int | None: ...

@@ -1,0 +1,107 @@
+"""What the generated scenario classes share: they refuse unknown settings, cannot be changed, and write themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, SerializationInfo, core_schema
+from typing_extensions import Self
+
+from celltrain.errors import Fault, ScenarioError
+
+
+class Model(BaseModel):
+    """A table of a scenario. Fields are checked when it is made; `replace` makes a changed copy."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        validate_default=True,
+        allow_inf_nan=False,
+    )
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, /, **settings: Any) -> None:
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                raise ScenarioError(_faults(error, type(self))) from None
+
+        # Tells pydantic that this is BaseModel's constructor in other words: tables inside tables are validated
+        # without it, so all faults of one call arrive in one error.
+        __init__.__pydantic_base_init__ = True
+
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401
+        """A copy with some fields changed, checked like a new one.
+
+        >>> from celltrain import Fba
+        >>> Fba().replace(z=0.5)
+        Fba(threshold=0.9, z=0.5)
+        """
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table with its keys as in a TOML file."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Keyed:
+    """A choice among tables by the key that holds them, as in `{"epd": {"threshold": 800}}`.
+
+    In Python the choice is an instance of the class that stands for the key.
+    """
+
+    def __init__(self, **variants: type[Model]) -> None:
+        self.variants = variants
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        keys = {variant: key for key, variant in self.variants.items()}
+
+        def tag(value: object) -> str | None:
+            if isinstance(value, Mapping):
+                return next(iter(value)) if len(value) == 1 else None
+            return keys.get(type(value))
+
+        def table(value: object, key: str) -> object:
+            return value[key] if isinstance(value, Mapping) else value
+
+        def write(value: Model, info: SerializationInfo) -> dict[str, object]:
+            content = value.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
+            return {keys[type(value)]: content}
+
+        choices: dict[Any, CoreSchema] = {
+            key: core_schema.no_info_before_validator_function(
+                lambda value, key=key: table(value, key), handler.generate_schema(variant)
+            )
+            for key, variant in self.variants.items()
+        }
+        classes = " or ".join(variant.__name__ for variant in self.variants.values())
+        return core_schema.tagged_union_schema(
+            choices,
+            tag,
+            custom_error_type="choice",
+            custom_error_message=f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}",
+            serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True),
+        )
+
+
+def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
+    faults: dict[str, Fault] = {}
+    for part in error.errors(include_url=False):
+        # What follows the first place that is no setting names a member of a union, such as "constrained-int".
+        key = ".".join(str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place))
+        missing = part["type"] == "missing"
+        value = "" if missing else repr(part["input"])
+        problem = "is missing" if missing else f"is refused: {part['msg']}"
+        if key in faults:
+            old = faults[key]
+            problem = f"{old.problem}, or {part['msg'][:1].lower()}{part['msg'][1:]}"
+        setting = f"{key} {problem}" if missing else f"{key} = {value} {problem}"
+        faults[key] = Fault(
+            file=model.__name__, line=None, key=key, value=value, problem=problem, message=f"{model.__name__}: {setting}"
+        )
+    return list(faults.values())

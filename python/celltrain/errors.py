@@ -1,0 +1,91 @@
+"""What can go wrong, as classes a caller can catch, with the parts of the message as attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+class CelltrainError(Exception):
+    """Every error celltrain raises on purpose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One setting that is refused, and what would be right."""
+
+    file: str
+    """Where it stands: a file, or the class or scenario it was given to in Python."""
+    line: int | None
+    """The line in that file, where there is one."""
+    key: str
+    """The setting, for example `port.bottleneck.policy.epd.threshold`; empty where the whole file is at fault."""
+    value: str
+    """Its value, as written."""
+    problem: str
+    """What is wrong and what would be right, a clause that follows the value."""
+    message: str
+    """The whole as one line."""
+
+    @classmethod
+    def of_file(cls, file: str, problem: str) -> Fault:
+        """A file that is at fault as a whole."""
+        return cls(file=file, line=None, key="", value="", problem=problem, message=f"{file}: {problem}")
+
+    @classmethod
+    def of_option(cls, option: str, value: object, problem: str) -> Fault:
+        """An option of a call or a command."""
+        message = f"{option} = {value} {problem}"
+        return cls(file="", line=None, key=option, value=str(value), problem=problem, message=message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parts, as in the JSON answers of the command line."""
+        return asdict(self)
+
+
+class ScenarioError(CelltrainError, ValueError):
+    """A scenario, or an option of a run, that is refused; `faults` holds everything that is wrong with it.
+
+    >>> import celltrain as ct
+    >>> try:
+    ...     ct.Epd(threshold_cells=-1)
+    ... except ct.ScenarioError as error:
+    ...     print(error.faults[0].key, error.faults[0].value)
+    threshold -1
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = list(faults)
+        super().__init__("\n".join(fault.message for fault in self.faults))
+
+    @classmethod
+    def from_core(cls, faults: Iterable[Mapping[str, Any]]) -> ScenarioError:
+        """The error for faults as the core reports them."""
+        return cls(Fault(**fault) for fault in faults)
+
+    def __reduce__(self) -> tuple[type[ScenarioError], tuple[list[Fault]]]:
+        return type(self), (self.faults,)
+
+
+class NotTracedError(CelltrainError, KeyError):
+    """A series was asked for that the run did not record."""
+
+    def __str__(self) -> str:
+        # KeyError would put the message in quotes.
+        return str(self.args[0])
+
+
+class MissingExtraError(CelltrainError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class CelltrainWarning(UserWarning):
+    """Look before you trust this result."""
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Issues a `CelltrainWarning` for each message, at the line of user code that led to it."""
+    for message in messages:
+        warnings.warn(message, CelltrainWarning, stacklevel=4)

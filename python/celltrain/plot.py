@@ -1,0 +1,84 @@
+"""Plots of a run's series, on matplotlib axes with units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from celltrain.results import RunResult
+
+# A legend with more entries hides the plot.
+MAX_LEGEND = 20
+
+
+class Plot:
+    """The plots of one run. Every method draws on `ax`, or on new axes, and returns the axes.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop(), duration="50ms")
+    >>> axes = ct.run(lan, trace=["queue"], step="100us").plot.queue()
+    >>> axes.get_ylabel()
+    'cells waiting'
+    """
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def queue(self, *, ax: Axes | None = None) -> Axes:
+        """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
+        times, labels, [cells] = self._result.series.raw("queue")
+        ax = self._steps(times, labels, cells, ylabel="cells waiting", ax=ax)
+        buffers = {row["name"]: row["buffer_cells"] for row in self._result.to_dict()["ports"]}
+        sizes = {buffers.get(port) for port in labels} - {None}
+        for size in sizes:
+            ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
+        return _legend(ax, len(labels))
+
+    def occupancy(self, *, ax: Axes | None = None) -> Axes:
+        """Cells of each connection waiting at each recorded port over time."""
+        times, labels, [cells] = self._result.series.raw("occupancy")
+        return _legend(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
+
+    def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
+        """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
+        times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
+        ax = self._steps(times, labels, cwnd, ylabel="congestion window (segments)", ax=ax)
+        if ssthresh:
+            for line, column in zip(list(ax.get_lines()), thresholds.T, strict=True):
+                ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
+        return _legend(ax, len(labels))
+
+    def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
+        ax = _new_axes() if ax is None else ax
+        for label, column in zip(labels, values.T, strict=True):
+            ax.plot(times, column, label=label, linewidth=1, drawstyle="steps-post")
+        ax.set_xlabel("time (s)")
+        ax.set_ylabel(ylabel)
+        ax.set_ylim(bottom=0)
+        ax.set_title(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}")
+        ax.margins(x=0)
+        return ax
+
+
+def _new_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise missing_matplotlib() from error
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def missing_matplotlib() -> MissingExtraError:
+    """What to say where matplotlib is not installed."""
+    return MissingExtraError("plots need matplotlib: pip install celltrain[plot]")
+
+
+def _legend(ax: Axes, series: int) -> Axes:
+    if series <= MAX_LEGEND:
+        ax.legend(loc="upper right", fontsize="small")
+    return ax

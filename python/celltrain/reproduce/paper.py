@@ -1,0 +1,397 @@
+"""A paper as data: its printed numbers, and the scenario each of them belongs to.
+
+Everything a paper needs stands in its folder (`paper.toml`, `published/*.csv`, `scenarios/*.toml`, `claims.toml`); this
+module reads it and expands it. The format is explained in the folder's README.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import itertools
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from celltrain import _core
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Value = Union[int, float, str]
+Row = dict[str, Value]
+
+
+class PaperError(ValueError):
+    """What was asked of a paper, or what its folder says, makes no sense; the text says what would."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """Something measured, and where a run's answer holds it."""
+
+    name: str
+    unit: str
+    meaning: str
+    #: Digits after the point in print.
+    decimals: int
+    #: Path into the answer of a run; a list is entered by the name of its member.
+    result: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """Something varied: a column of a table, the heading over several columns, or fixed for a whole table."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One printed number (or, in an experiment, one that is only ours) and the configuration that should give it."""
+
+    table: str
+    #: The table's key columns, and the key over its columns where it has one.
+    row: Row
+    #: `row`, and the keys that are fixed for the whole table.
+    keys: Row
+    network: str | None
+    quantity: Quantity
+    #: What the paper prints; None in an experiment.
+    published: float | None
+    #: Half a unit of the last printed digit.
+    rounding: float
+    #: How far outside the seeds' range the printed value may lie and still count as inside.
+    tolerance: float
+    #: Theory gives one value, so the number is no draw from an ensemble.
+    point: bool
+    scored: bool
+    note: str
+    #: Index into `Paper.configurations`.
+    configuration: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of the paper, or an experiment: rows of ours for claims about which the paper prints no table."""
+
+    number: str
+    title: str
+    keys: tuple[str, ...]
+    quantities: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    experiment: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """A scenario that some number needs; the same one is never listed twice."""
+
+    network: str | None
+    scenario: dict[str, Any]
+    text: str
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated seconds: how long the run is, compared with others."""
+        return seconds(str(self.scenario["duration"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper, expanded."""
+
+    id: str
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    published_in: str
+    quantities: dict[str, Quantity]
+    keys: dict[str, Key]
+    tables: tuple[Table, ...]
+    configurations: tuple[Configuration, ...]
+    figures: tuple[dict[str, Any], ...]
+    #: The figures' own scenarios, by the name `figures` uses.
+    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: `claims.toml` as it stands; `celltrain.reproduce.claims` understands it.
+    claims: tuple[dict[str, Any], ...] = ()
+
+    def table(self, number: str) -> Table:
+        """The table (or experiment) with this number."""
+        for table in self.tables:
+            if table.number == number:
+                return table
+        raise PaperError(f"{self.id} has no table {number!r}; it has {', '.join(t.number for t in self.tables)}")
+
+    def numbers(
+        self, *, tables: Sequence[str | int] | None = None, networks: Sequence[str] | None = None
+    ) -> list[Number]:
+        """The numbers of these tables (by default all, experiments too) on these networks (by default all)."""
+        chosen = self.tables if tables is None else [self.table(str(number)) for number in tables]
+        known = sorted({c.network for c in self.configurations if c.network is not None})
+        for network in networks or ():
+            if network not in known:
+                raise PaperError(f"{self.id} has no network {network!r}; it has {', '.join(known) or 'none'}")
+        return [
+            number
+            for table in chosen
+            for number in table.numbers
+            if networks is None or number.network is None or number.network in networks
+        ]
+
+
+def paper_ids() -> list[str]:
+    """The papers shipped with this package."""
+    names = (name.split("/") for name in _core.data_names("papers/"))
+    return sorted({parts[1] for parts in names if parts[2:] == ["paper.toml"]})
+
+
+def load(paper_id: str, *, read: Callable[[str], str | None] | None = None) -> Paper:
+    """Read a paper and expand it into numbers and configurations.
+
+    `read` gives the text of a shipped file (such as "papers/af-96-1269/paper.toml") or None; by default the files that
+    are built into the package.
+    """
+    folder = _Folder(f"papers/{paper_id}", read or _core.data)
+    if folder.read("paper.toml", needed=False) is None:
+        known = f"; it has {', '.join(paper_ids())}" if read is None else ""
+        raise PaperError(f"there is no paper {paper_id!r}{known}")
+    return _Expansion(folder).paper()
+
+
+def seconds(text: str) -> float:
+    """A duration with its unit, in seconds."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ns|us|ms|s|min)\s*", text)
+    if match is None:
+        raise PaperError(f"{text!r} is not a duration such as '10s'")
+    return float(match[1]) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}[match[2]]
+
+
+def evaluate(expression: str, names: Mapping[str, Value]) -> Value:
+    """A name, a number, or a sum, difference or product of them: "buffer_cells - 200"."""
+    tokens = re.findall(r"\d+(?:\.\d+)?|[A-Za-z_]\w*|\S", expression)
+    if len(tokens) == 1 and tokens[0] in names:
+        return names[tokens[0]]
+    operands, operators = tokens[::2], tokens[1::2]
+    if len(operands) != len(operators) + 1 or any(operator not in ("+", "-", "*") for operator in operators):
+        raise PaperError(f"{expression!r} is not a sum, difference or product")
+    total, term = 0.0, _operand(operands[0], names, expression)
+    for operator, token in zip(operators, operands[1:], strict=True):
+        operand = _operand(token, names, expression)
+        if operator == "*":
+            term *= operand
+        else:
+            total, term = total + term, operand if operator == "+" else -operand
+    result = total + term
+    return int(result) if result == int(result) else result
+
+
+def substitute(template: Any, names: Mapping[str, Value]) -> Any:
+    """Replace every "{expression}" in a value, a table or a list; a text that is one expression keeps its type."""
+    if isinstance(template, dict):
+        return {key: substitute(value, names) for key, value in template.items()}
+    if isinstance(template, list):
+        return [substitute(value, names) for value in template]
+    if not isinstance(template, str):
+        return template
+    whole = re.fullmatch(r"\{([^{}]*)\}", template)
+    if whole is not None:
+        return evaluate(whole[1], names)
+    return re.sub(r"\{([^{}]*)\}", lambda match: str(evaluate(match[1], names)), template)
+
+
+def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included."""
+    *parents, last = path.split(".")
+    for parent in parents:
+        scenario = scenario.setdefault(parent, {})
+    scenario[last] = value
+
+
+def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
+    """Whether a row has these values; a list means any of its members."""
+    return all(
+        key in row and (row[key] in wanted if isinstance(wanted, list) else row[key] == wanted)
+        for key, wanted in where.items()
+    )
+
+
+def _operand(token: str, names: Mapping[str, Value], expression: str) -> float:
+    value = names.get(token, token)
+    try:
+        return float(value)
+    except ValueError:
+        raise PaperError(f"{token!r} in {expression!r} is not a number and not a key that holds one") from None
+
+
+def _cell(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+class _Folder:
+    """A paper's files."""
+
+    def __init__(self, path: str, read: Callable[[str], str | None]) -> None:
+        self.path = path
+        self._read = read
+
+    def read(self, name: str, *, needed: bool = True) -> str | None:
+        text = self._read(f"{self.path}/{name}")
+        if text is None and needed:
+            raise PaperError(f"{self.path}/{name} is missing")
+        return text
+
+    def toml(self, name: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self.read(name) or "")
+        except tomllib.TOMLDecodeError as error:
+            raise PaperError(f"{self.path}/{name}: {error}") from error
+
+
+class _Expansion:
+    """Turns `paper.toml` into numbers, and collects the configurations they need."""
+
+    def __init__(self, folder: _Folder) -> None:
+        self.folder = folder
+        self.source = folder.toml("paper.toml")
+        self.quantities = {
+            name: Quantity(
+                name=name,
+                unit=entry["unit"],
+                meaning=entry["meaning"],
+                decimals=entry["decimals"],
+                result=tuple(entry["result"].split(".")),
+            )
+            for name, entry in self.source["quantities"].items()
+        }
+        self.configurations: dict[str, Configuration] = {}
+        self.bases: dict[str, dict[str, Any]] = {}
+
+    def paper(self) -> Paper:
+        source = self.source
+        tables = tuple(self.table(entry) for entry in source["tables"])
+        experiments = tuple(self.experiment(entry) for entry in source.get("experiments", []))
+        figures = tuple(source.get("figures", []))
+        claims = self.folder.read("claims.toml", needed=False)
+        return Paper(
+            id=source["id"],
+            title=source["title"],
+            authors=tuple(source["authors"]),
+            year=source["year"],
+            published_in=source["published_in"],
+            quantities=self.quantities,
+            keys={n: Key(name=n, unit=e["unit"], meaning=e["meaning"]) for n, e in source["keys"].items()},
+            tables=tables + experiments,
+            configurations=tuple(self.configurations.values()),
+            figures=figures,
+            scenarios={f["scenario"]: self.base(f["scenario"]) for f in figures if "scenario" in f},
+            claims=() if claims is None else tuple(self.folder.toml("claims.toml")["claims"]),
+        )
+
+    def table(self, entry: dict[str, Any]) -> Table:
+        text = self.folder.read(entry["csv"]) or ""
+        columns = entry.get("columns")
+        numbers = []
+        for line in csv.DictReader(io.StringIO(text)):
+            row = {key: _cell(line[key]) for key in entry["keys"]}
+            for value in columns["values"] if columns else [None]:
+                for quantity in entry["quantities"]:
+                    full = row if columns is None else {**row, columns["key"]: value}
+                    printed = float(line[quantity if columns is None else value])
+                    numbers.append(self.number(entry, entry["number"], full, quantity, printed))
+        keys = tuple(entry["keys"]) + ((columns["key"],) if columns else ())
+        return Table(
+            number=entry["number"],
+            title=entry["title"],
+            keys=keys,
+            quantities=tuple(entry["quantities"]),
+            numbers=tuple(numbers),
+            experiment=False,
+        )
+
+    def experiment(self, entry: dict[str, Any]) -> Table:
+        numbers = [
+            self.number(entry, entry["id"], row, quantity, None)
+            for row in _grid(entry["grid"])
+            for quantity in entry["quantities"]
+        ]
+        return Table(
+            number=entry["id"],
+            title=entry["title"],
+            keys=tuple(entry["grid"]),
+            quantities=tuple(entry["quantities"]),
+            numbers=tuple(numbers),
+            experiment=True,
+        )
+
+    def number(self, entry: dict[str, Any], table: str, row: Row, name: str, published: float | None) -> Number:
+        keys: Row = {**row, **entry.get("fixed", {})}
+        quantity = self.quantities[name]
+        unit_of_last_digit = 10.0**-quantity.decimals
+        rule: dict[str, Any] = {}
+        for candidate in entry.get("rules", []):
+            if matches({**keys, "quantity": name}, candidate["where"]):
+                rule = candidate
+        tolerance = rule.get("tolerance", unit_of_last_digit)
+        if "relative_tolerance" in rule and published is not None:
+            tolerance = rule["relative_tolerance"] * abs(published)
+        configuration = self.configuration(keys)
+        return Number(
+            table=table,
+            row=row,
+            keys=keys,
+            network=self.configurations[configuration].network,
+            quantity=quantity,
+            published=published,
+            rounding=unit_of_last_digit / 2,
+            tolerance=tolerance,
+            point=rule.get("point", False),
+            scored=rule.get("scored", True) and published is not None,
+            note=rule.get("note", ""),
+            configuration=list(self.configurations).index(configuration),
+        )
+
+    def configuration(self, keys: Row) -> str:
+        """Make the scenario that these keys describe, or find it among those made already; returns its text."""
+        declared = self.source["keys"]
+        effects = []
+        for name, value in keys.items():
+            if name not in declared:
+                raise PaperError(f"{self.folder.path}/paper.toml: the key {name!r} is used but not described")
+            effects += [declared[name], declared[name].get("values", {}).get(str(value), {})]
+        base = next((e["scenario"] for e in effects if "scenario" in e), self.source.get("scenario"))
+        if base is None:
+            raise PaperError(f"{self.folder.path}/paper.toml: no key of {keys} names a scenario")
+        scenario = copy.deepcopy(self.base(base))
+        for effect in effects:
+            for path, template in effect.get("set", {}).items():
+                set_key(scenario, path, substitute(template, keys))
+        text = json.dumps(scenario, sort_keys=True)
+        network = keys.get("network")
+        self.configurations.setdefault(
+            text, Configuration(network=None if network is None else str(network), scenario=scenario, text=text)
+        )
+        return text
+
+    def base(self, name: str) -> dict[str, Any]:
+        if name not in self.bases:
+            self.bases[name] = self.folder.toml(name)
+        return self.bases[name]
+
+
+def _grid(axes: Mapping[str, Iterable[Value]]) -> Iterator[Row]:
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))

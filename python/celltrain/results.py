@@ -1,0 +1,247 @@
+"""Running a scenario, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core, tables
+from celltrain.errors import CelltrainError, Fault, NotTracedError, ScenarioError, warn
+from celltrain.scenario import read
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.models import Scenario
+    from celltrain.plot import Plot
+
+ENGINES = ("reference",)
+TRACES = {
+    "queue": "cells waiting at the chosen ports",
+    "occupancy": "cells of each connection waiting there",
+    "cwnd": "congestion window and slow start threshold of each connection",
+}
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    seed: int | None = None,
+    trace: Sequence[str] = (),
+    step: str | None = None,
+    ports: Sequence[str] | None = None,
+    engine: str = "reference",
+) -> RunResult:
+    """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
+
+    Args:
+        scenario: A scenario, or the path of a TOML file.
+        seed: Seed of every random choice; the scenario's own when None.
+        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`. Recording changes nothing in the run.
+        step: Time between two samples of the series, for example `"1ms"`.
+        ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
+        engine: The engine. `"reference"` is the only one so far.
+
+    Raises:
+        ScenarioError: When the scenario or an option is refused, with every fault.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(
+    ...     sources=5, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop(), duration="50ms", tcp=ct.Tahoe()
+    ... )
+    >>> result = ct.run(lan, seed=7, trace=["queue"], step="1ms")
+    >>> result.series["queue"].column_names
+    ['time_s', 'port', 'queue_cells']
+    >>> result.fingerprint == ct.run(lan, seed=7).fingerprint
+    True
+    """
+    trace = (trace,) if isinstance(trace, str) else tuple(dict.fromkeys(trace))
+    faults = [
+        Fault.of_option("trace", repr(name), f"is not a series; choose from {', '.join(TRACES)}")
+        for name in trace
+        if name not in TRACES
+    ]
+    if engine not in ENGINES:
+        faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
+    if seed is not None and not 0 <= seed < 1 << 64:
+        faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
+    if faults:
+        raise ScenarioError(faults)
+    reading = read(scenario)
+    accepted = reading.accepted()
+    warn(reading.warnings)
+    links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
+    try:
+        answer, series = _core.run(
+            json.dumps(accepted), int(accepted["seed"] if seed is None else seed), trace, step, links
+        )
+    except ValueError as error:
+        raise refused(error) from None
+    return RunResult(json.loads(answer), series)
+
+
+def refused(error: ValueError) -> CelltrainError:
+    """The core's refusal as an exception of ours."""
+    try:
+        return ScenarioError.from_core(json.loads(str(error))["faults"])
+    except (ValueError, KeyError, TypeError):
+        return CelltrainError(str(error))
+
+
+class RunResult:
+    """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
+
+    pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
+    `polars.from_arrow(result.flows)`, `duckdb.arrow(result.flows)`. Every column carries its unit and meaning:
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> ct.run(lan).flows.field("goodput_mbps").metadata[b"unit"]
+    b'Mb/s'
+    """
+
+    def __init__(self, answer: dict[str, Any], series: dict[str, Any] | None = None) -> None:
+        self._answer = answer
+        self._series = series or {}
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return str(self._answer["scenario"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self._answer["seed"])
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated seconds."""
+        return float(self._answer["duration_s"])
+
+    @property
+    def efficiency(self) -> float:
+        """Sum of the flows' goodputs, each as a share of the most its bottleneck could carry of it."""
+        return float(self._answer["efficiency"])
+
+    @property
+    def fairness(self) -> float:
+        """Jain's index of the goodputs: 1 when all are equal, k/n when k of n share equally."""
+        return float(self._answer["fairness"])
+
+    @property
+    def cells(self) -> dict[str, int]:
+        """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; the first is the sum of the others."""
+        return dict(self._answer["cells"])
+
+    @property
+    def cell_hops(self) -> int:
+        """Cells that crossed a link, counted once a link."""
+        return int(self._answer["cell_hops"])
+
+    @property
+    def engine_seconds(self) -> float:
+        """Seconds of real time the engine took."""
+        return float(self._answer["engine_seconds"])
+
+    @property
+    def cell_hops_per_second(self) -> float:
+        """The engine's speed."""
+        return float(self._answer["cell_hops_per_second"])
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that change when any segment's or acknowledgement's instant changes."""
+        return str(self._answer["fingerprint"])
+
+    @cached_property
+    def flows(self) -> pa.Table:
+        """The connections, one row each."""
+        return tables.table(self._answer["flows"], tables.FLOWS)
+
+    @cached_property
+    def ports(self) -> pa.Table:
+        """The output ports, one row each."""
+        return tables.table(self._answer["ports"], tables.PORTS)
+
+    @cached_property
+    def series(self) -> Series:
+        """The recorded series by name, each a table with a row for every instant and port or flow."""
+        return Series(self._series)
+
+    @property
+    def plot(self) -> Plot:
+        """Plots of the recorded series; needs `pip install celltrain[plot]`."""
+        from celltrain.plot import Plot
+
+        return Plot(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole answer without the series, as `celltrain run --json` prints it."""
+        return deepcopy(self._answer)
+
+    def __repr__(self) -> str:
+        name = f"{self.scenario!r}, " if self.scenario else ""
+        return (
+            f"RunResult({name}seed={self.seed}, efficiency={self.efficiency:.4f}, fairness={self.fairness:.4f}, "
+            f"fingerprint={self.fingerprint!r})"
+        )
+
+
+class Series(Mapping[str, "pa.Table"]):
+    """The recorded series of a run by name: `queue`, `occupancy` and `cwnd`, as far as they were traced."""
+
+    def __init__(self, recorded: Mapping[str, Any]) -> None:
+        self._recorded = recorded
+        self._tables: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._tables:
+            self._tables[name] = self._table(name)
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in TRACES if MEASURES[name][0].name in self._recorded)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"Series({', '.join(self)})"
+
+    def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
+        """The instants, the series' names, and an array of instants by series for each of its measures."""
+        if name not in TRACES:
+            raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
+        if name not in list(self):
+            raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
+        recorded = self._recorded
+        labels = {
+            "queue": lambda: list(recorded["ports"]),
+            "occupancy": lambda: [f"{flow} at {port}" for port, flow in recorded["occupancy_columns"]],
+            "cwnd": lambda: list(recorded["flows"]),
+        }[name]()
+        return recorded["time_s"], labels, [recorded[column.name] for column in MEASURES[name]]
+
+    def _table(self, name: str) -> pa.Table:
+        times, labels, arrays = self.raw(name)
+        names = {
+            "queue": lambda: [(tables.PORT, labels)],
+            "occupancy": lambda: [
+                (tables.PORT, [port for port, _ in self._recorded["occupancy_columns"]]),
+                (tables.FLOW, [flow for _, flow in self._recorded["occupancy_columns"]]),
+            ],
+            "cwnd": lambda: [(tables.FLOW, labels)],
+        }[name]()
+        return tables.long_table(times, names, dict(zip(MEASURES[name], arrays, strict=True)))
+
+
+MEASURES = {
+    "queue": (tables.QUEUE,),
+    "occupancy": (tables.OCCUPANCY,),
+    "cwnd": (tables.CWND, tables.SSTHRESH),
+}

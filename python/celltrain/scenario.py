@@ -1,0 +1,177 @@
+"""Scenarios from files and from Python, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.errors import Fault, ScenarioError
+
+if TYPE_CHECKING:
+    from celltrain.models import Policy, Scenario, Tcp
+
+# A scenario is a page of text; anything larger is another kind of file, and is refused before it is read.
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the core makes of a scenario."""
+
+    scenario: dict[str, Any] | None
+    """The scenario with every default filled in; None when it has faults."""
+    faults: list[Fault]
+    """Everything that is wrong with it."""
+    warnings: list[str]
+    """What to look at before trusting its results."""
+
+    @classmethod
+    def of_core(cls, text: str) -> Reading:
+        """From the core's answer."""
+        answer = json.loads(text)
+        return cls(
+            scenario=answer["scenario"],
+            faults=[Fault(**fault) for fault in answer["faults"]],
+            warnings=[warning["message"] for warning in answer["warnings"]],
+        )
+
+    def accepted(self) -> dict[str, Any]:
+        """The scenario; raises `ScenarioError` when it has faults."""
+        if self.scenario is None:
+            raise ScenarioError(self.faults)
+        return self.scenario
+
+
+def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
+    """Reads and checks a scenario, whether it is a `Scenario` or the path of a TOML file."""
+    if isinstance(scenario, str | os.PathLike):
+        name = shown(scenario)
+        try:
+            text = read_text(Path(scenario))
+        except ScenarioError as error:
+            return Reading(scenario=None, faults=error.faults, warnings=[])
+        return Reading.of_core(_core.parse(text, name))
+    if not hasattr(scenario, "to_dict"):
+        raise TypeError(f"a scenario is a celltrain.Scenario or the path of a TOML file, not {type(scenario).__name__}")
+    name = scenario.name or "scenario"
+    return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
+
+
+def read_text(path: Path) -> str:
+    """The text of a scenario file; raises `ScenarioError` for whatever cannot be one."""
+    name = shown(path)
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise ScenarioError([Fault.of_file(name, "is a folder, not a scenario file")])
+        if not stat.S_ISREG(status.st_mode):
+            raise ScenarioError([Fault.of_file(name, "is not a regular file")])
+        if status.st_size > MAX_BYTES:
+            size = f"is {status.st_size / 1e6:.1f} MB; a scenario is at most {MAX_BYTES >> 20} MiB"
+            raise ScenarioError([Fault.of_file(name, size)])
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ScenarioError([Fault.of_file(name, "there is no such file")]) from None
+    except PermissionError:
+        raise ScenarioError([Fault.of_file(name, "may not be read (permission denied)")]) from None
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ScenarioError([Fault.of_file(name, f"cannot be read ({problem})")]) from None
+    try:
+        # Editors on some systems put a mark at the start.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}); a scenario is a TOML file"
+        raise ScenarioError([Fault.of_file(name, problem)]) from None
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as it can be printed, whatever bytes it holds."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def load(path: str | os.PathLike[str]) -> Scenario:
+    """The scenario in a TOML file, checked, with every default filled in.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ScenarioError: With every fault of the file.
+
+    >>> import celltrain as ct
+    >>> ct.load("scenarios/lan-epd.toml").port["bottleneck"].policy
+    Epd(threshold_cells=800)
+    """
+    from celltrain.models import Scenario
+
+    return Scenario.model_validate(read(path).accepted())
+
+
+def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
+    """Everything that is wrong with a scenario; an empty list when it can be run.
+
+    Args:
+        scenario: A scenario, or the path of a TOML file.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=1200))
+    >>> for fault in ct.check(lan):
+    ...     print(fault.key, fault.problem)
+    port.bottleneck.policy.epd.threshold is above the buffer of 1000 cells; a threshold is at most the buffer
+    """
+    return read(scenario).faults
+
+
+def n_source(
+    *,
+    sources: int,
+    link_delay: str,
+    buffer_cells: int | str,
+    policy: Policy,
+    link_rate: str = "155.52Mbps",
+    duration: str = "10s",
+    seed: int = 1,
+    tcp: Tcp | None = None,
+    name: str = "",
+) -> Scenario:
+    """The papers' network: N sources send through two switches to N destinations, and one link between them congests.
+
+    Args:
+        sources: N, each source with a destination and a TCP connection of its own.
+        link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
+        buffer_cells: Places for waiting cells at the congested port, or `"infinite"`.
+        policy: What that port does with its buffer, for example `celltrain.Epd(threshold_cells=800)`.
+        link_rate: Rate of every link.
+        duration: How long to simulate.
+        seed: Seed of every random choice.
+        tcp: The TCP of every connection; `celltrain.Vanilla()` when None.
+        name: What it is, for people.
+
+    >>> import celltrain as ct
+    >>> wan = ct.n_source(
+    ...     sources=15,
+    ...     link_delay="5ms",
+    ...     buffer_cells=12000,
+    ...     policy=ct.SelectiveDrop(threshold=0.9, z=0.8),
+    ...     tcp=ct.Vanilla(receive_window="600000B"),
+    ... )
+    >>> wan.topology.sources
+    15
+    """
+    from celltrain.models import NSource, Port, Scenario, Vanilla
+
+    return Scenario(
+        name=name,
+        duration=duration,
+        seed=seed,
+        topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
+        tcp=Vanilla() if tcp is None else tcp,
+        port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},
+    )

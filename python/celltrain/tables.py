@@ -1,0 +1,103 @@
+"""A run's numbers as Arrow tables whose columns say their unit and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a table: what it holds, in which unit."""
+
+    name: str
+    kind: str
+    """The name of an Arrow type, or `name` for a text that repeats."""
+    unit: str
+    """Empty where the values are names; `1` for pure numbers."""
+    meaning: str
+
+    def field(self) -> pa.Field:
+        """As an Arrow field, unit and meaning in its metadata."""
+        import pyarrow as pa
+
+        kind = pa.dictionary(pa.int32(), pa.string()) if self.kind == "name" else pa.type_for_alias(self.kind)
+        return pa.field(self.name, kind, metadata={"unit": self.unit, "meaning": self.meaning})
+
+
+def _columns(*rows: tuple[str, str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name=name, kind=kind, unit=unit, meaning=meaning) for name, kind, unit, meaning in rows)
+
+
+FLOWS = _columns(
+    ("name", "string", "", "the connection"),
+    ("goodput_mbps", "float64", "Mb/s", "bytes handed to the application in order, each once, over the whole run"),
+    ("throughput_mbps", "float64", "Mb/s", "payload of all segments that arrived whole, repetitions included"),
+    ("delivered_bytes", "int64", "B", "bytes handed to the application"),
+    ("segments_sent", "int64", "segments", "segments sent, retransmissions included"),
+    ("retransmitted_segments", "int64", "segments", "segments sent again"),
+    ("repeated_segments", "int64", "segments", "segments that arrived and held nothing new"),
+    ("timeouts", "int64", "1", "times the retransmission timer ran out"),
+    ("fast_retransmits", "int64", "1", "times duplicate acknowledgements started a retransmission"),
+    ("cwnd_segments", "float64", "segments", "congestion window at the end"),
+)
+PORTS = _columns(
+    ("name", "string", "", "the output port, named after its link"),
+    ("buffer_cells", "int64", "cells", "places for waiting cells; null without limit"),
+    ("policy", "string", "", "the buffer policy"),
+    ("max_queue_cells", "int64", "cells", "largest number of cells that ever waited, the one in service not counted"),
+    ("queue_cells", "int64", "cells", "cells waiting at the end"),
+    ("offered_cells", "int64", "cells", "cells that arrived"),
+    ("forwarded_cells", "int64", "cells", "cells handed to the transmitter"),
+    ("lost_cells", "int64", "cells", "cells lost for want of room"),
+    ("lost_overflow_cells", "int64", "cells", "arriving cells lost for want of room"),
+    ("lost_pushed_out_cells", "int64", "cells", "waiting cells pushed out for want of room"),
+    ("discarded_cells", "int64", "cells", "cells discarded by the policy"),
+    ("discarded_frame_cells", "int64", "cells", "cells of frames the policy refused whole"),
+    ("discarded_remainder_cells", "int64", "cells", "later cells of frames that had already lost one"),
+    ("utilisation", "float64", "1", "share of the run during which the port transmitted"),
+)
+TIME = Column(name="time_s", kind="float64", unit="s", meaning="time since the start of the run")
+PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
+FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
+QUEUE = Column(name="queue_cells", kind="uint32", unit="cells", meaning="cells waiting, the one in service not counted")
+OCCUPANCY = Column(name="occupancy_cells", kind="uint32", unit="cells", meaning="the connection's cells waiting there")
+CWND = Column(name="cwnd_segments", kind="float64", unit="segments", meaning="congestion window")
+SSTHRESH = Column(name="ssthresh_segments", kind="float64", unit="segments", meaning="slow start threshold")
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
+    """Rows of a result as a table; what is no column is left out, what a row lacks is null."""
+    import pyarrow as pa
+
+    schema = pa.schema([column.field() for column in columns])
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+
+
+def long_table(times: Any, names: Sequence[tuple[Column, Sequence[str]]], values: Mapping[Column, Any]) -> pa.Table:
+    """Series as one row for each instant and name.
+
+    Args:
+        times: The instants.
+        names: For each naming column, the name of each series.
+        values: For each measured column, an array of instants by series.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    series = len(names[0][1])
+    arrays = [pa.array(np.repeat(times, series))]
+    for _, labels in names:
+        places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+        indices = np.tile(np.array([places[label] for label in labels], dtype=np.int32), len(times))
+        arrays.append(pa.DictionaryArray.from_arrays(indices, pa.array(list(places), pa.string())))
+    columns = [TIME, *(column for column, _ in names)]
+    for column, array in values.items():
+        arrays.append(pa.array(np.ascontiguousarray(array).reshape(-1)))
+        columns.append(column)
+    schema = pa.schema([column.field() for column in columns])
+    return pa.Table.from_arrays([array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema)
