@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import keyword
 import subprocess
 import sys
 import textwrap
@@ -67,11 +68,11 @@ class Writer:
         """The whole file, not yet formatted."""
         self.table(self.root["title"], self.root)
         exports = "".join(f"    {name!r},\n" for name in sorted(self.written))
-        return "\n\n".join([HEADER, f"__all__ = [\n{exports}]", *self.code]) + "\n"
+        return "\n\n".join([HEADER.strip(), f"__all__ = [\n{exports}]", *self.code]) + "\n"
 
-    def definition(self, name: str) -> str:
-        """Writes the definition of this name unless it is there; its name in Python."""
-        schema = self.definitions[name]
+    def definition(self, reference: str) -> str:
+        """Writes the definition referred to unless it is there; its name in Python."""
+        schema, name = self.definitions[key_of(reference)], class_name(reference)
         if name in self.written:
             return name
         if "properties" in schema or schema.get("type") == "object":
@@ -94,11 +95,11 @@ class Writer:
             [(key, table)] = variant["properties"].items()
             text = variant.get("description", "")
             if table.get("$ref") in self.shared:
-                base, cls = self.definition(table["$ref"].split("/")[-1]), pascal_case(key)
+                base, cls = self.definition(table["$ref"]), pascal_case(key)
                 self.written.append(cls)
                 self.code.append(f"class {cls}({base}):\n{docstring(text)}")
             elif "$ref" in table:
-                cls = self.definition(table["$ref"].split("/")[-1])
+                cls = self.definition(table["$ref"])
             else:
                 cls = pascal_case(key)
                 self.table(cls, {"description": text, **table})
@@ -118,10 +119,10 @@ class Writer:
     def field(self, key: str, schema: Schema, required: bool) -> str:
         """A line of a class: a setting with its type, default, limits and meaning."""
         arguments = [] if required else [self.default(key, schema)]
-        name = python_name(key, schema)
+        name = self.python_name(key, schema)
         if name != key:
             arguments.append(f"validation_alias={key!r}, serialization_alias={key!r}")
-        arguments += limits(schema)
+        arguments += [] if "prefixItems" in schema else limits(schema)
         text = schema.get("description") or self.resolve(schema).get("description", "")
         arguments.append(f"description={wrapped(text)}")
         if examples := schema.get("examples"):
@@ -145,31 +146,38 @@ class Writer:
             [(key, content)] = value.items()
             table = next(c["properties"][key] for c in schema["oneOf"] if key in c["properties"])
             cls = pascal_case(key) if table.get("$ref") in self.shared else None
-            return self.instance(cls or table["$ref"].split("/")[-1], self.resolve(table), content)
+            return self.instance(cls or class_name(table["$ref"]), self.resolve(table), content)
         if schema.get("properties") and isinstance(value, dict):
             cls = next(name for name, definition in self.definitions.items() if definition is schema)
-            return self.instance(cls, schema, value)
+            return self.instance(class_name(cls), schema, value)
         return repr(value)
 
     def instance(self, cls: str, schema: Schema, value: Schema) -> str:
         """A Python expression that makes a table; settings at their defaults are left out."""
         properties = schema.get("properties", {})
         given = {k: v for k, v in value.items() if v != properties[k].get("default")}
-        settings = (f"{python_name(k, properties[k])}={self.value(properties[k], v)}" for k, v in given.items())
+        settings = (f"{self.python_name(k, properties[k])}={self.value(properties[k], v)}" for k, v in given.items())
         expression = f"{cls}({', '.join(settings)})"
         return f"lambda: {expression}" if given else expression
+
+    def python_name(self, key: str, schema: Schema) -> str:
+        """The key with its unit, where the value is a bare number of something."""
+        unit = schema.get("x-unit") or self.resolve(schema).get("x-unit", "")
+        if keyword.iskeyword(key):
+            return f"{key}_"
+        return f"{key}_{unit}" if unit and not key.endswith(unit) else key
 
     def resolve(self, schema: Schema) -> Schema:
         """What a reference refers to."""
         if "anyOf" in schema:
             alternatives = [s for s in schema["anyOf"] if s.get("type") != "null"]
             return self.resolve(alternatives[0]) if len(alternatives) == 1 else schema
-        return self.definitions[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+        return self.definitions[key_of(schema["$ref"])] if "$ref" in schema else schema
 
     def type_of(self, schema: Schema) -> str:
         """The Python type of a value."""
         if "$ref" in schema:
-            return self.definition(schema["$ref"].split("/")[-1])
+            return self.definition(schema["$ref"])
         if values := constants(schema):
             return f"Literal[{', '.join(map(repr, values))}]"
         if alternatives := schema.get("anyOf") or schema.get("oneOf"):
@@ -179,6 +187,8 @@ class Writer:
             return " | ".join(self.type_of({**schema, "type": k}) for k in kind)
         if kind == "null":
             return "None"
+        if kind == "array" and "prefixItems" in schema:
+            return f"tuple[{', '.join(self.type_of(item) for item in schema['prefixItems'])}]"
         if kind == "array":
             return f"tuple[{limited(self.type_of(schema['items']), schema['items'])}, ...]"
         if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
@@ -186,6 +196,16 @@ class Writer:
         if kind in SCALARS:
             return SCALARS[kind]
         raise SystemExit(f"no Python type is known for {json.dumps(schema)}")
+
+
+def key_of(reference: str) -> str:
+    """`Epd` out of `#/$defs/Epd`."""
+    return reference.rsplit("/", 1)[-1]
+
+
+def class_name(reference: str) -> str:
+    """The name of a definition in Python: `PortConfig`, which in Rust stands beside the port itself, is `Port`."""
+    return key_of(reference).removesuffix("Config")
 
 
 def constants(schema: Schema) -> list[str]:
@@ -208,12 +228,6 @@ def is_nullable(schema: Schema) -> bool:
     """Whether the value may be left out for good."""
     kind = schema.get("type", [])
     return "null" in kind or any(s.get("type") == "null" for s in schema.get("anyOf", []))
-
-
-def python_name(key: str, schema: Schema) -> str:
-    """The key with its unit, where the value is a bare number of something."""
-    unit = schema.get("x-unit", "")
-    return f"{key}_{unit}" if unit and not key.endswith(unit) else key
 
 
 def limits(schema: Schema) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, SerializationInfo, core_schema
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import Self
 
 from celltrain.errors import Fault, ScenarioError
@@ -35,7 +35,7 @@ class Model(BaseModel):
         # without it, so all faults of one call arrive in one error.
         __init__.__pydantic_base_init__ = True
 
-    def replace(self, **changes: Any) -> Self:  # noqa: ANN401
+    def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed, checked like a new one.
 
         >>> from celltrain import Fba
@@ -59,49 +59,52 @@ class Keyed:
         self.variants = variants
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        keys = {variant: key for key, variant in self.variants.items()}
+        keys: dict[type, str] = {variant: key for key, variant in self.variants.items()}
 
         def tag(value: object) -> str | None:
             if isinstance(value, Mapping):
                 return next(iter(value)) if len(value) == 1 else None
             return keys.get(type(value))
 
-        def table(value: object, key: str) -> object:
-            return value[key] if isinstance(value, Mapping) else value
+        def content(value: object) -> object:
+            return next(iter(value.values())) if isinstance(value, Mapping) else value
 
-        def write(value: Model, info: SerializationInfo) -> dict[str, object]:
-            content = value.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
-            return {keys[type(value)]: content}
+        def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:
+            table = value.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
+            return {keys[type(value)]: table}
 
         choices: dict[Any, CoreSchema] = {
-            key: core_schema.no_info_before_validator_function(
-                lambda value, key=key: table(value, key), handler.generate_schema(variant)
-            )
+            key: core_schema.no_info_before_validator_function(content, handler.generate_schema(variant))
             for key, variant in self.variants.items()
         }
         classes = " or ".join(variant.__name__ for variant in self.variants.values())
+        expected = f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}"
         return core_schema.tagged_union_schema(
             choices,
             tag,
             custom_error_type="choice",
-            custom_error_message=f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}",
+            custom_error_message=expected,
             serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True),
         )
 
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
-    faults: dict[str, Fault] = {}
+    """One fault for each setting, however many types its value failed to be."""
+    problems: dict[str, list[str]] = {}
+    values: dict[str, str] = {}
     for part in error.errors(include_url=False):
-        # What follows the first place that is no setting names a member of a union, such as "constrained-int".
+        # Members of unions have names that are no keys, such as "constrained-int".
         key = ".".join(str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place))
-        missing = part["type"] == "missing"
-        value = "" if missing else repr(part["input"])
-        problem = "is missing" if missing else f"is refused: {part['msg']}"
-        if key in faults:
-            old = faults[key]
-            problem = f"{old.problem}, or {part['msg'][:1].lower()}{part['msg'][1:]}"
-        setting = f"{key} {problem}" if missing else f"{key} = {value} {problem}"
-        faults[key] = Fault(
-            file=model.__name__, line=None, key=key, value=value, problem=problem, message=f"{model.__name__}: {setting}"
+        problems.setdefault(key, []).append(part["msg"])
+        values[key] = "" if part["type"] == "missing" else f"= {part['input']!r} "
+    return [
+        Fault(
+            file=model.__name__,
+            line=None,
+            key=key,
+            value=values[key].removeprefix("= ").rstrip(),
+            problem=f"is refused: {' or '.join(texts)}",
+            message=f"{model.__name__}: {key} {values[key]}is refused: {' or '.join(texts)}",
         )
-    return list(faults.values())
+        for key, texts in problems.items()
+    ]

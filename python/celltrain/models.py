@@ -9,7 +9,6 @@ from pydantic import Field
 
 from celltrain.base import Keyed, Model
 
-
 __all__ = [
     "Aal5Options",
     "Backoff",
@@ -19,7 +18,10 @@ __all__ = [
     "Encapsulation",
     "Epd",
     "Fba",
-    "Inf",
+    "Flow",
+    "GeneralNetwork",
+    "Infinite",
+    "Link",
     "NSource",
     "OutOfOrder",
     "Policy",
@@ -30,6 +32,7 @@ __all__ = [
     "SelectiveDrop",
     "ServiceOrder",
     "SsthreshRule",
+    "SwitchOptions",
     "Tahoe",
     "TailDrop",
     "Tcp",
@@ -62,11 +65,11 @@ class Aal5Options(Model):
     )
 
 
-Inf: TypeAlias = Literal["infinite"]
-"""Inf"""
+Infinite: TypeAlias = Literal["infinite"]
+"""The word "infinite"."""
 
-Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Inf
-"""Buffer"""
+Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite
+"""Places for waiting cells."""
 
 
 class TailDrop(Model):
@@ -154,19 +157,34 @@ Policy: TypeAlias = Annotated[
 
 
 class Port(Model):
-    """A port"""
+    """An output port of a switch."""
 
     buffer_cells: Buffer = Field(
-        default="infinite",
         validation_alias="buffer",
         serialization_alias="buffer",
-        description="Places for waiting cells.",
+        description='K: places for waiting cells, the one in service not counted; or "infinite".',
     )
-    policy: Policy | None = Field(default=None, description="Policy.")
+    policy: Policy = Field(description="Which frames it admits, and what it does when full.")
 
 
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
 """Whether a port serves before or after it admits what arrives in the same instant."""
+
+TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
+"""The order of cells that arrive at a port in the same instant (A-03)."""
+
+
+class SwitchOptions(Model):
+    """What all switches have in common."""
+
+    service_order: ServiceOrder = Field(
+        default="after_arrivals",
+        description="Whether a port serves before or after it admits what arrives in the same instant.",
+    )
+    tie_order: TieOrder = Field(
+        default="random", description="Who goes first among cells that reach a port in the same instant (A-03)."
+    )
+
 
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
@@ -256,33 +274,82 @@ class Tahoe(TcpOptions):
 Tcp: TypeAlias = Annotated[Vanilla | Tahoe, Keyed(vanilla=Vanilla, tahoe=Tahoe)]
 """The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
 
-TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
-"""The order of cells that arrive at a port in the same instant (A-03)."""
-
 
 class NSource(Model):
-    """N sources, two switches"""
+    """N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
+    `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
 
-    link_delay: str = Field(description="delay", examples=["5us"])
-    link_rate: str = Field(description="rate", examples=["155.52Mbps"])
-    sources: int = Field(le=1000, ge=1, description="N")
+    Source: ATM Forum 96-1269, Figure 2.
+    """
+
+    link_delay: str = Field(
+        description="Propagation delay of every link, one way; a connection crosses three.", examples=["5us"]
+    )
+    link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
+    sources: int = Field(
+        le=1000000, ge=1, description="N: sources, each with a destination and a connection of its own."
+    )
 
 
-Topology: TypeAlias = Annotated[NSource, Keyed(n_source=NSource)]
-"""Topology"""
+class Flow(Model):
+    """A TCP connection with an endless source."""
+
+    from_: str = Field(validation_alias="from", serialization_alias="from", description="The host that sends.")
+    name: str | None = Field(
+        default=None, description="Its name in results; `tcp1`, `tcp2` and so on by position when absent."
+    )
+    path: tuple[str, ...] | None = Field(
+        default=None,
+        description=(
+            "The nodes its data crosses, both ends included; the path of fewest links when absent. "
+            "Acknowledgements go back the same way."
+        ),
+    )
+    start: str = Field(default="0ps", description="When it starts to send.", examples=["5us"])
+    to: str = Field(description="The host that receives.")
+
+
+class Link(Model):
+    """A link between two nodes, the same both ways."""
+
+    between: tuple[str, str] = Field(description="The two nodes.")
+    delay: str = Field(description="Propagation delay each way.", examples=["5us"])
+    rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
+
+
+class GeneralNetwork(Model):
+    """Any network: hosts send and receive, switches forward, links join two of them both ways."""
+
+    bottleneck: str | None = Field(
+        default=None,
+        description=(
+            "The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for "
+            "its rate when absent. It may also be named `bottleneck` among the ports."
+        ),
+    )
+    flows: tuple[Flow, ...] = Field(description="Connections.")
+    hosts: tuple[str, ...] = Field(description="Names of the hosts.")
+    links: tuple[Link, ...] = Field(description="Links, each of them both ways.")
+    switches: tuple[str, ...] = Field(description="Names of the switches.")
+
+
+Topology: TypeAlias = Annotated[NSource | GeneralNetwork, Keyed(n_source=NSource, network=GeneralNetwork)]
+"""The network, by kind: one table whose key is the kind's name."""
 
 
 class Scenario(Model):
-    """A scenario: everything a run depends on."""
+    """One experiment: a network, its traffic, its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
-    duration: str = Field(default="10s", description="How long the run lasts.", examples=["5us"])
-    name: str = Field(default="", description="Its name in results.")
-    port: dict[str, Port] = Field(default_factory=dict, description="Ports by name.")
-    seed: int = Field(default=1, ge=0, description="Seed.")
-    service_order: ServiceOrder = Field(default="after_arrivals", description="Order")
-    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of all.")
-    tie_order: TieOrder = Field(default="random", description="Ties.")
-    topology: Topology = Field(
-        default_factory=lambda: NSource(link_delay="5us", link_rate="155.52Mbps", sources=5), description="The network."
+    duration: str = Field(description="How long to simulate.", examples=["5us"])
+    name: str = Field(default="", description="What it is, for people.")
+    port: dict[str, Port] = Field(
+        default_factory=dict,
+        description=(
+            "Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, or `default` for all others."
+        ),
     )
+    seed: int = Field(default=1, ge=0, description="Seed of every random choice; the same seed gives the same run.")
+    switch: SwitchOptions = Field(default_factory=SwitchOptions, description="What all switches have in common.")
+    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
+    topology: Topology = Field(description="The network and its flows.")

@@ -33,9 +33,9 @@ class Plot:
         """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
         times, labels, [cells] = self._result.series.raw("queue")
         ax = self._steps(times, labels, cells, ylabel="cells waiting", ax=ax)
-        buffers = {row["name"]: row["buffer_cells"] for row in self._result.to_dict()["ports"]}
-        sizes = {buffers.get(port) for port in labels} - {None}
-        for size in sizes:
+        ports = self._result.to_dict()["ports"]
+        limits = {row["buffer_cells"] for row in ports if row["name"] in labels and row["buffer_cells"] is not None}
+        for size in sorted(limits):
             ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
         return _legend(ax, len(labels))
 

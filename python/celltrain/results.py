@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
-from celltrain.errors import CelltrainError, Fault, NotTracedError, ScenarioError, warn
+from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
 
 if TYPE_CHECKING:
@@ -84,12 +84,13 @@ def run(
     return RunResult(json.loads(answer), series)
 
 
-def refused(error: ValueError) -> CelltrainError:
+def refused(error: ValueError) -> ScenarioError:
     """The core's refusal as an exception of ours."""
+    text = str(error)
     try:
-        return ScenarioError.from_core(json.loads(str(error))["faults"])
-    except (ValueError, KeyError, TypeError):
-        return CelltrainError(str(error))
+        return ScenarioError.from_core(json.loads(text)["faults"])
+    except json.JSONDecodeError:
+        return ScenarioError([Fault(file="", line=None, key="", value="", problem=text, message=text)])
 
 
 class RunResult:
@@ -219,25 +220,22 @@ class Series(Mapping[str, "pa.Table"]):
             raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
-        recorded = self._recorded
-        labels = {
-            "queue": lambda: list(recorded["ports"]),
-            "occupancy": lambda: [f"{flow} at {port}" for port, flow in recorded["occupancy_columns"]],
-            "cwnd": lambda: list(recorded["flows"]),
-        }[name]()
-        return recorded["time_s"], labels, [recorded[column.name] for column in MEASURES[name]]
+        arrays = [self._recorded[column.name] for column in MEASURES[name]]
+        labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
+        return self._recorded["time_s"], labels, arrays
 
     def _table(self, name: str) -> pa.Table:
-        times, labels, arrays = self.raw(name)
-        names = {
-            "queue": lambda: [(tables.PORT, labels)],
-            "occupancy": lambda: [
-                (tables.PORT, [port for port, _ in self._recorded["occupancy_columns"]]),
-                (tables.FLOW, [flow for _, flow in self._recorded["occupancy_columns"]]),
-            ],
-            "cwnd": lambda: [(tables.FLOW, labels)],
-        }[name]()
-        return tables.long_table(times, names, dict(zip(MEASURES[name], arrays, strict=True)))
+        times, _, arrays = self.raw(name)
+        return tables.long_table(times, self._names(name), dict(zip(MEASURES[name], arrays, strict=True)))
+
+    def _names(self, name: str) -> dict[tables.Column, list[str]]:
+        """For each naming column, the name of each series."""
+        if name == "queue":
+            return {tables.PORT: list(self._recorded["ports"])}
+        if name == "cwnd":
+            return {tables.FLOW: list(self._recorded["flows"])}
+        columns = self._recorded["occupancy_columns"]
+        return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}
 
 
 MEASURES = {

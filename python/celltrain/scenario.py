@@ -13,7 +13,7 @@ from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from celltrain.models import Policy, Scenario, Tcp
+    from celltrain.models import Buffer, Policy, Scenario, Tcp
 
 # A scenario is a page of text; anything larger is another kind of file, and is refused before it is read.
 MAX_BYTES = 1 << 20
@@ -133,7 +133,7 @@ def n_source(
     *,
     sources: int,
     link_delay: str,
-    buffer_cells: int | str,
+    buffer_cells: Buffer,
     policy: Policy,
     link_rate: str = "155.52Mbps",
     duration: str = "10s",

@@ -78,7 +78,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
     return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
 
 
-def long_table(times: Any, names: Sequence[tuple[Column, Sequence[str]]], values: Mapping[Column, Any]) -> pa.Table:
+def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mapping[Column, Any]) -> pa.Table:
     """Series as one row for each instant and name.
 
     Args:
@@ -89,13 +89,13 @@ def long_table(times: Any, names: Sequence[tuple[Column, Sequence[str]]], values
     import numpy as np
     import pyarrow as pa
 
-    series = len(names[0][1])
+    series = len(next(iter(names.values())))
     arrays = [pa.array(np.repeat(times, series))]
-    for _, labels in names:
+    for labels in names.values():
         places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
         indices = np.tile(np.array([places[label] for label in labels], dtype=np.int32), len(times))
         arrays.append(pa.DictionaryArray.from_arrays(indices, pa.array(list(places), pa.string())))
-    columns = [TIME, *(column for column, _ in names)]
+    columns = [TIME, *names]
     for column, array in values.items():
         arrays.append(pa.array(np.ascontiguousarray(array).reshape(-1)))
         columns.append(column)

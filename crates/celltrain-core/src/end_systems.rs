@@ -260,11 +260,12 @@ enum Seen {
 /// One clock for all connections whose ticks fall together.
 fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
     let mut clocks: Vec<HostClock> = Vec::new();
-    let mut join = |kind, ticks: Ticks, flow: u32| {
-        match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
-            Some(clock) => clock.flows.push(flow),
-            None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
-        }
+    let mut join = |kind, ticks: Ticks, flow: u32| match clocks
+        .iter_mut()
+        .find(|clock| clock.kind == kind && clock.ticks == ticks)
+    {
+        Some(clock) => clock.flows.push(flow),
+        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
     };
     for (flow, number) in network.flows.iter().zip(0..) {
         let options = flow.tcp.options();

@@ -121,9 +121,8 @@ impl Ended<'_> {
             .iter()
             .zip(&goodputs)
             .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
-        let shares = crossing.map(|(flow, goodput)| {
-            goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes))
-        });
+        let shares = crossing
+            .map(|(flow, goodput)| goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes)));
         let forwarded = |port: &Port| port.counters().forwarded;
         RunResult {
             duration_s: seconds,
@@ -143,10 +142,7 @@ impl Ended<'_> {
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             for ((counters, &held), &vc) in port.vc_counters().iter().zip(port.per_vc()).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
-                assert_eq!(
-                    counters.offered, accounted,
-                    "a port forwards, loses, discards or holds every cell offered"
-                );
+                assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
                 within[vc as usize].add(counters);
                 waiting[vc as usize] += u64::from(held);
             }

@@ -41,12 +41,11 @@ impl Stream {
     /// A whole number below `bound`, every one equally likely (Lemire's multiplication with rejection).
     pub fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "a bound of a draw is positive");
-        let threshold = bound.wrapping_neg() % bound;
+        let threshold = u64::from(bound.wrapping_neg() % bound);
         loop {
             let product = (self.next_u64() >> 32) * u64::from(bound);
-            let (high, low) = ((product >> 32) as u32, product as u32);
-            if low >= threshold {
-                return high;
+            if product & u64::from(u32::MAX) >= threshold {
+                return u32::try_from(product >> 32).expect("a product of two 32-bit numbers, halved");
             }
         }
     }

@@ -66,13 +66,8 @@ pub struct Clock {
 impl Clock {
     /// The coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of units; a
     /// clock of picoseconds that rounds (`exact` is false) where that would need more than [`MAX_UNITS_PER_SECOND`].
-    pub fn covering(
-        rates: impl IntoIterator<Item = BitRate>,
-        times: impl IntoIterator<Item = Duration>,
-    ) -> Clock {
-        let cell_times = rates
-            .into_iter()
-            .map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, CELL_BITS));
+    pub fn covering(rates: impl IntoIterator<Item = BitRate>, times: impl IntoIterator<Item = Duration>) -> Clock {
+        let cell_times = rates.into_iter().map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, CELL_BITS));
         let spans = times.into_iter().map(|time| PS_PER_SECOND / gcd(time.picoseconds, PS_PER_SECOND));
         let mut units: u128 = 1;
         for denominator in cell_times.chain(spans) {
@@ -104,8 +99,7 @@ impl Clock {
 
 fn div_round(numerator: u128, denominator: u64) -> u64 {
     let denominator = u128::from(denominator);
-    u64::try_from((numerator + denominator / 2) / denominator)
-        .expect("scenario checks keep times below 2^62 units")
+    u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -175,17 +169,10 @@ const RATE: Quantity = Quantity {
 };
 const TIME: Quantity = Quantity {
     kind: "time",
-    units: &[
-        ("s", PS_PER_SECOND),
-        ("ms", 1_000_000_000),
-        ("us", 1_000_000),
-        ("ns", 1_000),
-        ("ps", 1),
-    ],
+    units: &[("s", PS_PER_SECOND), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)],
     example: "5us",
 };
-const SIZE: Quantity =
-    Quantity { kind: "size", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
+const SIZE: Quantity = Quantity { kind: "size", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
 /// Why a text is not a quantity: a clause that follows "is not".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,10 +329,7 @@ mod tests {
     #[test]
     fn a_quantity_without_a_unit_says_what_would_be_right() {
         let error = "5".parse::<Duration>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\""
-        );
+        assert_eq!(error, "a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\"");
         assert!("-5us".parse::<Duration>().unwrap_err().to_string().contains("negative"));
         assert!("5 parsecs".parse::<Duration>().unwrap_err().to_string().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().to_string().contains("finer than 1ps"));

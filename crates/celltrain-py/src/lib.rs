@@ -1,6 +1,8 @@
 //! The bridge from Python to the core: types, errors, arrays; no logic. What each call takes and answers stands in
 //! `docs/design/bridge.md`.
 
+#![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
+
 mod answer;
 mod shipped;
 mod work;
@@ -71,7 +73,7 @@ fn run<'py>(
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
     let scenario = read(scenario_json)?;
     let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
-    let (result, series) = work::one(py, &scenario, seed, trace)?;
+    let (result, series) = work::one(py, &scenario, seed, trace.as_ref())?;
     let series = series.map(|series| arrays(py, series)).transpose()?;
     Ok((result, series))
 }
@@ -125,7 +127,7 @@ fn machine() -> Machine {
     Machine { memory: kib.map(|kib| kib * 1024) }
 }
 
-fn arrays<'py>(py: Python<'py>, series: Series) -> PyResult<Bound<'py, PyDict>> {
+fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let rows = series.time_s.len();
     dict.set_item("time_s", series.time_s.into_pyarray(py))?;
@@ -137,9 +139,7 @@ fn arrays<'py>(py: Python<'py>, series: Series) -> PyResult<Bound<'py, PyDict>> 
             dict.set_item(name, matrix(py, rows, cells)?)?;
         }
     }
-    for (name, segments) in
-        [("cwnd_segments", series.cwnd_segments), ("ssthresh_segments", series.ssthresh_segments)]
-    {
+    for (name, segments) in [("cwnd_segments", series.cwnd_segments), ("ssthresh_segments", series.ssthresh_segments)] {
         if let Some(segments) = segments {
             dict.set_item(name, matrix(py, rows, segments)?)?;
         }

@@ -21,14 +21,20 @@ pub(crate) fn one(
     py: Python<'_>,
     scenario: &Scenario,
     seed: u64,
-    trace: Option<Trace>,
+    trace: Option<&Trace>,
 ) -> PyResult<(String, Option<Series>)> {
     let mut outcome = None;
-    let work = |stop: &AtomicBool| run(scenario, seed, trace.as_ref(), stop);
-    watched(py, 1, 1, |_, stop| work(stop), |_, done| {
-        outcome = done;
-        Ok(())
-    })?;
+    let work = |stop: &AtomicBool| run(scenario, seed, trace, stop);
+    watched(
+        py,
+        1,
+        1,
+        |_, stop| work(stop),
+        |_, done| {
+            outcome = done;
+            Ok(())
+        },
+    )?;
     match outcome {
         Some(Ok(done)) => Ok(done),
         Some(Err(problem)) => Err(PyValueError::new_err(problem)),
@@ -108,8 +114,8 @@ fn watched(
         }
         drop(sender);
         let outcome = loop {
-            let received = py.detach(|| receiver.lock().expect("only this thread locks it").recv_timeout(LOOK));
-            let handled = match received {
+            let latest = py.detach(|| receiver.lock().expect("only this thread locks it").recv_timeout(LOOK));
+            let handled = match latest {
                 Ok((index, done)) => py.check_signals().and_then(|()| deliver(index, done)),
                 Err(RecvTimeoutError::Timeout) => py.check_signals(),
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),

@@ -280,7 +280,8 @@ fn ports(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
         *frame = (*frame).max(largest_frame[index]);
     }
     let known = || {
-        let from_switch = |link: &&celltrain_core::network::Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
+        let from_switch =
+            |link: &&celltrain_core::network::Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
         let names = layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
         ["bottleneck", "default"].into_iter().chain(names)
     };
@@ -360,9 +361,10 @@ fn clock(scenario: &Scenario, verdict: &mut Verdict) {
     if !clock.exact {
         verdict.warnings.push(Warning {
             key: "topology".into(),
-            message: "its rates and delays share no unit of time down to a picosecond: times are rounded, and cells that \
+            message:
+                "its rates and delays share no unit of time down to a picosecond: times are rounded, and cells that \
                       should tie may not. Use rates with a common divisor to be exact."
-                .into(),
+                    .into(),
         });
     }
 }

@@ -64,9 +64,7 @@ impl Document {
         refuse_large(text)?;
         match serde_json::from_str(text) {
             Ok(root) => Ok(Self { root, lines: BTreeMap::new(), from_text: false }),
-            Err(error) => {
-                Err(vec![SyntaxFault { line: Some(error.line()), problem: format!("is not JSON: {error}") }])
-            }
+            Err(error) => Err(vec![SyntaxFault { line: Some(error.line()), problem: format!("is not JSON: {error}") }]),
         }
     }
 

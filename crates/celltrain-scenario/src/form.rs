@@ -43,7 +43,7 @@ impl<'a> Form<'a> {
                 true
             }
             Value::Array(items) if allows(schema, "array") => self.array(items, schema, path),
-            _ if self.fits(value, schema) => true,
+            _ if fits(value, schema) => true,
             _ => self.refuse(value, format!("is not {}", self.expectation(schema)), path),
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    fn array(&mut self, items: &mut Vec<Value>, schema: &'a Value, path: &str) -> bool {
+    fn array(&mut self, items: &mut [Value], schema: &'a Value, path: &str) -> bool {
         let exactly = schema["prefixItems"].as_array();
         if let Some(exactly) = exactly.filter(|exactly| exactly.len() != items.len()) {
             let problem = format!("has {} items; it must have {}", items.len(), exactly.len());
@@ -126,14 +126,13 @@ impl<'a> Form<'a> {
         let mut good = true;
         for (key, inner) in map.iter_mut() {
             let path = join(path, key);
-            match keys.iter().position(|known| known == key) {
-                Some(i) => good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path),
-                None => {
-                    let meant = nearest(key, keys.iter().copied());
-                    let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
-                    self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint}It must be one of {list}")));
-                    good = false;
-                }
+            if let Some(i) = keys.iter().position(|known| known == key) {
+                good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path);
+            } else {
+                let meant = nearest(key, keys.iter().copied());
+                let hint = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+                self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint}It must be one of {list}")));
+                good = false;
             }
         }
         if map.len() != 1 && good {
@@ -184,26 +183,6 @@ impl<'a> Form<'a> {
         trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty()
     }
 
-    /// Whether a plain value has the type, the range and the wording a schema asks for.
-    fn fits(&self, value: &Value, schema: &Value) -> bool {
-        let typed = match value {
-            Value::Null => allows(schema, "null"),
-            Value::Bool(_) => allows(schema, "boolean"),
-            Value::String(text) => {
-                allows(schema, "string") && words(schema).is_none_or(|words| words.contains(&text.as_str()))
-            }
-            Value::Number(number) => {
-                allows(schema, "number") || (allows(schema, "integer") && (number.is_u64() || number.is_i64()))
-            }
-            Value::Array(_) | Value::Object(_) => false,
-        };
-        let number = value.as_f64().unwrap_or(0.0);
-        typed
-            && schema["minimum"].as_f64().is_none_or(|least| number >= least)
-            && schema["maximum"].as_f64().is_none_or(|most| number <= most)
-            && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
-    }
-
     /// What a value should be, in words that follow "is not" or "must be".
     fn expectation(&self, schema: &'a Value) -> String {
         let own = &schema["x-expect"];
@@ -247,6 +226,26 @@ impl<'a> Form<'a> {
         };
         format!("{kind}{range}")
     }
+}
+
+/// Whether a plain value has the type, the range and the wording a schema asks for.
+fn fits(value: &Value, schema: &Value) -> bool {
+    let typed = match value {
+        Value::Null => allows(schema, "null"),
+        Value::Bool(_) => allows(schema, "boolean"),
+        Value::String(text) => {
+            allows(schema, "string") && words(schema).is_none_or(|words| words.contains(&text.as_str()))
+        }
+        Value::Number(number) => {
+            allows(schema, "number") || (allows(schema, "integer") && (number.is_u64() || number.is_i64()))
+        }
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    let number = value.as_f64().unwrap_or(0.0);
+    typed
+        && schema["minimum"].as_f64().is_none_or(|least| number >= least)
+        && schema["maximum"].as_f64().is_none_or(|most| number <= most)
+        && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
 }
 
 fn allows(schema: &Value, kind: &str) -> bool {

@@ -89,9 +89,8 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
     let scenario = read(GENERAL).scenario.unwrap();
     let network = build::network(&scenario, 1);
     assert_eq!(network.links[network.bottleneck].name, "s->t");
-    let names = |vc: usize| -> Vec<_> {
-        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
-    };
+    let names =
+        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
     assert_eq!(names(0), ["a->s", "s->t", "t->b"]);
     assert_eq!(names(1), ["b->t", "t->s", "s->a"]);
     assert_eq!(network.links[0].buffer, None, "a host's own queue has no limit");
@@ -100,16 +99,52 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
 #[test]
 fn every_fault_is_named_with_its_line_key_and_value() {
     let cases = [
-        ("threshold = 800", "threshold = 1900", "test.toml:19: port.bottleneck.policy.epd.threshold = 1900 is above the buffer of 1000 cells; a threshold is at most the buffer"),
-        ("buffer = 1000", "bufer = 1000", "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy"),
-        ("buffer = 1000", "buffer = \"big\"", "test.toml:16: port.bottleneck.buffer = \"big\" is not a number of cells or \"infinite\""),
-        ("sources = 5", "sources = 0", "test.toml:6: topology.n_source.sources = 0 is not a whole number (1 to 1000000)"),
-        ("sources = 5", "sources = -5", "test.toml:6: topology.n_source.sources = -5 is not a whole number (1 to 1000000)"),
-        ("\"155.52Mbps\"", "\"0Mbps\"", "test.toml:7: topology.n_source.link_rate = \"0bps\" is not a positive rate from 424bps to 10000Gbps"),
-        ("\"155.52Mbps\"", "\"-1Mbps\"", "test.toml:7: topology.n_source.link_rate = \"-1Mbps\" is not a rate (it is negative); write a number and one of Gbps, Mbps, kbps, bps, for example \"155.52Mbps\""),
-        ("\"5us\"", "5", "test.toml:8: topology.n_source.link_delay = 5 is not a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\""),
+        (
+            "threshold = 800",
+            "threshold = 1900",
+            "test.toml:19: port.bottleneck.policy.epd.threshold = 1900 is above the buffer of 1000 cells; a threshold is at most the buffer",
+        ),
+        (
+            "buffer = 1000",
+            "bufer = 1000",
+            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy",
+        ),
+        (
+            "buffer = 1000",
+            "buffer = \"big\"",
+            "test.toml:16: port.bottleneck.buffer = \"big\" is not a number of cells or \"infinite\"",
+        ),
+        (
+            "sources = 5",
+            "sources = 0",
+            "test.toml:6: topology.n_source.sources = 0 is not a whole number (1 to 1000000)",
+        ),
+        (
+            "sources = 5",
+            "sources = -5",
+            "test.toml:6: topology.n_source.sources = -5 is not a whole number (1 to 1000000)",
+        ),
+        (
+            "\"155.52Mbps\"",
+            "\"0Mbps\"",
+            "test.toml:7: topology.n_source.link_rate = \"0bps\" is not a positive rate from 424bps to 10000Gbps",
+        ),
+        (
+            "\"155.52Mbps\"",
+            "\"-1Mbps\"",
+            "test.toml:7: topology.n_source.link_rate = \"-1Mbps\" is not a rate (it is negative); write a number and one of Gbps, Mbps, kbps, bps, for example \"155.52Mbps\"",
+        ),
+        (
+            "\"5us\"",
+            "5",
+            "test.toml:8: topology.n_source.link_delay = 5 is not a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\"",
+        ),
         ("\"10s\"", "\"0s\"", "test.toml:2: duration = \"0ps\" is not a positive time up to 1000000s"),
-        ("policy.epd]\nthreshold = 800", "policy.edp]\nthreshold = 800", "test.toml:18: port.bottleneck.policy.edp is unknown; did you mean epd? It must be one of tail_drop, ppd, epd, selective_drop, fba, drop_from_front"),
+        (
+            "policy.epd]\nthreshold = 800",
+            "policy.edp]\nthreshold = 800",
+            "test.toml:18: port.bottleneck.policy.edp is unknown; did you mean epd? It must be one of tail_drop, ppd, epd, selective_drop, fba, drop_from_front",
+        ),
     ];
     for (from, to, expected) in cases {
         let first = messages(&GOOD.replacen(from, to, 1)).into_iter().next().unwrap_or_default();
@@ -133,12 +168,17 @@ fn all_faults_are_reported_at_once() {
 
 #[test]
 fn a_missing_key_says_what_it_must_be() {
-    assert_eq!(message("duration = \"10s\"\n", ""), "test.toml:1: duration is missing; it must be a time such as \"5us\"");
+    assert_eq!(
+        message("duration = \"10s\"\n", ""),
+        "test.toml:1: duration is missing; it must be a time such as \"5us\""
+    );
     let text = GOOD.split("[port.bottleneck.policy").next().unwrap();
     assert_eq!(
         messages(text),
-        ["test.toml:15: port.bottleneck.policy is missing; it must be a table named after one of tail_drop, ppd, epd, \
-          selective_drop, fba, drop_from_front"]
+        [
+            "test.toml:15: port.bottleneck.policy is missing; it must be a table named after one of tail_drop, ppd, epd, \
+          selective_drop, fba, drop_from_front"
+        ]
     );
 }
 
@@ -187,10 +227,18 @@ fn networks_that_cannot_carry_their_flows_are_refused() {
         ("to = \"b\"", "to = \"s\"", "\"s\" is a switch; a flow joins two hosts"),
         ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host or a switch"),
         ("to = \"b\"", "to = \"a\"", "is the flow's own source"),
-        ("to = \"b\"", "to = \"b\", path = [\"a\", \"s\", \"t\", \"s\", \"t\", \"b\"]", "is a loop: the path has been there"),
+        (
+            "to = \"b\"",
+            "to = \"b\", path = [\"a\", \"s\", \"t\", \"s\", \"t\", \"b\"]",
+            "is a loop: the path has been there",
+        ),
         ("to = \"b\"", "to = \"b\", path = [\"a\", \"t\", \"b\"]", "has no link from \"a\""),
         ("hosts = [\"a\", \"b\"]", "hosts = [\"a\", \"b\", \"a\"]", "names two nodes"),
-        ("hosts = [\"a\", \"b\"]", "hosts = [\"a\", \"b\", \"c\"]\nbottleneck = \"s->x\"", "\"s->x\" is not a link; did you mean"),
+        (
+            "hosts = [\"a\", \"b\"]",
+            "hosts = [\"a\", \"b\", \"c\"]\nbottleneck = \"s->x\"",
+            "\"s->x\" is not a link; did you mean",
+        ),
         ("[port.default]", "[port.\"s->t\"]", "has no buffer and no policy"),
         ("[port.default]", "[port.\"a->s\"]", "is not an output port of a switch"),
     ];

@@ -141,6 +141,5 @@ pub(crate) fn needs_a_limit(capacity: Option<u32>, threshold: f64) -> Vec<Fault>
     }
 }
 
-
 #[cfg(test)]
 mod conformance;

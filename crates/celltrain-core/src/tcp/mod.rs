@@ -48,9 +48,7 @@ pub struct Ack {
 
 /// The window scale of a receive window: the smallest shift after which it fits 16 bits (RFC 7323, section 2.3).
 pub fn window_scale(receive_window: u64) -> u32 {
-    (0..=MAX_WINDOW_SCALE)
-        .find(|&shift| receive_window >> shift <= u64::from(u16::MAX))
-        .unwrap_or(MAX_WINDOW_SCALE)
+    (0..=MAX_WINDOW_SCALE).find(|&shift| u16::try_from(receive_window >> shift).is_ok()).unwrap_or(MAX_WINDOW_SCALE)
 }
 
 /// RFC 7323 (2.3): the shift is limited to 14.

@@ -164,10 +164,7 @@ impl TcpOptions {
         let mut refuse = |key, value: &dyn std::fmt::Display, problem: String| {
             faults.push(Fault::new(key, value, problem));
         };
-        let ranges = [
-            ("mss", self.mss, 1, MAX_MSS),
-            ("receive_window", self.receive_window, 1, MAX_RECEIVE_WINDOW),
-        ];
+        let ranges = [("mss", self.mss, 1, MAX_MSS), ("receive_window", self.receive_window, 1, MAX_RECEIVE_WINDOW)];
         for (key, size, least, most) in ranges {
             if !(least..=most).contains(&size.bytes) {
                 refuse(key, &size, format!("is outside {least}B to {most}B"));

@@ -57,11 +57,7 @@ impl RttEstimator {
 
     /// The retransmission timeout in ticks, backoff included.
     pub fn rto(&self) -> u32 {
-        let base = if self.srtt == 0 {
-            i64::from(self.limits.initial)
-        } else {
-            (self.srtt >> 3) + self.rttvar
-        };
+        let base = if self.srtt == 0 { i64::from(self.limits.initial) } else { (self.srtt >> 3) + self.rttvar };
         let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
         let backed_off = (base << self.backoff).min(i64::from(self.limits.maximum));
         u32::try_from(backed_off).expect("the maximum is 32 bits")
