@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
     from celltrain.errors import Fault as Fault
+    from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
     from celltrain.errors import ScenarioError as ScenarioError
@@ -41,6 +42,7 @@ _HOMES = {
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
     "Fault": "errors",
+    "InputError": "errors",
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
     "ScenarioError": "errors",

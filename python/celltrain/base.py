@@ -35,6 +35,9 @@ class Model(BaseModel):
         # without it, so all faults of one call arrive in one error.
         __init__.__pydantic_base_init__ = True
 
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed, checked like a new one.
 
@@ -90,21 +93,22 @@ class Keyed:
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     """One fault for each setting, however many types its value failed to be."""
-    problems: dict[str, list[str]] = {}
-    values: dict[str, str] = {}
+    names = {field.validation_alias: name for name, field in model.model_fields.items() if field.validation_alias}
+    faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
         # Members of unions have names that are no keys, such as "constrained-int".
-        key = ".".join(str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place))
-        problems.setdefault(key, []).append(part["msg"])
-        values[key] = "" if part["type"] == "missing" else f"= {part['input']!r} "
-    return [
-        Fault(
-            file=model.__name__,
-            line=None,
-            key=key,
-            value=values[key].removeprefix("= ").rstrip(),
-            problem=f"is refused: {' or '.join(texts)}",
-            message=f"{model.__name__}: {key} {values[key]}is refused: {' or '.join(texts)}",
-        )
-        for key, texts in problems.items()
-    ]
+        places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
+        key = ".".join(str(names.get(place, place) if i == 0 else place) for i, place in enumerate(places))
+        value, problem = repr(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
+        if part["type"] == "missing":
+            value, problem = "", "is missing"
+        elif part["type"] == "extra_forbidden":
+            problem = "is unknown"
+            if len(places) == 1:
+                problem += f"; known are {', '.join(model.model_fields)}" if model.model_fields else "; nothing is to be set"
+        if key in faults:
+            problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
+        shown = f"{key} = {value}" if value else key
+        message = f"{model.__name__}: {shown} {problem}"
+        faults[key] = Fault(file=model.__name__, line=None, key=key, value=value, problem=problem, message=message)
+    return list(faults.values())

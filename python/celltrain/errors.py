@@ -45,8 +45,19 @@ class Fault:
         return asdict(self)
 
 
-class ScenarioError(CelltrainError, ValueError):
-    """A scenario, or an option of a run, that is refused; `faults` holds everything that is wrong with it.
+class InputError(CelltrainError, ValueError):
+    """Something given to celltrain that is refused; `faults` holds everything that is wrong with it."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = list(faults)
+        super().__init__("\n".join(fault.message for fault in self.faults))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
+        return type(self), (self.faults,)
+
+
+class ScenarioError(InputError):
+    """A scenario, or an option of a run, that is refused.
 
     >>> import celltrain as ct
     >>> try:
@@ -56,17 +67,10 @@ class ScenarioError(CelltrainError, ValueError):
     threshold -1
     """
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = list(faults)
-        super().__init__("\n".join(fault.message for fault in self.faults))
-
     @classmethod
     def from_core(cls, faults: Iterable[Mapping[str, Any]]) -> ScenarioError:
         """The error for faults as the core reports them."""
         return cls(Fault(**fault) for fault in faults)
-
-    def __reduce__(self) -> tuple[type[ScenarioError], tuple[list[Fault]]]:
-        return type(self), (self.faults,)
 
 
 class NotTracedError(CelltrainError, KeyError):
@@ -86,6 +90,6 @@ class CelltrainWarning(UserWarning):
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Issues a `CelltrainWarning` for each message, at the line of user code that led to it."""
+    """Issues a `CelltrainWarning` for each message, at the line that called the function that calls this."""
     for message in messages:
-        warnings.warn(message, CelltrainWarning, stacklevel=4)
+        warnings.warn(message, CelltrainWarning, stacklevel=3)

@@ -100,4 +100,6 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
         arrays.append(pa.array(np.ascontiguousarray(array).reshape(-1)))
         columns.append(column)
     schema = pa.schema([column.field() for column in columns])
-    return pa.Table.from_arrays([array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema)
+    return pa.Table.from_arrays(
+        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
+    )

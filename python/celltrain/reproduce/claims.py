@@ -46,7 +46,7 @@ class Claim:
     published_holds: bool | None
     published_evidence: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The claim as `celltrain reproduce --json` gives it."""
         return {
             "id": self.id,
@@ -240,8 +240,7 @@ def _rows(points: Sequence[Point], tests: Sequence[Mapping[str, Any]]) -> list[P
         for side in ("a", "b", "over"):
             if side in entry:
                 for quantity in quantities:
-                    rows = select(points, entry[side], quantity)
-                    found += rows
+                    found += select(points, entry[side], quantity)
     return found
 
 
@@ -301,7 +300,7 @@ def _number(value: float) -> str:
 
 
 def _range(low: float | str, high: float | str) -> str:
-    ends = [f"{{{end}}}" if isinstance(end, str) else f"{end:g}" for end in (low, high)]
+    ends = [end if isinstance(end, str) else f"{end:g}" for end in (low, high)]
     if high == np.inf:
         return f"{ends[0]} or more"
     return f"{ends[1]} or less" if low == -np.inf else f"{ends[0]} to {ends[1]}"

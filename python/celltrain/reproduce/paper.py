@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from celltrain import _core
+from celltrain.errors import CelltrainError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,8 +29,8 @@ Value = Union[int, float, str]
 Row = dict[str, Value]
 
 
-class PaperError(ValueError):
-    """What was asked of a paper, or what its folder says, makes no sense; the text says what would."""
+class PaperError(CelltrainError, ValueError):
+    """What was asked of a paper, or what its folder says, makes no sense; the message says what would."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ class Scored:
         printed, room = self.number.published, self.number.tolerance + SLACK
         return None if printed is None else self.low - room <= printed <= self.high + room
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The number as `celltrain reproduce --json` gives it."""
         number = self.number
         return {

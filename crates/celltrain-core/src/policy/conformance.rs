@@ -14,7 +14,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new(config: impl Configure, capacity: u32, vcs: usize) -> Self {
+    pub(super) fn new(config: &impl Configure, capacity: u32, vcs: usize) -> Self {
         Self::of(Box::new(config.build(capacity, vcs)), capacity, vcs)
     }
 

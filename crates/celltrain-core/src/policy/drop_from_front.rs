@@ -45,11 +45,12 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Cell;
     use crate::policy::conformance::Bench;
 
     #[test]
     fn the_front_frame_goes_and_its_last_cell_stays() {
-        let mut bench = Bench::new(Config {}, 5, 2);
+        let mut bench = Bench::new(&Config {}, 5, 2);
         bench.offer_frame(0, 3);
         bench.offer_frame(1, 2);
         bench.offer_frame(1, 1);
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn cells_still_to_come_of_a_pushed_out_frame_are_refused() {
-        let mut bench = Bench::new(Config {}, 2, 2);
+        let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(1, 0, true);
@@ -73,15 +74,15 @@ mod tests {
 
     #[test]
     fn a_frame_may_push_itself_out() {
-        let mut bench = Bench::new(Config {}, 2, 1);
+        let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 4);
-        let waiting: Vec<_> = bench.port.waiting().map(|c| c.last_cell()).collect();
+        let waiting: Vec<_> = bench.port.waiting().map(Cell::last_cell).collect();
         assert_eq!(waiting, [true], "only the delimiter is left");
     }
 
     #[test]
     fn among_last_cells_alone_the_oldest_goes() {
-        let mut bench = Bench::new(Config {}, 2, 1);
+        let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);
         }

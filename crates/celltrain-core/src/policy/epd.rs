@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_frame_may_start_at_the_threshold_and_not_one_above() {
-        let mut bench = Bench::new(Config { threshold: 4 }, 10, 2);
+        let mut bench = Bench::new(&Config { threshold: 4 }, 10, 2);
         bench.offer_frame(0, 4);
         bench.offer_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 5, "at R = 4 a frame may start");
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_refused_frame_stays_refused_when_the_queue_drains() {
-        let mut bench = Bench::new(Config { threshold: 1 }, 10, 2);
+        let mut bench = Bench::new(&Config { threshold: 1 }, 10, 2);
         bench.offer_frame(0, 2);
         bench.offer_cell(1, 0, false);
         bench.port.take();

@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_damaged_frame_is_refused_but_its_last_cell_is_kept() {
-        let mut bench = Bench::new(Config::default(), 2, 1);
+        let mut bench = Bench::new(&Config::default(), 2, 1);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn without_keep_last_cell_nothing_of_a_damaged_frame_follows() {
-        let mut bench = Bench::new(Config { keep_last_cell: false }, 1, 1);
+        let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();
         assert_eq!(bench.port.occupancy(), 0);

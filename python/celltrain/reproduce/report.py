@@ -1,0 +1,159 @@
+"""A reproduction as text: the paper's tables with ours beside them, then the summary and the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from celltrain.reproduce.paper import Table
+from celltrain.reproduce.score import Scored
+
+if TYPE_CHECKING:
+    from celltrain.reproduce.run import Reproduction
+
+YES, NO, NOT_SCORED = Text("yes", style="green"), Text("no", style="bold red"), Text("not scored", style="dim")
+
+
+def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
+    """Print everything."""
+    console = console or Console()
+    paper = reproduction.paper
+    console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
+    seeds = ", ".join(f"{count} seeds {network}".rstrip() for network, count in reproduction.seeds.items())
+    console.print(f"{seeds}; ours: mean over the seeds (lowest to highest)\n")
+    if reproduction.interrupted:
+        console.print(Text("Interrupted: what follows holds only the runs that had ended.\n", style="bold yellow"))
+    for table in paper.tables:
+        members = [scored for scored in reproduction.scored if scored.number.table == table.number]
+        if members:
+            console.print(table_grid(table, members))
+            for mark, note in enumerate(notes(members), start=1):
+                console.print(f"  {mark}) {note}", style="dim", highlight=False)
+            console.print()
+    if reproduction.numbers:
+        console.print(summary_grid(reproduction))
+        console.print()
+    if reproduction.claims:
+        console.print(claims_grid(reproduction))
+    if reproduction.claims_left_out:
+        console.print(f"{len(reproduction.claims_left_out)} claims need tables that were not run, and are left out.")
+
+
+def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
+    """One table of the paper: a line for each row, and for each quantity what is printed, ours, and whether they agree."""
+    heading = table.title if table.experiment else f"Table {table.number}: {table.title}"
+    grid = Grid(title=heading, title_justify="left", header_style="bold")
+    for key in table.keys:
+        grid.add_column(key, justify="right")
+    for quantity in table.quantities:
+        if not table.experiment:
+            grid.add_column(quantity, justify="right")
+        grid.add_column("ours" if not table.experiment else quantity, justify="right", no_wrap=True)
+        if not table.experiment:
+            grid.add_column("inside")
+    marks = {note: str(mark) for mark, note in enumerate(notes(members), start=1)}
+    for row in rows(members):
+        line: list[str | Text] = [str(row[0].number.row[key]) for key in table.keys]
+        by_quantity = {scored.number.quantity.name: scored for scored in row}
+        for quantity in table.quantities:
+            scored = by_quantity.get(quantity)
+            if scored is None:
+                line += [""] if table.experiment else ["", "", ""]
+                continue
+            if not table.experiment:
+                line.append(printed(scored))
+            line.append(ours(scored))
+            if not table.experiment:
+                note = marks.get(scored.number.note)
+                line.append(verdict(scored) + Text(f" {note})", style="dim") if note else verdict(scored))
+        grid.add_row(*line)
+    return grid
+
+
+def rows(members: Sequence[Scored]) -> list[list[Scored]]:
+    """The numbers of a table, those of one row together."""
+    grouped: dict[tuple[object, ...], list[Scored]] = {}
+    for scored in members:
+        grouped.setdefault(tuple(scored.number.row.items()), []).append(scored)
+    return list(grouped.values())
+
+
+def notes(members: Sequence[Scored]) -> list[str]:
+    """The different notes on a table's numbers, in the order they come."""
+    return list(dict.fromkeys(scored.number.note for scored in members if scored.number.note))
+
+
+def printed(scored: Scored) -> str:
+    """The published value, with as many decimals as the paper prints."""
+    return f"{scored.number.published:.{scored.number.quantity.decimals}f}"
+
+
+def ours(scored: Scored) -> str:
+    """Mean and range of the seeds, with as many decimals as the paper prints."""
+    decimals = scored.number.quantity.decimals
+    if scored.low == scored.high:
+        return f"{scored.mean:.{decimals}f}"
+    return f"{scored.mean:.{decimals}f} ({scored.low:.{decimals}f} to {scored.high:.{decimals}f})"
+
+
+def verdict(scored: Scored) -> Text:
+    """Whether the published value is inside the seeds' range."""
+    if not scored.number.scored:
+        return NOT_SCORED.copy()
+    return (YES if scored.inside else NO).copy()
+
+
+def summary_grid(reproduction: Reproduction) -> Grid:
+    """How many numbers agree and how closely, per table, network and quantity."""
+    summary = reproduction.summary
+    title = f"{summary['inside']} of {summary['scored']} scored numbers inside the range of the seeds"
+    if summary["scored"]:
+        title += f" ({100 * summary['share_inside']:.0f} %)"
+    grid = Grid(title=title, title_justify="left", header_style="bold")
+    for heading in ("table", "network", "quantity", "inside", "mean error", "error of a seed", "rank corr.", "KS"):
+        grid.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
+    for group in summary["by"]:
+        quantity = reproduction.paper.quantities[group["quantity"]]
+        digits = quantity.decimals + 1 if quantity.decimals else 0
+        grid.add_row(
+            group["table"],
+            group["network"] or "",
+            group["quantity"],
+            f"{group['inside']} of {group['scored']}",
+            _figure(group["mean_abs_error"], digits),
+            _figure(group["self_error"], digits),
+            _figure(group["rank_correlation"], 2),
+            _figure(group["ks"], 2),
+        )
+    grid.caption = (
+        "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
+        "KS: below 1.36 if the printed values could be draws of the model"
+    )
+    grid.caption_justify = "left"
+    return grid
+
+
+def claims_grid(reproduction: Reproduction) -> Grid:
+    """Every claim, whether it holds in our runs and in the numbers the paper prints, and why."""
+    held = sum(claim.holds for claim in reproduction.claims)
+    title = f"{held} of {len(reproduction.claims)} claims of the text hold"
+    grid = Grid(title=title, title_justify="left", header_style="bold", show_lines=True)
+    grid.add_column("holds")
+    grid.add_column("in print")
+    grid.add_column("claim, and what the runs show")
+    for claim in reproduction.claims:
+        in_print = Text("", style="dim") if claim.published_holds is None else YES if claim.published_holds else NO
+        grid.add_row(
+            YES if claim.holds else NO,
+            in_print,
+            Text.assemble((claim.text, ""), "\n", (f"{claim.id}: {claim.evidence}", "dim")),
+        )
+    return grid
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
