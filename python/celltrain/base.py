@@ -105,7 +105,9 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         elif part["type"] == "extra_forbidden":
             problem = "is unknown"
             if len(places) == 1:
-                problem += f"; known are {', '.join(model.model_fields)}" if model.model_fields else "; nothing is to be set"
+                problem += (
+                    f"; known are {', '.join(model.model_fields)}" if model.model_fields else "; nothing is to be set"
+                )
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         shown = f"{key} = {value}" if value else key

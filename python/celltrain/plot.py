@@ -37,12 +37,12 @@ class Plot:
         limits = {row["buffer_cells"] for row in ports if row["name"] in labels and row["buffer_cells"] is not None}
         for size in sorted(limits):
             ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
-        return _legend(ax, len(labels))
+        return _finished(ax, len(labels))
 
     def occupancy(self, *, ax: Axes | None = None) -> Axes:
         """Cells of each connection waiting at each recorded port over time."""
         times, labels, [cells] = self._result.series.raw("occupancy")
-        return _legend(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
+        return _finished(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
 
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
         """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
@@ -51,7 +51,7 @@ class Plot:
         if ssthresh:
             for line, column in zip(list(ax.get_lines()), thresholds.T, strict=True):
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
-        return _legend(ax, len(labels))
+        return _finished(ax, len(labels))
 
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
         ax = _new_axes() if ax is None else ax
@@ -59,18 +59,17 @@ class Plot:
             ax.plot(times, column, label=label, linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
-        ax.set_ylim(bottom=0)
         ax.set_title(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}")
         ax.margins(x=0)
         return ax
 
 
-def _new_axes() -> Axes:
+def require_matplotlib() -> None:
+    """Raises `MissingExtraError` where matplotlib is not installed."""
     try:
-        from matplotlib import pyplot
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise missing_matplotlib() from error
-    return pyplot.subplots(layout="constrained")[1]
 
 
 def missing_matplotlib() -> MissingExtraError:
@@ -78,7 +77,16 @@ def missing_matplotlib() -> MissingExtraError:
     return MissingExtraError("plots need matplotlib: pip install celltrain[plot]")
 
 
-def _legend(ax: Axes, series: int) -> Axes:
+def _new_axes() -> Axes:
+    require_matplotlib()
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _finished(ax: Axes, series: int) -> Axes:
+    """With a legend beside the plot, and an axis from zero to above everything drawn."""
+    ax.set_ylim(bottom=0)
     if series <= MAX_LEGEND:
-        ax.legend(loc="upper right", fontsize="small")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
     return ax

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
@@ -184,6 +185,17 @@ class RunResult:
     def to_dict(self) -> dict[str, Any]:
         """The whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
+
+    def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:
+        """Writes the run into a folder, which is made if needed; returns the files written.
+
+        Args:
+            folder: Gets `result.json`, and flows, ports and recorded series as Parquet and CSV.
+            plots: Whether to draw the recorded series too, as PNG and SVG; needs `pip install celltrain[plot]`.
+        """
+        from celltrain import export
+
+        return export.write(self, Path(folder), plots=plots)
 
     def __repr__(self) -> str:
         name = f"{self.scenario!r}, " if self.scenario else ""

@@ -1,1 +1,205 @@
-def available(): return False
+"""The paper's figures, drawn again from our runs, and printed values against the range of the seeds.
+
+Which figures a paper has stands in its `paper.toml`. Every figure is written as PNG and as SVG; the same numbers give the
+same SVG, byte for byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.plot import require_matplotlib
+from celltrain.reproduce.paper import PaperError, Value
+from celltrain.reproduce.score import Scored
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from celltrain.reproduce.run import Reproduction
+
+# Distinct in print and for the colour-blind (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLE = {
+    "svg.hashsalt": "celltrain",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+}
+
+
+def available() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def write(reproduction: Reproduction, folder: Path) -> list[Path]:
+    """Draw every figure whose numbers were run; returns the files."""
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    written = []
+    for spec in reproduction.paper.figures:
+        if spec["kind"] not in KINDS:
+            raise PaperError(f"figure {spec['id']!r} has the kind {spec['kind']!r}; there are {', '.join(KINDS)}")
+        with rc_context(STYLE):
+            figure = KINDS[spec["kind"]](reproduction, spec)
+            if figure is None:
+                continue
+            for ending, metadata in (("png", {}), ("svg", {"Date": None})):
+                path = folder / f"{reproduction.paper.id}-{spec['id']}.{ending}"
+                figure.savefig(path, dpi=150, metadata=metadata)
+                written.append(path)
+    return written
+
+
+def cwnd(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
+    """One source's congestion window and slow start threshold over time, from a run of the figure's own."""
+    from matplotlib.figure import Figure
+
+    scenario = json.dumps(reproduction.paper.scenarios[spec["scenario"]])
+    _, series = _core.run(scenario, spec["seed"], ["cwnd"], spec["step"], None)
+    assert series is not None, "a trace was asked for"
+    column = list(series["flows"]).index(spec["flow"])
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(series["time_s"], series["cwnd_segments"][:, column], color=COLOURS[0], label="cwnd")
+    axes.plot(
+        series["time_s"],
+        series["ssthresh_segments"][:, column],
+        color=COLOURS[1],
+        linestyle="--",
+        linewidth=1,
+        label="ssthresh",
+    )
+    axes.set(xlabel="time (s)", ylabel="window (segments)", title=spec["title"], xlim=(0, series["time_s"][-1]))
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper right")
+    return figure
+
+
+def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
+    """Two quantities of a table against each other: as printed on the left, ours (means, and pale each seed) on the right."""
+    from matplotlib.figure import Figure
+
+    members = _members(reproduction, spec["table"])
+    if not members:
+        return None
+    pairs = list(zip(_of(members, spec["x"]), _of(members, spec["y"]), strict=True))
+    quantities = reproduction.paper.quantities
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    figure.suptitle(spec["title"])
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    for colour, value in zip(COLOURS, _values(members, spec["colour"]), strict=False):
+        chosen = [pair for pair in pairs if pair[0].number.keys[spec["colour"]] == value]
+        label = f"{spec['colour']} = {value}"
+        left.scatter(
+            [x.number.published for x, _ in chosen],
+            [y.number.published for _, y in chosen],
+            color=colour,
+            s=22,
+            label=label,
+        )
+        right.scatter(
+            [value for x, _ in chosen for value in x.values],
+            [value for _, y in chosen for value in y.values],
+            color=colour,
+            s=5,
+            alpha=0.15,
+            linewidths=0,
+        )
+        right.scatter([x.mean for x, _ in chosen], [y.mean for _, y in chosen], color=colour, s=22, label=label)
+    left.set(title="printed", ylabel=_label(quantities[spec["y"]].name, quantities[spec["y"]].unit))
+    right.set(title=f"ours: mean of {_seeds(members)} seeds (pale: each seed)")
+    for axes in (left, right):
+        axes.set(xlabel=_label(quantities[spec["x"]].name, quantities[spec["x"]].unit), xlim=(0, 1.03), ylim=(0, 1.03))
+        axes.legend(loc="lower right")
+    return figure
+
+
+def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
+    """Printed values against the range of the seeds: a panel for each network and number of sources, say."""
+    from matplotlib.figure import Figure
+
+    members = _of(_members(reproduction, spec["table"]), spec["quantity"])
+    if not members:
+        return None
+    across, down = (_values(members, key) for key in (spec["columns"], spec["rows"]))
+    quantity = reproduction.paper.quantities[spec["quantity"]]
+    figure = Figure(figsize=(4.2 * len(across), 0.6 + 2.6 * len(down)), layout="constrained")
+    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    grid = figure.subplots(len(down), len(across), sharey=True, squeeze=False)
+    for row, first in enumerate(down):
+        for column, second in enumerate(across):
+            wanted = {spec["rows"]: first, spec["columns"]: second}
+            panel = [s for s in members if all(s.number.keys[key] == value for key, value in wanted.items())]
+            axes = grid[row, column]
+            _panel(axes, panel, x=spec["x"], colour=spec["colour"], unit=reproduction.paper.keys[spec["x"]].unit)
+            axes.set_title(", ".join(f"{key} {value}" for key, value in wanted.items()), fontsize="medium")
+            if column == 0:
+                axes.set_ylabel(_label(quantity.name, quantity.unit))
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
+    return figure
+
+
+KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
+    "cwnd": cwnd,
+    "scatter": scatter,
+    "ranges": ranges,
+}
+
+
+def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: str) -> None:
+    places = _values(panel, x)
+    series = _values(panel, colour)
+    for index, name in enumerate(series):
+        chosen = [s for s in panel if s.number.keys[colour] == name]
+        at = [places.index(s.number.keys[x]) + (index - (len(series) - 1) / 2) * 0.8 / len(series) for s in chosen]
+        axes.vlines(at, [s.low for s in chosen], [s.high for s in chosen], color=COLOURS[index], linewidth=6, alpha=0.35)
+        means = [s.mean for s in chosen]
+        axes.scatter(at, means, color=COLOURS[index], marker="_", s=60, label=f"{name}: range and mean")
+        axes.scatter(
+            at,
+            [s.number.published for s in chosen],
+            color="black",
+            marker="x",
+            s=22,
+            zorder=3,
+            label="printed" if index == len(series) - 1 else None,
+        )
+    axes.set_xticks(range(len(places)), [str(place) for place in places])
+    axes.set(xlabel=_label(x, unit), ylim=(0, 1.03))
+    axes.grid(visible=False, axis="x")
+
+
+def _members(reproduction: Reproduction, table: str) -> list[Scored]:
+    return [s for s in reproduction.scored if s.number.table == table]
+
+
+def _of(members: Sequence[Scored], quantity: str) -> list[Scored]:
+    return [s for s in members if s.number.quantity.name == quantity]
+
+
+def _values(members: Sequence[Scored], key: str) -> list[Value]:
+    return list(dict.fromkeys(s.number.keys[key] for s in members))
+
+
+def _seeds(members: Sequence[Scored]) -> str:
+    counts = sorted({len(s.seeds) for s in members})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _label(name: str, unit: str) -> str:
+    words = name.replace("_", " ")
+    if unit in ("", "1"):
+        return words
+    return f"{words.removesuffix(' ' + unit)} ({unit})"

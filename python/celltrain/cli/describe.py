@@ -1,0 +1,108 @@
+"""`celltrain list`, `celltrain explain` and `celltrain schema`: what there is, and what it does."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import shell
+
+if TYPE_CHECKING:
+    from celltrain.catalog import Entry
+
+
+class Kind(str, Enum):
+    """What can be listed."""
+
+    policies = "policies"
+    tcp = "tcp"
+    topologies = "topologies"
+    papers = "papers"
+    scenarios = "scenarios"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("list", epilog="For example: celltrain list policies")(list_)
+    app.command("explain", epilog="For example: celltrain explain fba; celltrain explain lan-epd > mine.toml")(explain)
+    app.command("schema", epilog="For example: celltrain schema > scenario.schema.json")(schema)
+
+
+@shell.command
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    as_json: shell.Json = False,
+) -> None:
+    """List the policies, TCP variants, topologies, papers or example scenarios there are."""
+    from celltrain.catalog import entries
+
+    found = entries(kind.value)
+    if as_json:
+        shell.answer([{"name": entry.name, "summary": entry.summary} for entry in found])
+        return
+    grid = shell.grid("name", "what it is", left=("name", "what it is"))
+    for entry in found:
+        grid.add_row(entry.name, entry.summary)
+    shell.console().print(grid)
+
+
+@shell.command
+def explain(
+    name: Annotated[str, typer.Argument(help="A policy, TCP variant, topology, paper or example scenario.")],
+    as_json: shell.Json = False,
+) -> None:
+    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example scenario."""
+    from celltrain.catalog import everything
+    from celltrain.errors import Fault, InputError
+
+    known = {entry.name: entry for entry in everything()}
+    wanted = name.removeprefix("scenarios/").removesuffix(".toml")
+    if wanted not in known:
+        near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
+        raise InputError(
+            [Fault.of_option("name", name, f"is not a policy, TCP variant, topology, paper or scenario{hint}")]
+        )
+    if as_json:
+        shell.answer(known[wanted].to_dict())
+    elif known[wanted].kind == "scenarios":
+        typer.echo(known[wanted].page, nl=False)
+    else:
+        _show(known[wanted])
+
+
+def _show(entry: Entry) -> None:
+    from rich.markdown import Markdown
+
+    from celltrain.catalog import SINGULAR
+
+    console = shell.console()
+    width = min(console.width, 100)
+    if entry.page is None:
+        console.print(f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}\n")
+        console.print(entry.description, width=width)
+    else:
+        console.print(Markdown(entry.page), width=width)
+    if entry.parameters:
+        columns = ("parameter", "type", "unit", "default", "range", "meaning")
+        grid = shell.grid(*columns, left=columns)
+        for parameter in entry.parameters:
+            default = "required" if parameter.required else "absent"
+            if parameter.default is not None:
+                default = json.dumps(parameter.default)
+            grid.add_row(parameter.name, parameter.type, parameter.unit, default, parameter.range, parameter.meaning)
+        console.print("\nParameters, as the program knows them")
+        console.print(grid)
+
+
+@shell.command
+def schema(as_json: shell.Json = False) -> None:
+    """Print the JSON Schema of a scenario, for editors and other programs."""
+    from celltrain import _core
+
+    # It is JSON either way.
+    shell.answer(json.loads(_core.schema()))

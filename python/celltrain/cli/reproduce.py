@@ -1,0 +1,103 @@
+"""`celltrain reproduce`: a paper's tables, run again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import shell
+
+if TYPE_CHECKING:
+    from celltrain.reproduce.run import Progress, Reproduction
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("reproduce", epilog="For example: celltrain reproduce af-96-1269 --table 2 --seeds 10 --out out/t2")(
+        reproduce
+    )
+
+
+@shell.command
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as af-96-1269; see: celltrain list papers.")],
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="N", help="Only this table. May be repeated; all when absent.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 30,
+    wan_seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of WAN scenarios, which take longer."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 unless every scored number is inside and every claim holds.")
+    ] = False,
+    as_json: shell.Json = False,
+) -> int:
+    """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
+    from celltrain.reproduce.paper import load
+    from celltrain.reproduce.run import reproduce as run
+    from celltrain.scenario import shown
+
+    if out is not None:
+        shell.folder(out)
+    networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table))
+    counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
+    with _progress(paper) as progress:
+        reproduction = run(paper, tables=table, seeds=counts, jobs=jobs, progress=progress)
+    written: list[Path] = []
+    if out is not None:
+        with shell.writing(out):
+            written = reproduction.write(out)
+    if as_json:
+        typer.echo(reproduction.to_json())
+    else:
+        console = shell.console()
+        reproduction.compare(console=console)
+        for path in written:
+            console.print(f"wrote {shown(path)}", soft_wrap=True)
+    if reproduction.interrupted:
+        shell.complain("interrupted")
+        return shell.INTERRUPTED
+    return shell.NO if strict and not _all_agree(reproduction) else shell.DONE
+
+
+def _all_agree(reproduction: Reproduction) -> bool:
+    inside = all(number.inside for number in reproduction.numbers if number.number.scored)
+    return inside and all(claim.holds for claim in reproduction.claims)
+
+
+@contextmanager
+def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
+    """A bar on a terminal: what, how far, how long still. Nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs, {task.fields[left]}"),
+    )
+    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
+        task = bar.add_task(paper, total=None, left="")
+
+        def show(progress: Progress) -> None:
+            minutes, seconds = divmod(round(progress.remaining_seconds), 60)
+            bar.update(
+                task, completed=progress.done, total=progress.total, left=f"about {minutes}:{seconds:02d} min to go"
+            )
+
+        yield show

@@ -1,0 +1,168 @@
+"""What all commands share: answers on standard output, everything else on standard error, one exit code for each case."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+
+import typer
+
+from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+DONE, NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+
+# In a pipe there is no screen to fit: lines stay whole.
+PIPE_WIDTH = 240
+
+P = ParamSpec("P")
+
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+
+
+def command(function: Callable[P, int | None]) -> Callable[P, None]:
+    """Makes a command of a function: its answer is an exit code, and every way it can fail has one of its own."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **options: P.kwargs) -> None:
+        raise typer.Exit(_exit_code(functools.partial(function, *args, **options), as_json=bool(options["as_json"])))
+
+    return guarded
+
+
+def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CelltrainWarning)
+        warnings.showwarning = _show_warning
+        try:
+            code = function()
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            complain("interrupted")
+            return INTERRUPTED
+        except InputError as error:
+            report(error.faults, as_json=as_json)
+            return BAD_INPUT
+        except CelltrainError as error:
+            report([_fault(str(error))], as_json=as_json)
+            return BAD_INPUT
+        except (typer.Exit, BrokenPipeError):
+            raise
+        # A panic of the core comes as a BaseException.
+        except BaseException as error:  # noqa: BLE001
+            if isinstance(error, SystemExit | GeneratorExit):
+                raise
+            if os.environ.get("CELLTRAIN_DEBUG") == "1":
+                traceback.print_exc()
+            text = f"{type(error).__name__}: {error}".rstrip(": ")
+            complain(f"internal error: {text}")
+            complain(
+                "this is a fault of celltrain, not of your input. Please report it with the command, its files and"
+            )
+            complain("the output of: celltrain doctor    (CELLTRAIN_DEBUG=1 shows where it happened)")
+            return INTERNAL
+        return code or DONE
+
+
+def answer(value: object) -> None:
+    """Prints an answer as JSON."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def complain(text: str) -> None:
+    """Prints a line on standard error, with whatever a terminal would take for a command made visible."""
+    typer.echo("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text), err=True)
+
+
+def report(faults: list[Fault], *, as_json: bool) -> None:
+    """Prints faults: one line each on standard error, or as JSON on standard output."""
+    if as_json:
+        answer({"faults": [fault.to_dict() for fault in faults]})
+    else:
+        for fault in faults:
+            complain(fault.message)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """The screen, or the pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def grid(*columns: str, left: tuple[str, ...] = ()) -> Table:
+    """An empty table: numbers to the right, the columns named in `left` to the left."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column in left else "right")
+    return table
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Shows on a terminal that something is going on, and for how long; says nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        progress.add_task(text, total=None)
+        yield
+
+
+def folder(path: Path) -> Path:
+    """A folder to write into, made now so that a long run does not end without one."""
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(13, "permission denied")
+    return path
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says which file could not be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from celltrain.scenario import shown
+
+        place = shown(error.filename or path)
+        reason = "it is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise InputError([Fault.of_file(place, f"cannot be written ({reason})")]) from None
+
+
+def counted(number: float, digits: int = 3) -> str:
+    """A large number for people: 12.8 million."""
+    for limit, word in ((1e9, " billion"), (1e6, " million")):
+        if number >= limit:
+            return f"{number / limit:.{digits}g}{word}"
+    return f"{number:,.0f}"
+
+
+def _fault(text: str) -> Fault:
+    return Fault(file="", line=None, key="", value="", problem=text, message=text)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
+    complain(f"warning: {message}")

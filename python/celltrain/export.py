@@ -1,0 +1,52 @@
+"""A run as files for other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.results import RunResult
+
+
+def write(result: RunResult, folder: Path, *, plots: bool) -> list[Path]:
+    """Writes `result.json`, and flows, ports and series as Parquet and CSV; with `plots` the series as PNG and SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in {"flows": result.flows, "ports": result.ports, **result.series}.items():
+        written += _tables(table, folder / name)
+    if plots:
+        for name in result.series:
+            written += _plots(result, name, folder)
+    # Last, so that a folder with an answer has everything.
+    answer = folder / "result.json"
+    answer.write_text(json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return [answer, *written]
+
+
+def _tables(table: pa.Table, stem: Path) -> list[Path]:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
+    pyarrow.parquet.write_table(table, parquet)
+    pyarrow.csv.write_csv(table, csv)
+    return [parquet, csv]
+
+
+def _plots(result: RunResult, name: str, folder: Path) -> list[Path]:
+    # Without pyplot: nothing here may open a window or leave a figure behind.
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    getattr(result.plot, name)(ax=figure.add_subplot())
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    figure.savefig(png, dpi=150)
+    # The same run gives the same file, byte for byte.
+    with rc_context({"svg.hashsalt": "celltrain"}):
+        figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]
