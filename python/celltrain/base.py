@@ -93,12 +93,12 @@ class Keyed:
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     """One fault for each setting, however many types its value failed to be."""
-    names = {field.validation_alias: name for name, field in model.model_fields.items() if field.validation_alias}
+    names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
     faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
         # Members of unions have names that are no keys, such as "constrained-int".
         places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
-        key = ".".join(str(names.get(place, place) if i == 0 else place) for i, place in enumerate(places))
+        key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
         value, problem = repr(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"

@@ -133,7 +133,7 @@ def _self_test() -> Finding:
     )
     try:
         fingerprint = ct.run(small).fingerprint
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return Finding(
             name="self test", value=f"{type(error).__name__}: {error}", fine=False, advice="please report it"
         )

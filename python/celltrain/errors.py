@@ -64,7 +64,7 @@ class ScenarioError(InputError):
     ...     ct.Epd(threshold_cells=-1)
     ... except ct.ScenarioError as error:
     ...     print(error.faults[0].key, error.faults[0].value)
-    threshold -1
+    threshold_cells -1
     """
 
     @classmethod

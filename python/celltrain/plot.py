@@ -81,7 +81,8 @@ def _new_axes() -> Axes:
     require_matplotlib()
     from matplotlib import pyplot
 
-    return pyplot.subplots(layout="constrained")[1]
+    axes: Axes = pyplot.subplots(layout="constrained")[1]
+    return axes
 
 
 def _finished(ax: Axes, series: int) -> Axes:

@@ -60,7 +60,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
         except (typer.Exit, BrokenPipeError):
             raise
         # A panic of the core comes as a BaseException.
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             if isinstance(error, SystemExit | GeneratorExit):
                 raise
             if os.environ.get("CELLTRAIN_DEBUG") == "1":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Distinct in print and for the colour-blind (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "celltrain",
     "svg.fonttype": "none",
     "font.size": 9,
@@ -102,8 +102,8 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
         chosen = [pair for pair in pairs if pair[0].number.keys[spec["colour"]] == value]
         label = f"{spec['colour']} = {value}"
         left.scatter(
-            [x.number.published for x, _ in chosen],
-            [y.number.published for _, y in chosen],
+            [x.printed for x, _ in chosen],
+            [y.printed for _, y in chosen],
             color=colour,
             s=22,
             label=label,
@@ -113,7 +113,7 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
             [value for _, y in chosen for value in y.values],
             color=colour,
             s=5,
-            alpha=0.15,
+            alpha=0.3,
             linewidths=0,
         )
         right.scatter([x.mean for x, _ in chosen], [y.mean for _, y in chosen], color=colour, s=22, label=label)
@@ -136,7 +136,7 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     quantity = reproduction.paper.quantities[spec["quantity"]]
     figure = Figure(figsize=(4.2 * len(across), 0.6 + 2.6 * len(down)), layout="constrained")
     figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
-    grid = figure.subplots(len(down), len(across), sharey=True, squeeze=False)
+    grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
     for row, first in enumerate(down):
         for column, second in enumerate(across):
             wanted = {spec["rows"]: first, spec["columns"]: second}
@@ -164,20 +164,15 @@ def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: st
     for index, name in enumerate(series):
         chosen = [s for s in panel if s.number.keys[colour] == name]
         at = [places.index(s.number.keys[x]) + (index - (len(series) - 1) / 2) * 0.8 / len(series) for s in chosen]
-        axes.vlines(at, [s.low for s in chosen], [s.high for s in chosen], color=COLOURS[index], linewidth=6, alpha=0.35)
+        colour_of_name = COLOURS[index % len(COLOURS)]
+        low, high = [s.low for s in chosen], [s.high for s in chosen]
+        axes.vlines(at, low, high, color=colour_of_name, linewidth=6, alpha=0.35)
         means = [s.mean for s in chosen]
-        axes.scatter(at, means, color=COLOURS[index], marker="_", s=60, label=f"{name}: range and mean")
-        axes.scatter(
-            at,
-            [s.number.published for s in chosen],
-            color="black",
-            marker="x",
-            s=22,
-            zorder=3,
-            label="printed" if index == len(series) - 1 else None,
-        )
+        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=f"{name}: range and mean")
+        label = "printed" if index == len(series) - 1 else None
+        axes.scatter(at, [s.printed for s in chosen], color="black", marker="x", s=22, zorder=3, label=label)
     axes.set_xticks(range(len(places)), [str(place) for place in places])
-    axes.set(xlabel=_label(x, unit), ylim=(0, 1.03))
+    axes.set_xlabel(_label(x, unit))
     axes.grid(visible=False, axis="x")
 
 

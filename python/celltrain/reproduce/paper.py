@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from celltrain import _core
 from celltrain.errors import CelltrainError
@@ -25,7 +25,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Value = Union[int, float, str]
+Value = int | float | str
 Row = dict[str, Value]
 
 
@@ -257,9 +257,10 @@ class _Folder:
 
     def toml(self, name: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(self.read(name) or "")
+            content: dict[str, Any] = tomllib.loads(self.read(name) or "")
         except tomllib.TOMLDecodeError as error:
             raise PaperError(f"{self.path}/{name}: {error}") from error
+        return content
 
 
 class _Expansion:
@@ -307,12 +308,13 @@ class _Expansion:
         columns = entry.get("columns")
         numbers = []
         for line in csv.DictReader(io.StringIO(text)):
-            row = {key: _cell(line[key]) for key in entry["keys"]}
-            for value in columns["values"] if columns else [None]:
-                for quantity in entry["quantities"]:
-                    full = row if columns is None else {**row, columns["key"]: value}
-                    printed = float(line[quantity if columns is None else value])
-                    numbers.append(self.number(entry, entry["number"], full, quantity, printed))
+            row: Row = {key: _cell(line[key]) for key in entry["keys"]}
+            if columns is None:
+                cells = [(row, quantity, line[quantity]) for quantity in entry["quantities"]]
+            else:
+                [quantity] = entry["quantities"]
+                cells = [({**row, columns["key"]: value}, quantity, line[value]) for value in columns["values"]]
+            numbers += [self.number(entry, entry["number"], full, name, float(text)) for full, name, text in cells]
         keys = tuple(entry["keys"]) + ((columns["key"],) if columns else ())
         return Table(
             number=entry["number"],

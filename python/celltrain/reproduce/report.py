@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -15,7 +16,7 @@ from celltrain.reproduce.score import Scored
 if TYPE_CHECKING:
     from celltrain.reproduce.run import Reproduction
 
-YES, NO, NOT_SCORED = Text("yes", style="green"), Text("no", style="bold red"), Text("not scored", style="dim")
+YES, NO, NOT_SCORED = Text("yes", style="green"), Text("no", style="bold red"), Text("-", style="dim")
 
 
 def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
@@ -32,7 +33,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
         if members:
             console.print(table_grid(table, members))
             for mark, note in enumerate(notes(members), start=1):
-                console.print(f"  {mark}) {note}", style="dim", highlight=False)
+                console.print(Text(f"  {mark}) {note}", style="dim"))
             console.print()
     if reproduction.numbers:
         console.print(summary_grid(reproduction))
@@ -45,17 +46,15 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
 
 def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
     """One table of the paper: a line for each row, and for each quantity what is printed, ours, and whether they agree."""
-    heading = table.title if table.experiment else f"Table {table.number}: {table.title}"
-    grid = Grid(title=heading, title_justify="left", header_style="bold")
+    grid = _grid(table.title if table.experiment else f"Table {table.number}: {table.title}")
     for key in table.keys:
-        grid.add_column(key, justify="right")
+        grid.add_column(_words(key), justify="right")
     for quantity in table.quantities:
+        grid.add_column(_words(quantity), justify="right")
         if not table.experiment:
-            grid.add_column(quantity, justify="right")
-        grid.add_column("ours" if not table.experiment else quantity, justify="right", no_wrap=True)
-        if not table.experiment:
-            grid.add_column("inside")
-    marks = {note: str(mark) for mark, note in enumerate(notes(members), start=1)}
+            grid.add_column("ours", justify="right", no_wrap=True)
+            grid.add_column("inside", no_wrap=True)
+    marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     for row in rows(members):
         line: list[str | Text] = [str(row[0].number.row[key]) for key in table.keys]
         by_quantity = {scored.number.quantity.name: scored for scored in row}
@@ -63,13 +62,11 @@ def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
             scored = by_quantity.get(quantity)
             if scored is None:
                 line += [""] if table.experiment else ["", "", ""]
-                continue
-            if not table.experiment:
-                line.append(printed(scored))
-            line.append(ours(scored))
-            if not table.experiment:
-                note = marks.get(scored.number.note)
-                line.append(verdict(scored) + Text(f" {note})", style="dim") if note else verdict(scored))
+            elif table.experiment:
+                line.append(ours(scored))
+            else:
+                inside = verdict(scored) + Text(marks.get(scored.number.note, ""), "dim")
+                line += [printed(scored), ours(scored), inside]
         grid.add_row(*line)
     return grid
 
@@ -89,15 +86,14 @@ def notes(members: Sequence[Scored]) -> list[str]:
 
 def printed(scored: Scored) -> str:
     """The published value, with as many decimals as the paper prints."""
-    return f"{scored.number.published:.{scored.number.quantity.decimals}f}"
+    return f"{scored.printed:.{scored.number.quantity.decimals}f}"
 
 
 def ours(scored: Scored) -> str:
     """Mean and range of the seeds, with as many decimals as the paper prints."""
     decimals = scored.number.quantity.decimals
-    if scored.low == scored.high:
-        return f"{scored.mean:.{decimals}f}"
-    return f"{scored.mean:.{decimals}f} ({scored.low:.{decimals}f} to {scored.high:.{decimals}f})"
+    mean, low, high = (f"{value:.{decimals}f}" for value in (scored.mean, scored.low, scored.high))
+    return mean if low == high else f"{mean} ({low}\u2013{high})"
 
 
 def verdict(scored: Scored) -> Text:
@@ -113,7 +109,7 @@ def summary_grid(reproduction: Reproduction) -> Grid:
     title = f"{summary['inside']} of {summary['scored']} scored numbers inside the range of the seeds"
     if summary["scored"]:
         title += f" ({100 * summary['share_inside']:.0f} %)"
-    grid = Grid(title=title, title_justify="left", header_style="bold")
+    grid = _grid(title)
     for heading in ("table", "network", "quantity", "inside", "mean error", "error of a seed", "rank corr.", "KS"):
         grid.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
     for group in summary["by"]:
@@ -122,7 +118,7 @@ def summary_grid(reproduction: Reproduction) -> Grid:
         grid.add_row(
             group["table"],
             group["network"] or "",
-            group["quantity"],
+            _words(group["quantity"]),
             f"{group['inside']} of {group['scored']}",
             _figure(group["mean_abs_error"], digits),
             _figure(group["self_error"], digits),
@@ -141,7 +137,7 @@ def claims_grid(reproduction: Reproduction) -> Grid:
     """Every claim, whether it holds in our runs and in the numbers the paper prints, and why."""
     held = sum(claim.holds for claim in reproduction.claims)
     title = f"{held} of {len(reproduction.claims)} claims of the text hold"
-    grid = Grid(title=title, title_justify="left", header_style="bold", show_lines=True)
+    grid = _grid(title)
     grid.add_column("holds")
     grid.add_column("in print")
     grid.add_column("claim, and what the runs show")
@@ -153,6 +149,14 @@ def claims_grid(reproduction: Reproduction) -> Grid:
             Text.assemble((claim.text, ""), "\n", (f"{claim.id}: {claim.evidence}", "dim")),
         )
     return grid
+
+
+def _grid(title: str) -> Grid:
+    return Grid(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _figure(value: float | None, digits: int) -> str:

@@ -276,16 +276,17 @@ class _Clock:
         )
 
 
-def follow(answer: Any, path: Sequence[str]) -> float:  # noqa: ANN401
+def follow(answer: Any, path: Sequence[str]) -> float:
     """The number at a path into a run's answer; a list is entered by the name of its member."""
     for step in path:
-        answer = next(member for member in answer if member["name"] == step) if isinstance(answer, list) else answer[step]
+        members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
+        answer = members[step]
     return float(answer)
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
-    counts = {network: seeds for network in networks} if isinstance(seeds, int) else dict(seeds)
+    counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
             raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")

@@ -29,6 +29,12 @@ class Scored:
     seeds: tuple[int, ...]
 
     @property
+    def printed(self) -> float:
+        """What the paper prints; not for an experiment, which has nothing in print."""
+        assert self.number.published is not None, "an experiment has no printed value"
+        return self.number.published
+
+    @property
     def mean(self) -> float:
         """Mean over the seeds."""
         return float(np.mean(self.values))
@@ -104,14 +110,14 @@ def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
         "inside": sum(bool(s.inside) for s in counted),
         "mean_abs_error": mean_abs_error(counted),
         "self_error": self_error([s.values for s in counted]),
-        "rank_correlation": spearman([_printed(s) for s in counted], [s.mean for s in counted]),
-        "ks": ks([rank_among_seeds(_printed(s), s.values, s.number.rounding) for s in draws]),
+        "rank_correlation": spearman([s.printed for s in counted], [s.mean for s in counted]),
+        "ks": ks([rank_among_seeds(s.printed, s.values, s.number.rounding) for s in draws]),
     }
 
 
 def mean_abs_error(scored: Sequence[Scored]) -> float | None:
     """Mean distance of the printed values from the seeds' means."""
-    return float(np.mean([abs(_printed(s) - s.mean) for s in scored])) if scored else None
+    return float(np.mean([abs(s.printed - s.mean) for s in scored])) if scored else None
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
@@ -167,8 +173,3 @@ def ks(positions: Sequence[float]) -> float | None:
     steps = np.arange(n, dtype=np.float64)
     distance = max(float(np.max((steps + 1) / n - u)), float(np.max(u - steps / n)))
     return distance * math.sqrt(n)
-
-
-def _printed(scored: Scored) -> float:
-    assert scored.number.published is not None, "only published numbers are scored"
-    return scored.number.published

@@ -104,11 +104,17 @@ impl Sender {
     /// An acknowledgement arrived.
     pub fn on_ack(&mut self, ack: Ack) {
         assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
-        let rwnd = (u64::from(ack.window) << self.window_scale) / u64::from(self.mss);
-        self.windows.rwnd = rwnd as f64;
+        if ack.ack < self.snd_una {
+            // RFC 1122 (4.2.2.20 g): an old acknowledgement says nothing about the window either.
+            return;
+        }
+        let rwnd = ((u64::from(ack.window) << self.window_scale) / u64::from(self.mss)) as f64;
+        let same_window = rwnd == self.windows.rwnd;
+        self.windows.rwnd = rwnd;
         if ack.ack > self.snd_una {
             self.on_new_ack(ack.ack);
-        } else if ack.ack == self.snd_una && self.snd_max > self.snd_una {
+        } else if same_window && self.snd_max > self.snd_una {
+            // RFC 5681 (2 e): a window update is no duplicate.
             self.on_duplicate_ack();
         }
     }
@@ -176,13 +182,13 @@ impl Sender {
         self.windows.on_timeout();
         self.recovery.on_timeout();
         self.go_back();
-        self.timer.start(self.rtt.rto());
     }
 
-    /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn).
+    /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). The timer runs
+    /// anew from here, even where a closed window lets nothing be sent.
     fn go_back(&mut self) {
         self.timing = None;
-        self.timer.stop();
+        self.timer.start(self.rtt.rto());
         self.snd_nxt = self.snd_una;
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! Source: Jacobson 1988; ATM Forum 96-1269, section 2; RFC 5681 (3.1). An acknowledgement that covers many segments
 //! counts once (`MECHANISMS` 3.1).
-//! Departures: none known.
+//! Departures: cwnd and ssthresh keep their fractions, where BSD counts whole bytes or segments (`MECHANISMS` 3.1).
 
 use super::Windows;
 use crate::tcp::options::WindowGrowth;
 
 /// Grows cwnd for one acknowledgement of new data.
 pub fn on_new_ack(windows: &mut Windows) {
-    windows.cwnd += if windows.cwnd < windows.ssthresh { 1.0 } else { 1.0 / windows.cwnd };
-    if windows.growth == WindowGrowth::Capped {
-        windows.cwnd = windows.cwnd.min(windows.rwnd);
-    }
+    let grown = windows.cwnd + if windows.cwnd < windows.ssthresh { 1.0 } else { 1.0 / windows.cwnd };
+    windows.cwnd = match windows.growth {
+        WindowGrowth::Uncapped => grown,
+        // Only growth stops: a window the receiver shrank does not shrink cwnd.
+        WindowGrowth::Capped => windows.cwnd.max(grown.min(windows.rwnd)),
+    };
 }
 
 #[cfg(test)]

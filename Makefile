@@ -1,0 +1,76 @@
+# Everything a checkout needs: only python3 (3.10 or later, with venv), cargo and make have to be there.
+#
+#   make demo     reproduces Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
+#   make test     every check: format, lints, types, Rust tests, Python tests
+#   make setup    builds the package into .venv; the two above do it themselves
+#   make lint  make format  make paper (the full reproduction, long)  make clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# These files are compiled into the core.
+SHIPPED := $(shell find papers docs/models scenarios -type f)
+SOURCES := $(shell find python/celltrain -name '*.py')
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test setup lint format paper clean
+.DELETE_ON_ERROR:
+
+demo: out/demo/report.txt
+	@cat $<
+	@echo
+	@echo "Figures, tables and this report are in out/demo."
+
+out/demo/report.txt: .make/built $(SOURCES)
+	@mkdir -p out/demo
+	$(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 5 --wan-seeds 1 --out out/demo > $@
+
+test: lint
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest
+
+setup: .make/built
+
+lint: .make/built
+	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
+	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet python scripts
+	$(BIN)/ruff check --quiet python scripts
+	$(BIN)/mypy
+
+format: .make/built
+	cargo fmt --all
+	$(BIN)/ruff format python scripts
+	$(BIN)/ruff check --fix python scripts
+
+paper: .make/built
+	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
+
+clean:
+	rm -rf .venv .make out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -f python/celltrain/_core*.so
+	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The package, editable, with an optimised core. Changed Python needs no new build.
+.make/built: .make/venv $(RUST) $(SHIPPED)
+	$(BIN)/maturin develop --release --quiet --extras dev
+	@touch $@
+
+.make/venv: pyproject.toml | .make/tools
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet "maturin>=1.16,<2"
+	@touch $@
+
+.make/tools:
+	@command -v $(PYTHON) > /dev/null || \
+	    { echo "make: $(PYTHON) is needed, 3.10 or later (https://www.python.org)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "make: $(PYTHON) is older than 3.10; choose another with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || \
+	    { echo "make: $(PYTHON) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@command -v cargo > /dev/null || \
+	    { echo "make: cargo is needed: install Rust 1.88 or later (https://rustup.rs)" >&2; exit 1; }
+	@mkdir -p .make && touch $@

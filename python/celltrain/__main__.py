@@ -1,0 +1,5 @@
+"""`python -m celltrain`: the command line."""
+
+from celltrain.cli import main
+
+main()

@@ -1,0 +1,208 @@
+"""Whatever a file holds: one clear line each, exit code 2, no traceback, and quickly."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, SMALL
+
+import celltrain as ct
+
+
+def expect_refusal(celltrain, path: Path, *words: str):
+    for command in ("run", "check"):
+        answer = celltrain(command, path)
+        assert answer.code == 2, answer
+        assert answer.out == ""
+        assert answer.err.count("\n") == len(answer.err.splitlines()) >= 1
+        assert "Traceback" not in answer.err
+        for line in answer.err.splitlines():
+            assert line.startswith(str(path)), line
+        for word in words:
+            assert word in answer.err
+        as_json = celltrain(command, path, "--json")
+        assert as_json.code == 2
+        assert as_json.err == ""
+        assert [fault["message"] for fault in as_json.json["faults"]] == answer.err.splitlines()
+    with pytest.raises(ct.ScenarioError):
+        ct.load(path)
+
+
+def test_a_missing_file(celltrain, tmp_path):
+    expect_refusal(celltrain, tmp_path / "nowhere.toml", "no such file")
+
+
+def test_a_folder(celltrain, tmp_path):
+    expect_refusal(celltrain, tmp_path, "is a folder")
+
+
+def test_a_file_as_a_folder(celltrain, small):
+    expect_refusal(celltrain, small / "inside.toml", "cannot be read")
+
+
+def test_a_file_that_may_not_be_read(celltrain, small, monkeypatch):
+    # Root may read everything, so the refusal itself is simulated.
+    def refuse(_):
+        raise PermissionError(13, "permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    expect_refusal(celltrain, small, "may not be read")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_without_a_writer(celltrain, tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    expect_refusal(celltrain, tmp_path / "pipe.toml", "not a regular file")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless device")
+def test_an_endless_device(celltrain):
+    expect_refusal(celltrain, Path("/dev/zero"), "not a regular file")
+
+
+def test_a_hundred_megabytes_of_brackets_are_refused_before_they_are_read(celltrain, tmp_path, monkeypatch):
+    path = tmp_path / "brackets.toml"
+    with path.open("wb") as file:
+        for _ in range(100):
+            file.write(b"[" * 1_000_000)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
+    expect_refusal(celltrain, path, "100.0 MB", "at most 1 MiB")
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
+def test_brackets_up_to_the_limit(celltrain, tmp_path, text):
+    path = tmp_path / "deep.toml"
+    path.write_text(text)
+    expect_refusal(celltrain, path)
+
+
+def test_an_empty_file(celltrain, tmp_path):
+    path = tmp_path / "empty.toml"
+    path.touch()
+    expect_refusal(celltrain, path, "duration is missing", "topology is missing")
+
+
+def test_a_binary_file(celltrain, tmp_path):
+    path = tmp_path / "binary.toml"
+    path.write_bytes(random.Random(1).randbytes(5000))
+    expect_refusal(celltrain, path, "not text in UTF-8")
+
+
+def test_text_in_another_encoding(celltrain, tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes('# ein Kommentar\nname = "für"\n'.encode("latin-1"))
+    expect_refusal(celltrain, path, "byte 0xfc in line 2")
+
+
+def test_text_with_zero_bytes_and_terminal_commands(celltrain, tmp_path):
+    path = tmp_path / "control.toml"
+    path.write_bytes(SMALL.replace("small", "a\\u001b[31mb").encode() + b'"\\u001b[2Jkey" = 1\nx = \x00\x1b[2J\n')
+    expect_refusal(celltrain, path)
+    assert "\x1b" not in celltrain("check", path).err
+
+
+def test_a_mark_at_the_start_and_line_ends_of_another_system_are_fine(celltrain, small):
+    small.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert celltrain("check", small).code == 0
+
+
+@pytest.mark.parametrize("end", range(0, len(SMALL), 7))
+def test_a_file_cut_off_anywhere(celltrain, tmp_path, end):
+    path = tmp_path / "cut.toml"
+    path.write_text(SMALL[:end])
+    answer = celltrain("check", path)
+    assert answer.code in {0, 2}
+    assert "Traceback" not in answer.err
+    assert bool(answer.err) == (answer.code == 2)
+
+
+@pytest.mark.parametrize(
+    "old, new, line, words",
+    [
+        ("buffer = 100", "bufer = 100", 8, ["port.bottleneck.bufer is unknown", "did you mean buffer?"]),
+        ("buffer = 100", "buffer = -1", 8, ["port.bottleneck.buffer = -1"]),
+        ("buffer = 100", 'buffer = "lots"', 8, ['port.bottleneck.buffer = "lots"', "infinite"]),
+        ("policy.epd", "policy.ebd", 10, ["port.bottleneck.policy.ebd is unknown", "epd"]),
+        ("threshold = 60", "threshold = 600", 11, ["threshold = 600 is above the buffer of 100 cells"]),
+        ("threshold = 60", "threshold = nan", 11, ["threshold"]),
+        ('"20ms"', '"20"', 2, ['duration = "20" is not a time (no unit)']),
+        ('"20ms"', "20", 2, ["duration = 20"]),
+        ('"20ms"', '"-1s"', 2, ["negative"]),
+        ("sources = 3", "sources = 1e400", 5, ["sources"]),
+        ("sources = 3", "sources = 99999999999999999999", 5, ["sources"]),
+        ('name = "small"', 'name = "small"\nname = "again"', 2, ["name"]),
+        ('name = "small"', "name = small", 1, ["not TOML"]),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_line(celltrain, small, old, new, line, words):
+    assert old in SMALL
+    small.write_text(SMALL.replace(old, new))
+    expect_refusal(celltrain, small, f"{small}:{line}: ", *words)
+
+
+def test_random_damage_never_surprises(celltrain, tmp_path):
+    chance = random.Random(20)
+    path = tmp_path / "damaged.toml"
+    for _ in range(150):
+        text = bytearray(SMALL.encode())
+        for _ in range(chance.randint(1, 6)):
+            text[chance.randrange(len(text))] = chance.choice(b'0123456789abcs"=[].#\n-+{}\xff\x00')
+        path.write_bytes(text)
+        answer = celltrain("check", path)
+        assert answer.code in {0, 2}, text
+        assert "Traceback" not in answer.err
+
+
+def test_a_file_name_that_is_no_text(celltrain, tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("file names are text here")
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[/].toml"))
+    answer = celltrain("check", path)
+    assert answer.code == 2
+    assert "no such file" in answer.err
+    path.write_text(SMALL)
+    assert celltrain("run", path).code == 0
+
+
+def test_several_bad_files_are_all_reported(celltrain, small, tmp_path):
+    small.write_text("x = 1")
+    answer = celltrain("check", small, tmp_path / "missing.toml", ROOT / "scenarios" / "lan-epd.toml")
+    assert answer.code == 2
+    assert f"{small}:1: x is unknown" in answer.err
+    assert "missing.toml: there is no such file" in answer.err
+    assert "lan-epd.toml: nothing is wrong" in answer.out
+
+
+@pytest.mark.parametrize("file", [True, False])
+def test_an_output_folder_that_cannot_be_is_refused_before_the_run(celltrain, small, monkeypatch, file):
+    monkeypatch.setattr("celltrain.results.run", lambda *_, **__: pytest.fail("it ran"))
+    answer = celltrain("run", small, "--out", small if file else small / "below")
+    assert answer.code == 2
+    assert str(small) in answer.err
+    assert "cannot be written" in answer.err
+
+
+def test_a_plot_without_a_folder_says_what_is_missing(celltrain, small):
+    answer = celltrain("run", small, "--plot")
+    assert answer.code == 2
+    assert "--out" in answer.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--trace", "cwd"],
+        ["--engine", "warp"],
+        ["--trace", "queue", "--step", "soon"],
+        ["--trace", "queue", "--port", "x"],
+    ],
+)
+def test_options_that_make_no_sense(celltrain, small, arguments):
+    answer = celltrain("run", small, *arguments)
+    assert answer.code == 2
+    assert arguments[-1] in answer.err
+    assert "Traceback" not in answer.err

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import celltrain as ct
+from celltrain import _core, catalog
+
+RUN_FIELDS = {
+    "scenario": str,
+    "seed": int,
+    "engine": str,
+    "duration_s": float,
+    "efficiency": float,
+    "fairness": float,
+    "flows": list,
+    "ports": list,
+    "cells": dict,
+    "cell_hops": int,
+    "engine_seconds": float,
+    "cell_hops_per_second": float,
+    "fingerprint": str,
+    "build": dict,
+}
+BENCH_FIELDS = {
+    "scenario": str,
+    "engine": str,
+    "cell_hops": int,
+    "engine_seconds": float,
+    "cell_hops_per_second": float,
+    "peak_rss_mib": float,
+}
+FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
+COMMANDS = ["run", "reproduce", "check", "list", "explain", "schema", "bench", "doctor"]
+
+
+def test_run_prints_what_matters(celltrain, small):
+    answer = celltrain("run", small)
+    assert answer.code == 0
+    assert answer.err == ""
+    for word in ("efficiency", "fairness", "tcp3", "largest queue", "discarded, whole frames", "cell-hops/s", "seed 1"):
+        assert word in answer.out, word
+
+
+def test_the_json_of_run_has_the_promised_fields(celltrain, small):
+    answer = celltrain("run", small, "--json", "--seed", 5)
+    assert answer.code == 0
+    result = answer.json
+    for name, kind in RUN_FIELDS.items():
+        assert isinstance(result[name], kind), name
+    assert result["seed"] == 5
+    assert set(result["cells"]) == {"offered", "delivered", "lost", "discarded", "in_flight"}
+    assert {"name", "goodput_mbps", "retransmitted_segments", "timeouts"} <= set(result["flows"][0])
+    assert {"name", "max_queue_cells", "lost_cells", "discarded_cells"} <= set(result["ports"][0])
+    assert set(result["build"]) == {"version", "profile"}
+    assert len(result["fingerprint"]) == 16
+    assert int(result["fingerprint"], 16) >= 0
+    assert result == {**ct.run(small, seed=5).to_dict(), **{k: result[k] for k in result if "second" in k}}
+
+
+def test_tracing_and_writing_change_nothing_in_the_run(celltrain, small, tmp_path):
+    plain = celltrain("run", small, "--json").json
+    out = tmp_path / "new" / "out"
+    traced = celltrain("run", small, "--json", "--trace", "queue,cwnd", "--trace", "occupancy", "--out", out).json
+    assert traced["fingerprint"] == plain["fingerprint"]
+    assert json.loads((out / "result.json").read_text())["fingerprint"] == plain["fingerprint"]
+    assert {path.name for path in out.glob("*.parquet")} == {
+        f"{name}.parquet" for name in ("flows", "ports", "queue", "occupancy", "cwnd")
+    }
+    assert (out / "cwnd.csv").read_text().startswith('"time_s","flow","cwnd_segments","ssthresh_segments"')
+
+
+def test_run_plots(celltrain, small, tmp_path):
+    pytest.importorskip("matplotlib")
+    answer = celltrain("run", small, "--plot", "--out", tmp_path / "out", "--step", "1ms")
+    assert answer.code == 0
+    assert {path.name for path in (tmp_path / "out").glob("*.png")} == {"queue.png", "cwnd.png"}
+    assert "cwnd.svg" in answer.out
+
+
+def test_run_watches_the_ports_it_is_told_to(celltrain, small, tmp_path):
+    arguments = ["--trace", "queue", "--port", "source1->sw1", "--out", tmp_path]
+    assert celltrain("run", small, *arguments).code == 0
+    assert "source1->sw1" in (tmp_path / "queue.csv").read_text()
+
+
+def test_many_flows_are_cut_to_the_extremes(celltrain, small):
+    small.write_text(small.read_text().replace("sources = 3", "sources = 40"))
+    out = celltrain("run", small).out
+    assert "40 flows; the 12 fastest and the 12 slowest" in out
+    assert out.count("tcp") == 24
+
+
+@pytest.mark.parametrize("kind", catalog.KINDS)
+def test_list_lists(celltrain, kind):
+    listed = celltrain("list", kind, "--json").json
+    assert listed
+    for entry in listed:
+        assert set(entry) == {"name", "summary"}
+        assert entry["summary"]
+        assert "\n" not in entry["summary"]
+    plain = celltrain("list", kind)
+    assert plain.code == 0
+    assert all(entry["name"] in plain.out for entry in listed)
+
+
+def test_list_knows_what_the_models_know(celltrain):
+    names = [entry["name"] for entry in celltrain("list", "policies", "--json").json]
+    assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= set(names)
+    assert "af-96-1269" in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
+
+
+@pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
+def test_everything_that_has_a_name_is_explained(celltrain, entry):
+    told = celltrain("explain", entry.name, "--json")
+    assert told.code == 0
+    assert told.json["name"] == entry.name
+    for parameter in told.json["parameters"]:
+        assert set(parameter) == {"name", "type", "unit", "default", "required", "range", "meaning"}
+        assert parameter["meaning"], parameter["name"]
+        assert parameter["type"] not in {"", "table"}, parameter["name"]
+    plain = celltrain("explain", entry.name)
+    assert plain.code == 0
+    for parameter in told.json["parameters"]:
+        assert parameter["name"] in plain.out
+
+
+def test_explain_tells_units_defaults_and_ranges(celltrain):
+    [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
+    assert (threshold["unit"], threshold["required"], threshold["type"]) == ("cells", True, "whole number")
+    share, scale = celltrain("explain", "fba", "--json").json["parameters"]
+    assert (share["default"], share["range"], scale["range"]) == (0.9, "0 to 1", "0 or more")
+
+
+@pytest.mark.parametrize("kind", ["policies", "tcp", "topologies"])
+def test_every_model_has_a_page(kind):
+    assert [entry.name for entry in catalog.entries(kind) if entry.page is None] == []
+
+
+def test_an_example_scenario_is_printed_as_it_is(celltrain):
+    told = celltrain("explain", "lan-epd")
+    assert told.out == (ROOT / "scenarios" / "lan-epd.toml").read_text()
+
+
+@pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop"), ("EPD", "epd")])
+def test_an_unknown_name_brings_the_nearest(celltrain, wrong, meant):
+    answer = celltrain("explain", wrong)
+    assert answer.code == 2
+    assert meant in answer.err
+    assert answer.out == ""
+    [fault] = celltrain("explain", wrong, "--json").json["faults"]
+    assert set(fault) == FAULT_FIELDS
+
+
+def test_check_says_nothing_is_wrong(celltrain, small):
+    answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
+    assert answer.code == 0
+    assert answer.out.count("nothing is wrong") == 2
+    assert celltrain("check", small, "--json").json == {"faults": [], "warnings": []}
+
+
+def test_check_says_every_fault_with_file_line_key_and_value(celltrain, small):
+    text = small.read_text().replace("threshold = 60", "threshold = 101").replace("sources = 3", "sources = 0")
+    small.write_text(text)
+    answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
+    assert answer.code == 2
+    assert answer.err.splitlines()[0].startswith(f"{small}:5: topology.n_source.sources = 0 is not")
+    assert "lan-epd.toml: nothing is wrong" in answer.out
+    faults = celltrain("check", small, "--json")
+    assert faults.code == 2
+    assert all(set(fault) == FAULT_FIELDS for fault in faults.json["faults"])
+    assert faults.json["faults"][0]["line"] == 5
+
+
+def test_a_warning_is_on_standard_error_and_the_run_goes_on(celltrain, small):
+    small.write_text(small.read_text().replace('"5us"', '"4.999999us"\nlink_rate = "155.520001Mbps"'))
+    answer = celltrain("run", small, "--json")
+    assert answer.code == 0
+    assert answer.json["cell_hops"] > 0
+    assert answer.err.startswith("warning: ")
+    checked = celltrain("check", small, "--json")
+    assert (checked.code, len(checked.json["warnings"])) == (0, 1)
+
+
+def test_the_schema_is_the_cores(celltrain):
+    assert celltrain("schema").json == json.loads(_core.schema())
+
+
+def test_the_json_of_reproduce_has_the_promised_fields(celltrain, tmp_path):
+    arguments = ["reproduce", "af-96-1269", "--table", 2, "--seeds", 2, "--wan-seeds", 1, "--json"]
+    answer = celltrain(*arguments, "--jobs", 2)
+    assert answer.code == 0
+    assert answer.err == ""
+    result = answer.json
+    assert {"paper", "seeds", "numbers", "claims", "summary"} <= set(result)
+    assert result["paper"] == "af-96-1269"
+    number = result["numbers"][0]
+    promised = "table row quantity unit published mean sd low high inside scored note"
+    assert set(promised.split()) <= set(number)
+    assert {"network", "sources", "buffer_cells", "policy"} <= set(number["row"])
+    assert all({"id", "text", "holds", "evidence"} <= set(claim) for claim in result["claims"])
+    summary = result["summary"]
+    assert {"scored", "inside", "share_inside", "by"} <= set(summary)
+    by = "table network quantity scored inside mean_abs_error self_error rank_correlation ks"
+    assert all(set(by.split()) <= set(group) for group in summary["by"])
+
+
+def test_reproduce_writes_and_prints(celltrain, tmp_path):
+    answer = celltrain("reproduce", "af-96-1269", "--table", "1", "--seeds", 1, "--out", tmp_path / "out", "--strict")
+    assert answer.code in {0, 1}, "--strict may say no"
+    assert "Table 1" in answer.out
+    assert (tmp_path / "out" / "reproduce.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["af-96-1270"], ["af-96-1269", "--table", "77"]])
+def test_reproduce_refuses_what_there_is_not(celltrain, arguments):
+    answer = celltrain("reproduce", *arguments)
+    assert answer.code == 2
+    assert arguments[-1] in answer.err
+    assert "Traceback" not in answer.err
+    assert celltrain("reproduce", *arguments, "--json").json["faults"]
+
+
+def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain):
+    if _core.build()["profile"] != "release":
+        pytest.skip("a debug build is not measured")
+    answer = celltrain("bench", "--quick", "--json")
+    assert answer.code == 0
+    assert len(answer.json) == 4
+    for case in answer.json:
+        assert {name: type(value) for name, value in case.items()} == BENCH_FIELDS
+        assert case["cell_hops"] > 0
+        assert 0 < case["peak_rss_mib"] < 4096
+
+
+def test_bench_refuses_a_debug_build(celltrain, monkeypatch):
+    monkeypatch.setattr(_core, "build", lambda: {"version": "0", "profile": "debug"})
+    answer = celltrain("bench")
+    assert answer.code == 2
+    assert "debug" in answer.err
+    assert celltrain("bench", "--json").json["faults"]
+
+
+def test_doctor_finds_a_sound_installation(celltrain):
+    answer = celltrain("doctor", "--json")
+    found = {finding["name"]: finding for finding in answer.json["findings"]}
+    assert found["self test"]["fine"], found["self test"]
+    assert "af-96-1269" in found["papers"]["value"]
+    assert found["cores"]["value"] >= 1
+    assert {"name", "value", "fine", "advice"} == set(found["build"])
+    assert answer.json["fine"] == all(finding["fine"] for finding in found.values())
+    assert answer.code == (0 if answer.json["fine"] else 1)
+
+
+def test_doctor_says_when_results_differ(celltrain, monkeypatch):
+    monkeypatch.setattr("celltrain.doctor.SELF_TEST_FINGERPRINT", "0" * 16)
+    answer = celltrain("doctor")
+    assert answer.code == 1
+    assert "WRONG" in answer.out
+    assert "please report it" in answer.out
+
+
+def test_the_version_is_the_cores(celltrain):
+    assert celltrain("--version").out == f"celltrain {ct.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_takes_json(celltrain, command):
+    answer = celltrain(command, "--help")
+    assert answer.code == 0
+    assert "For example" in answer.out
+    assert "--json" in answer.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        ["run"],
+        ["run", "x.toml", "--sed", "1"],
+        ["run", "x.toml", "--seed", "-1"],
+        ["run", "x.toml", "--seed", "many"],
+        ["list", "things"],
+        ["reproduce", "af-96-1269", "--seeds", "0"],
+        ["reproduce", "af-96-1269", "--jobs", "0"],
+        ["explain"],
+    ],
+)
+def test_a_command_line_that_makes_no_sense_ends_with_2(celltrain, arguments):
+    answer = celltrain(*arguments)
+    assert answer.code == 2
+    assert "Traceback" not in answer.err
+
+
+def test_a_fault_of_ours_ends_with_3_and_asks_for_a_report(celltrain, small, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("the impossible happened")
+
+    monkeypatch.setattr(_core, "run", broken)
+    answer = celltrain("run", small)
+    assert answer.code == 3
+    assert "the impossible happened" in answer.err
+    assert "report" in answer.err
+    assert "Traceback" not in answer.err
+    monkeypatch.setenv("CELLTRAIN_DEBUG", "1")
+    assert "Traceback" in celltrain("run", small).err
+
+
+def test_the_module_is_the_command_and_is_silent_in_a_pipe(small):
+    done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["scenario"] == "small"
+
+
+def test_a_reader_that_goes_away_is_no_error(small):
+    command = f'"{sys.executable}" -m celltrain schema | head -n 1'
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode in {0, 1, 141}

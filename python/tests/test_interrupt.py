@@ -1,0 +1,99 @@
+"""Ctrl-C: at once, with a word, and what was done is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import celltrain as ct
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+
+# Speed is not what tests are for: this only says that it ended because of the signal.
+GENEROUS_SECONDS = 20
+
+LONG = """
+duration = "100000s"
+[topology.n_source]
+sources = 15
+link_delay = "5us"
+[port.bottleneck]
+buffer = 1000
+[port.bottleneck.policy.fba]
+"""
+
+
+def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
+    """The engine has a thread of its own; where threads cannot be seen, wait long enough."""
+    tasks = Path(f"/proc/{process.pid}/task")
+    deadline = time.monotonic() + GENEROUS_SECONDS
+    while tasks.exists() and time.monotonic() < deadline:
+        if len(list(tasks.iterdir())) > 1:
+            time.sleep(0.2)
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    time.sleep(3)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_a_run_ends_with_130_and_a_word(tmp_path, arguments):
+    path = tmp_path / "long.toml"
+    path.write_text(LONG)
+    command = [sys.executable, "-m", "celltrain", "run", path, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until_the_engine_runs(process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=GENEROUS_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert err == "interrupted\n"
+    assert out == ""
+
+
+def test_in_python_it_is_a_keyboard_interrupt():
+    long = ct.n_source(sources=5, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="100000s")
+    started = time.monotonic()
+    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ct.run(long)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+# The signal comes when the third run has ended, so there is something to keep.
+INTERRUPTED_REPRODUCTION = """
+import contextlib, signal, sys
+import celltrain.cli.reproduce
+
+@contextlib.contextmanager
+def progress(paper):
+    yield lambda progress: progress.done == 3 and signal.raise_signal(signal.SIGINT)
+
+celltrain.cli.reproduce._progress = progress
+sys.argv = ["celltrain", "reproduce", "af-96-1269", "--table", "1", "--seeds", "1000", *sys.argv[1:]]
+celltrain.cli.main()
+"""
+
+
+def test_a_reproduction_keeps_what_is_done(tmp_path):
+    command = [sys.executable, "-c", INTERRUPTED_REPRODUCTION, "--json", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30 * GENEROUS_SECONDS)
+    assert done.returncode == 130
+    assert done.stderr == "interrupted\n"
+    answer = json.loads(done.stdout)
+    assert answer["interrupted"]
+    assert answer["numbers"]
+    assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]

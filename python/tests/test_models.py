@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+import sys
+
+import pytest
+from conftest import ROOT
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+import celltrain as ct
+from celltrain import _core, models
+from celltrain.base import Keyed, Model
+
+CHOICES = [ct.Policy, ct.Tcp, ct.Topology]
+
+
+def variants():
+    for choice in CHOICES:
+        [keyed] = [part for part in choice.__metadata__ if isinstance(part, Keyed)]
+        yield from keyed.variants.items()
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_models", ROOT / "scripts" / "generate_models.py")
+    module = importlib.util.module_from_spec(spec)
+    # Its dataclasses and annotations look their module up.
+    sys.modules["generate_models"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def lan(**changes):
+    settings = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "policy": ct.TailDrop(), "duration": "5ms"}
+    return ct.n_source(**{**settings, **changes})
+
+
+def test_the_models_are_what_the_schema_says():
+    generate = generator()
+    current = generate.generate(json.loads(_core.schema()))
+    assert generate.MODELS.read_text() == current, "models.py is stale: run python scripts/generate_models.py"
+
+
+def test_every_model_is_public():
+    for name in models.__all__:
+        assert getattr(ct, name) is getattr(models, name)
+    assert set(models.__all__) < set(dir(ct))
+
+
+def test_every_choice_of_the_schema_has_a_class():
+    definitions = json.loads(_core.schema())["$defs"]
+    keys = [
+        key for name in ("Policy", "Tcp", "Topology") for c in definitions[name]["oneOf"] for key in c["properties"]
+    ]
+    assert [key for key, _ in variants()] == keys
+
+
+def test_units_stand_in_the_names():
+    assert ct.Epd(threshold_cells=800) == ct.Epd(threshold=800)
+    assert ct.Epd(threshold_cells=800).to_dict() == {"threshold": 800}
+    assert ct.Vanilla(minimum_rto_ticks=3).to_dict()["minimum_rto"] == 3
+    assert ct.Port(buffer_cells="infinite", policy=ct.TailDrop()).to_dict()["buffer"] == "infinite"
+
+
+def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
+    by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
+    by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
+    assert by_class == by_table
+    assert by_class.to_dict() == {"buffer": 1000, "policy": {"epd": {"threshold": 800}}}
+
+
+def test_tcp_variants_share_their_options_and_stay_apart():
+    assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
+    assert isinstance(ct.Tahoe(), ct.TcpOptions)
+    assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
+    # The options alone say no variant.
+    with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe"):
+        lan(tcp=ct.TcpOptions())
+
+
+@pytest.mark.parametrize("key, model", list(variants()))
+def test_every_variant_survives_the_core(key, model):
+    required = {"threshold_cells": 50, "link_delay": "5us", "sources": 2}
+    if key == "network":
+        required = {
+            "hosts": ["a", "b"],
+            "switches": ["s"],
+            "links": [{"between": ["a", "s"], "delay": "5us"}, ct.Link(between=("s", "b"), delay="5us")],
+            "flows": [ct.Flow(from_="a", to="b")],
+        }
+    fields = {name: required[name] for name in required if name in model.model_fields}
+    variant = model(**fields)
+    assert isinstance(variant, Model)
+    kind = next(
+        name
+        for name, choice in (("policy", ct.Policy), ("tcp", ct.Tcp), ("topology", ct.Topology))
+        if key in choice.__metadata__[0].variants
+    )
+    scenario = lan(**{kind: variant}) if kind != "topology" else lan(policy=ct.TailDrop()).replace(topology=variant)
+    if key == "network":
+        scenario = scenario.replace(port={"default": ct.Port(buffer_cells="infinite", policy=ct.TailDrop())})
+    reading = json.loads(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
+    assert reading["faults"] == []
+    assert ct.Scenario.model_validate(reading["scenario"]) == scenario
+
+
+def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_with_all_faults_at_once():
+    with pytest.raises(ct.ScenarioError) as caught:
+        ct.NSource(sources=0, link_dely="5us", link_rate=3)
+    faults = {fault.key: fault for fault in caught.value.faults}
+    assert set(faults) == {"sources", "link_delay", "link_dely", "link_rate"}
+    assert faults["link_delay"].problem == "is missing"
+    assert "known are" in faults["link_dely"].problem
+    assert faults["sources"].message == ("NSource: sources = 0 is refused: input should be greater than or equal to 1")
+
+
+def test_a_fault_inside_a_table_names_its_place():
+    with pytest.raises(ct.ScenarioError) as caught:
+        ct.Scenario(
+            duration="1s",
+            topology={"n_source": {"sources": 2, "link_delay": "5us"}},
+            port={"bottleneck": {"buffer": "infinit", "policy": {"epd": {"threshold": -1}}}},
+        )
+    assert [fault.key for fault in caught.value.faults] == [
+        "port.bottleneck.buffer",
+        "port.bottleneck.policy.epd.threshold",
+    ]
+
+
+def test_an_error_can_be_sent_to_another_process():
+    with pytest.raises(ct.ScenarioError) as caught:
+        ct.Epd(threshold_cells=-1)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert copy.faults == caught.value.faults
+    assert str(copy) == str(caught.value)
+
+
+def test_a_scenario_does_not_change_but_has_changed_copies():
+    scenario = lan()
+    with pytest.raises(AttributeError, match=r"replace\(seed="):
+        scenario.seed = 2
+    assert scenario.replace(seed=2).seed == 2
+    assert scenario.seed == 1
+    with pytest.raises(ct.ScenarioError, match="unknown"):
+        scenario.replace(sed=2)
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    np = pytest.importorskip("numpy")
+    assert ct.Epd(threshold_cells=np.int64(800)) == ct.Epd(threshold_cells=800)
+    assert ct.Fba(z=np.float64(0.5)).to_dict()["z"] == 0.5
+    with pytest.raises(ct.ScenarioError, match="z = nan"):
+        ct.Fba(z=float("nan"))
+
+
+@seed(1)
+@settings(max_examples=50, deadline=None)
+@given(
+    buffer=st.one_of(st.integers(0, 1 << 28), st.just("infinite")),
+    threshold=st.integers(0, 1 << 28),
+    seed_of_run=st.integers(0, (1 << 64) - 1),
+    name=st.text(max_size=20),
+)
+def test_what_python_writes_the_core_reads(buffer, threshold, seed_of_run, name):
+    scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold_cells=threshold), seed=seed_of_run, name=name)
+    reading = json.loads(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
+    if reading["faults"]:
+        assert isinstance(buffer, int)
+        assert threshold > buffer or buffer == 0, reading["faults"]
+    else:
+        assert ct.Scenario.model_validate(reading["scenario"]) == scenario

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import builtins
+import sys
+
+import pytest
+
+import celltrain as ct
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def result():
+    lan = ct.n_source(
+        sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="20ms", name="three"
+    )
+    return ct.run(lan, trace=["queue", "occupancy", "cwnd"], step="100us")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "name, unit, lines", [("queue", "cells", 2), ("occupancy", "cells", 3), ("cwnd", "segments", 3)]
+)
+def test_a_plot_has_units_on_its_axes_and_a_line_for_each_series(result, name, unit, lines):
+    axes = getattr(result.plot, name)()
+    assert axes.get_xlabel() == "time (s)"
+    assert unit in axes.get_ylabel()
+    assert "three" in axes.get_title()
+    assert len(axes.get_lines()) == lines
+    assert axes.get_ylim()[0] == 0
+
+
+def test_a_plot_goes_on_axes_one_has(result):
+    from matplotlib.figure import Figure
+
+    mine = Figure().add_subplot()
+    assert result.plot.cwnd(ax=mine, ssthresh=True) is mine
+    assert len(mine.get_lines()) == 6
+
+
+def test_the_buffers_size_is_within_the_plot(result):
+    axes = result.plot.queue()
+    assert axes.get_ylim()[1] >= 100
+
+
+def test_a_plot_of_what_was_not_traced_says_how_to_trace_it():
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
+    with pytest.raises(ct.NotTracedError, match=r'trace=\["queue"\]'):
+        ct.run(lan).plot.queue()
+
+
+def test_without_matplotlib_the_error_names_the_extra(result, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    for name in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ct.MissingExtraError, match=r"pip install celltrain\[plot\]"):
+        result.plot.queue()
+
+
+def test_the_same_run_draws_the_same_files(result, tmp_path):
+    first = result.write(tmp_path / "a", plots=True)
+    second = result.write(tmp_path / "b", plots=True)
+    for one, other in zip(first, second, strict=True):
+        if one.suffix in {".png", ".svg"}:
+            assert one.read_bytes() == other.read_bytes(), one.name
+    assert sum(file.suffix == ".svg" for file in first) == 3

@@ -1,0 +1,240 @@
+"""Claims: every form of test on rows made by hand, and the paper's own claims on the numbers it prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from celltrain.reproduce import claims
+from celltrain.reproduce.claims import FORMS, Point
+from celltrain.reproduce.paper import Paper, PaperError, load
+from celltrain.reproduce.score import Scored
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load("af-96-1269")
+
+
+def points(rows: list[tuple[Any, ...]], *keys: str, quantity: str = "efficiency", table: str = "2") -> list[Point]:
+    """Rows of key values with the measured value last."""
+    return [Point(table, dict(zip(keys, row[:-1], strict=True)), quantity, row[-1]) for row in rows]
+
+
+POLICIES = points(
+    [
+        ("epd", 1000, 0.5),
+        ("epd", 2000, 0.7),
+        ("epd", 3000, 0.6),
+        ("ubr", 1000, 0.4),
+        ("ubr", 2000, 0.4),
+        ("ubr", 3000, 0.7),
+    ],
+    "policy",
+    "buffer_cells",
+)
+EPD = {"table": "2", "policy": "epd"}
+UBR = {"table": "2", "policy": "ubr"}
+
+
+def holds(test: dict[str, Any], rows: list[Point]) -> bool:
+    verdict, evidence = claims.apply(test, rows)
+    assert evidence, "a verdict comes with its figures"
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),  # means .6 and .5
+        ({"share": 0.6}, True),  # two of three rows
+        ({"share": 0.7}, False),
+        ({"margin": 0.09}, True),
+        ({"margin": 0.11}, False),
+    ],
+)
+def test_greater_compares_means_and_matched_rows(options: dict[str, float], expected: bool) -> None:
+    test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
+    assert holds(test, POLICIES) is expected
+    assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
+
+
+def test_rows_match_in_the_keys_named() -> None:
+    rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
+    rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
+    test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
+    # Means .45 against .45 for 5 sources, .3 against .2 for 15.
+    assert holds({**test, "share": 0.5}, rows) is True
+    assert holds({**test, "share": 1}, rows) is False
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
+def test_difference_includes_its_limits(low: float, high: float, expected: bool) -> None:
+    test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
+    assert holds(test, POLICIES) is expected
+
+
+def test_ratio_divides_the_means() -> None:
+    test = {"form": "ratio", "quantity": "efficiency", "a": EPD, "b": UBR}
+    assert holds({**test, "low": 1.2, "high": 1.2}, POLICIES) is True
+    assert holds({**test, "low": 1.21}, POLICIES) is False
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"low": 0.5, "high": 0.7}, True),
+        ({"low": 0.55}, False),
+        ({"low": 0.55, "share": 0.66}, True),
+        ({"high": 0.65}, False),
+        ({"of": "mean", "low": 0.6, "high": 0.6}, True),
+        ({"of": "mean", "low": 0.61}, False),
+        ({"low": "0.0005 * buffer_cells - 0.9", "high": "buffer_cells"}, True),
+        ({"low": "0.0005 * buffer_cells"}, False),
+    ],
+)
+def test_bound_looks_at_each_row_or_at_the_mean(options: dict[str, Any], expected: bool) -> None:
+    assert holds({"form": "bound", "quantity": "efficiency", "over": EPD, **options}, POLICIES) is expected
+
+
+def test_trend_counts_groups() -> None:
+    rows = points(
+        [(5, 1, 0.1), (5, 2, 0.2), (5, 3, 0.3), (15, 1, 0.2), (15, 2, 0.2), (15, 3, 0.2)], "sources", "buffer_cells"
+    )
+    test = {
+        "form": "trend",
+        "quantity": "efficiency",
+        "over": {"table": "2"},
+        "key": "buffer_cells",
+        "groups": ["sources"],
+        "sign": "positive",
+    }
+    assert holds({**test, "share": 0.5}, rows) is True
+    assert holds({**test, "share": 1}, rows) is False, "a group that does not vary shows no trend"
+    assert holds({**test, "sign": "negative"}, rows) is False
+
+
+def test_trend_orders_values_with_units() -> None:
+    rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
+    test = {
+        "form": "trend",
+        "quantity": "efficiency",
+        "over": {"table": "2"},
+        "key": "timer_granularity",
+        "groups": [],
+        "sign": "negative",
+    }
+    assert holds(test, rows) is True
+
+
+def test_correlation_ranks_two_quantities() -> None:
+    rows = points([(1, 0.1), (2, 0.2), (3, 0.3)], "row")
+    rows += points([(1, 0.9), (2, 0.8), (3, 0.85)], "row", quantity="fairness")
+    test = {"form": "correlation", "x": "efficiency", "y": "fairness", "over": {"table": "2"}}
+    assert holds({**test, "sign": "negative"}, rows) is True
+    assert holds({**test, "sign": "positive"}, rows) is False
+
+
+@pytest.mark.parametrize(("at_least", "share", "expected"), [(0.2, 0.5, True), (0.2, 1, False), (0.31, 0.5, False)])
+def test_spread_is_largest_less_smallest(at_least: float, share: float, expected: bool) -> None:
+    rows = points([(5, 1, 0.1), (5, 2, 0.4), (15, 1, 0.2), (15, 2, 0.3)], "sources", "z")
+    test = {"form": "spread", "quantity": "efficiency", "over": {"table": "2"}, "groups": ["sources"]}
+    assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
+
+
+def test_best_compares_the_means_of_settings() -> None:
+    rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
+    test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
+    assert holds({**test, "setting": {"z": 0.9}}, rows) is True
+    assert holds({**test, "setting": {"z": 0.8}}, rows) is False
+    assert holds({**test, "setting": {"z": 0.8}, "within": 0.01}, rows) is True
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        {"form": "nearly", "quantity": "efficiency"},
+        {"form": "bound", "quantity": "efficiency", "over": {"table": "8"}, "of": "mean", "low": 0},
+        {"form": "best", "quantities": ["efficiency"], "over": EPD, "setting": {"policy": "fba"}},
+        {
+            "form": "trend",
+            "quantity": "efficiency",
+            "over": EPD,
+            "key": "policy",
+            "groups": ["buffer_cells"],
+            "sign": "positive",
+        },
+        {
+            "form": "trend",
+            "quantity": "efficiency",
+            "over": EPD,
+            "key": "buffer_cells",
+            "groups": ["policy"],
+            "sign": "up",
+        },
+    ],
+)
+def test_a_test_that_makes_no_sense_is_refused(test: dict[str, Any]) -> None:
+    with pytest.raises(PaperError):
+        claims.apply(test, POLICIES)
+
+
+def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
+    """The printed numbers as if they were a run's; an experiment's are all the same."""
+    return [
+        Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,))
+        for number in paper.numbers(tables=tables)
+    ]
+
+
+def test_every_claim_is_told_apart_quoted_and_tested(paper: Paper) -> None:
+    assert len(paper.claims) >= 20
+    assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
+    for claim in paper.claims:
+        assert claim["text"].endswith(".")
+        assert claim["quote"]
+        assert claim["section"]
+        assert {test["form"] for test in claim["tests"]} <= set(FORMS)
+
+
+def test_every_claim_can_be_judged(paper: Paper) -> None:
+    judged, left_out = claims.judge(paper, as_printed(paper))
+    assert left_out == []
+    assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
+
+
+def test_the_same_tests_are_put_to_what_the_paper_prints(paper: Paper) -> None:
+    judged, _ = claims.judge(paper, as_printed(paper))
+    for claim in judged:
+        if claim.published_holds is not None:
+            assert (claim.published_holds, claim.published_evidence) == (claim.holds, claim.evidence), claim.id
+    # The text says more than its own tables: these do not bear it out.
+    assert [claim.id for claim in judged if claim.published_holds is False] == [
+        "epd-improves-wan-efficiency",
+        "epd-leaves-wan-fairness",
+        "selective-drop-fairer-than-epd-wan",
+        "selective-drop-as-efficient-as-epd-lan",
+        "fba-efficiency-grows-with-z-lan",
+        "fba-efficiency-grows-with-z-wan",
+        "fba-fairness-falls-with-z",
+        "fba-best-r-and-z-lan",
+    ]
+    # Nothing is printed for these.
+    assert [claim.id for claim in judged if claim.published_holds is None] == [
+        "smaller-windows-raise-lan-efficiency",
+        "coarse-timers-cost-throughput",
+    ]
+
+
+def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
+    scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
+    judged, left_out = claims.judge(paper, scored)
+    assert [claim.id for claim in judged] == [
+        "ubr-lan-efficiency-below-half",
+        "epd-improves-lan-efficiency",
+        "selective-drop-as-efficient-as-epd-lan",
+    ]
+    assert len(judged) + len(left_out) == len(paper.claims)
+    judged, _ = claims.judge(paper, scored[:-1])
+    assert "ubr-lan-efficiency-below-half" in {claim.id for claim in judged}, "the missing row is FBA's"

@@ -1,0 +1,262 @@
+"""A paper's folder, expanded into numbers and configurations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from celltrain import _core
+from celltrain.reproduce.paper import (
+    Number,
+    Paper,
+    PaperError,
+    evaluate,
+    load,
+    matches,
+    paper_ids,
+    seconds,
+    set_key,
+    substitute,
+)
+
+PAPERS = Path(__file__).parents[2] / "papers"
+AF_96_1269 = "af-96-1269"
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load(AF_96_1269)
+
+
+def find(paper: Paper, table: str, **keys: Any) -> Number:
+    [number] = [n for n in paper.table(table).numbers if matches({**n.keys, "quantity": n.quantity.name}, keys)]
+    return number
+
+
+def test_every_folder_of_papers_with_a_description_is_known() -> None:
+    assert paper_ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
+
+
+def test_papers_hold_no_code() -> None:
+    assert {path.suffix for path in PAPERS.rglob("*") if path.is_file()} <= {".toml", ".csv", ".md"}
+
+
+def test_every_printed_number_is_there(paper: Paper) -> None:
+    counts = {table.number: len(table.numbers) for table in paper.tables}
+    assert counts == {"1": 12, "2": 48, "3": 48, "4": 88, "5": 108, "6": 108, "windows": 36, "timers": 36}
+
+
+def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> None:
+    assert len({c.text for c in paper.configurations}) == len(paper.configurations)
+    assert Counter(c.network for c in paper.configurations) == {"LAN": 116, "WAN": 88}
+    # 4 without loss; 12 rows of 4 policies; 44 Z less the 12 with Z = 0.8; 108 (R, Z) less the 12 with .9 and .8.
+    published = {n.configuration for table in paper.tables if not table.experiment for n in table.numbers}
+    assert len(published) == 4 + 48 + 32 + 96
+    # Smaller windows, and finer and coarser timers, at six places each.
+    assert len(paper.configurations) == len(published) + 12 + 12
+
+
+def test_tables_that_print_the_same_run_share_it(paper: Paper) -> None:
+    place = {"sources": 15, "network": "WAN", "buffer_cells": 24000}
+    selective_drop = {
+        find(paper, "2", policy="selective_drop", **place).configuration,
+        find(paper, "3", policy="selective_drop", **place).configuration,
+        find(paper, "4", z=0.8, quantity="fairness", **place).configuration,
+    }
+    fba = {
+        find(paper, "2", policy="fba", **place).configuration,
+        find(paper, "3", policy="fba", **place).configuration,
+        find(paper, "6", z=0.8, r=0.9, quantity="efficiency", **place).configuration,
+    }
+    assert len(selective_drop) == len(fba) == 1
+    assert selective_drop != fba
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "published"),
+    [
+        ("1", {"sources": 15, "network": "WAN", "quantity": "max_queue_cells"}, 196203),
+        ("2", {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}, 0.49),
+        ("3", {"network": "WAN", "sources": 15, "buffer_cells": 36000, "policy": "selective_drop"}, 0.89),
+        ("4", {"sources": 15, "network": "LAN", "buffer_cells": 2000, "z": 1, "quantity": "fairness"}, 0.13),
+        ("5", {"sources": 5, "z": 0.2, "r": 0.5, "buffer_cells": 3000, "quantity": "fairness"}, 0.90),
+        ("6", {"sources": 5, "z": 0.2, "r": 0.1, "buffer_cells": 12000, "quantity": "efficiency"}, 0.78),
+    ],
+)
+def test_numbers_are_where_the_paper_prints_them(
+    paper: Paper, table: str, keys: dict[str, Any], published: float
+) -> None:
+    assert find(paper, table, **keys).published == published
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "port"),
+    [
+        (
+            "1",
+            {"sources": 5, "network": "LAN", "quantity": "fairness"},
+            {"buffer": "infinite", "policy": {"tail_drop": {}}},
+        ),
+        (
+            "2",
+            {"network": "WAN", "sources": 5, "buffer_cells": 24000, "policy": "ubr"},
+            {"buffer": 24000, "policy": {"tail_drop": {}}},
+        ),
+        (
+            "2",
+            {"network": "WAN", "sources": 15, "buffer_cells": 36000, "policy": "epd"},
+            {"buffer": 36000, "policy": {"epd": {"threshold": 35800}}},
+        ),
+        (
+            "4",
+            {"sources": 5, "network": "LAN", "buffer_cells": 1000, "z": 0.95, "quantity": "fairness"},
+            {"buffer": 1000, "policy": {"selective_drop": {"threshold": 0.9, "z": 0.95}}},
+        ),
+        (
+            "5",
+            {"sources": 15, "z": 0.2, "r": 0.5, "buffer_cells": 2000, "quantity": "fairness"},
+            {"buffer": 2000, "policy": {"fba": {"threshold": 0.5, "z": 0.2}}},
+        ),
+    ],
+)
+def test_a_number_belongs_to_the_scenario_its_row_describes(
+    paper: Paper, table: str, keys: dict[str, Any], port: dict[str, Any]
+) -> None:
+    number = find(paper, table, **keys)
+    scenario = paper.configurations[number.configuration].scenario
+    assert scenario["port"] == {"bottleneck": port}
+    assert scenario["topology"]["n_source"]["sources"] == keys["sources"]
+    assert scenario["topology"]["n_source"]["link_delay"] == {"LAN": "5us", "WAN": "5ms"}[number.keys["network"]]
+
+
+def test_every_table_has_the_same_defaults(paper: Paper) -> None:
+    rest = set()
+    for configuration in paper.configurations:
+        scenario = json.loads(configuration.text)
+        del scenario["port"], scenario["topology"]["n_source"]["sources"]
+        for varied in ("receive_window", "timer_granularity"):
+            del scenario["tcp"]["vanilla"][varied]
+        rest.add((configuration.network, json.dumps(scenario, sort_keys=True)))
+    assert len(rest) == 2, "beyond what a table varies, there is one LAN and one WAN"
+
+
+def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
+    for configuration in paper.configurations:
+        answer = json.loads(_core.parse_json(configuration.text, "configuration"))
+        assert (answer["faults"], answer["warnings"]) == ([], []), configuration.text
+
+
+def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: Paper) -> None:
+    unscored = [n for table in paper.tables if not table.experiment for n in table.numbers if not n.scored]
+    assert [(n.table, n.row) for n in unscored] == [
+        (table, {"network": "LAN", "sources": sources, "buffer_cells": 1000, "policy": "fba"})
+        for table in ("2", "3")
+        for sources in (5, 15)
+    ]
+    assert all(n.note for n in unscored)
+
+
+@pytest.mark.parametrize(
+    ("keys", "tolerance"),
+    [
+        ({"sources": 5, "network": "LAN", "quantity": "max_queue_cells"}, 0),
+        ({"sources": 15, "network": "LAN", "quantity": "max_queue_cells"}, 0),
+        ({"sources": 5, "network": "WAN", "quantity": "max_queue_cells"}, 59.211),
+        ({"sources": 15, "network": "WAN", "quantity": "max_queue_cells"}, 3924.06),
+        ({"sources": 5, "network": "WAN", "quantity": "efficiency"}, 0.02),
+        ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
+    ],
+)
+def test_the_points_of_table_1_have_tolerances_of_their_own(
+    paper: Paper, keys: dict[str, Any], tolerance: float
+) -> None:
+    number = find(paper, "1", **keys)
+    assert number.point
+    assert number.tolerance == pytest.approx(tolerance)
+
+
+def test_elsewhere_the_tolerance_is_a_unit_of_the_last_digit(paper: Paper) -> None:
+    others = [n for table in paper.tables if table.number in "23456" for n in table.numbers]
+    assert {n.tolerance for n in others} == {0.01}
+    assert not any(n.point for n in others)
+
+
+def test_numbers_can_be_chosen_by_table_and_network(paper: Paper) -> None:
+    assert len(paper.numbers()) == 484
+    assert len(paper.numbers(tables=[2, "3"], networks=["WAN"])) == 48
+    assert paper.numbers(tables=[5], networks=["WAN"]) == []
+
+
+@pytest.mark.parametrize(("asked", "named"), [({"tables": [7]}, "'7'"), ({"networks": ["MAN"]}, "'MAN'")])
+def test_what_the_paper_does_not_have_is_refused_by_name(paper: Paper, asked: dict[str, Any], named: str) -> None:
+    with pytest.raises(PaperError, match=named):
+        paper.numbers(**asked)
+
+
+def test_an_unknown_paper_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(PaperError, match="af-96-1269"):
+        load("af-96-1268")
+
+
+def test_a_paper_can_be_read_from_anywhere() -> None:
+    from_disk = load(AF_96_1269, read=lambda path: (PAPERS.parent / path).read_text(encoding="utf-8"))
+    assert len(from_disk.configurations) == 204
+
+
+def test_a_fault_in_a_papers_folder_names_the_file() -> None:
+    def read(path: str) -> str | None:
+        return "this is not = = TOML" if path.endswith("paper.toml") else None
+
+    with pytest.raises(PaperError, match=r"papers/mine/paper\.toml"):
+        load("mine", read=read)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("buffer_cells", 1000),
+        ("buffer_cells - 200", 800),
+        ("buffer_cells-200+1", 801),
+        ("2 * sources + 0.5", 10.5),
+        ("sources * 14052 - 12000", 58260),
+        ("10 - 2 * 3 * 1 - 1", 3),
+        ("network", "LAN"),
+        ("z", 0.8),
+    ],
+)
+def test_expressions_are_sums_differences_and_products(expression: str, value: Any) -> None:
+    assert evaluate(expression, {"buffer_cells": 1000, "sources": 5, "network": "LAN", "z": 0.8}) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "buffer_cells -", "- 1", "buffer_cells / 2", "unknown", "network - 1", "1 2", "__import__('os')", "(1 + 2)"],
+)
+def test_anything_else_in_an_expression_is_refused(expression: str) -> None:
+    with pytest.raises(PaperError):
+        evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
+
+
+def test_a_text_that_is_one_expression_keeps_its_type() -> None:
+    assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
+
+
+def test_setting_a_key_replaces_what_stood_there() -> None:
+    scenario = {"port": {"bottleneck": {"policy": {"epd": {"threshold": 800}}}}}
+    set_key(scenario, "port.bottleneck.policy", {"tail_drop": {}})
+    set_key(scenario, "tcp.vanilla.mss", "512B")
+    assert scenario == {"port": {"bottleneck": {"policy": {"tail_drop": {}}}}, "tcp": {"vanilla": {"mss": "512B"}}}
+
+
+@pytest.mark.parametrize(("text", "value"), [("10s", 10.0), ("5ms", 0.005), ("2 min", 120.0), ("1.5us", 1.5e-6)])
+def test_durations_are_read_with_their_unit(text: str, value: float) -> None:
+    assert seconds(text) == pytest.approx(value)
+
+
+def test_a_duration_without_a_unit_is_refused() -> None:
+    with pytest.raises(PaperError):
+        seconds("10")

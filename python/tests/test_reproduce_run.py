@@ -1,0 +1,245 @@
+"""Reproductions with the real core, as short as they come."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from celltrain.reproduce import Progress, Reproduction, figures, load, reproduce
+from celltrain.reproduce.paper import PaperError
+from celltrain.reproduce.run import Outcomes, follow
+
+AF_96_1269 = "af-96-1269"
+
+
+@pytest.fixture(scope="module")
+def table1() -> Reproduction:
+    """The exact acceptance test, MECHANISMS 8.1: the LAN rows of Table 1."""
+    return reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=2)
+
+
+@pytest.fixture(scope="module")
+def as_printed() -> Reproduction:
+    """All tables, filled by hand instead of by runs: every run gave what the last table that needs it prints."""
+    paper = load(AF_96_1269)
+    numbers = paper.numbers()
+    outcomes = Outcomes(paper, numbers, {"LAN": 3, "WAN": 2}, threads=1, progress=None)
+    for number in numbers:
+        value = 0.5 if number.published is None else number.published
+        seeds = 3 if number.network == "LAN" else 2
+        outcomes.values[number.configuration][number.quantity.name] = dict.fromkeys(range(1, 1 + seeds), value)
+    return Reproduction(paper, outcomes, numbers, {"LAN": 3, "WAN": 2})
+
+
+def text_of(reproduction: Reproduction) -> str:
+    console = Console(file=StringIO(), width=120)
+    reproduction.compare(console=console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_the_zero_loss_queues_of_the_lan_are_exact(table1: Reproduction) -> None:
+    queues = {n.number.row["sources"]: n.values for n in table1.numbers if n.number.quantity.unit == "cells"}
+    assert queues == {5: (7591.0, 7591.0), 15: (22831.0, 22831.0)}
+    assert all(n.inside for n in table1.numbers)
+    assert table1.summary["share_inside"] == 1.0
+
+
+def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
+    answer = json.loads(table1.to_json())
+    assert list(answer)[:5] == ["paper", "seeds", "numbers", "claims", "summary"]
+    assert (answer["paper"], answer["seeds"], answer["interrupted"]) == (AF_96_1269, 2, False)
+    number = answer["numbers"][2]
+    promised = {
+        "table": "1",
+        "row": {"sources": 5, "network": "LAN"},
+        "quantity": "max_queue_cells",
+        "unit": "cells",
+        "published": 7591.0,
+        "mean": 7591.0,
+        "sd": 0.0,
+        "low": 7591.0,
+        "high": 7591.0,
+        "inside": True,
+        "scored": True,
+    }
+    assert {key: number[key] for key in promised} == promised
+    assert isinstance(number["note"], str)
+    [claim] = answer["claims"]
+    assert claim["id"] == "zero-loss-queue-is-sum-of-windows-lan"
+    assert claim["holds"] is True
+    assert set(answer["summary"]) == {"scored", "inside", "share_inside", "by"}
+    assert set(answer["summary"]["by"][0]) == {
+        "table",
+        "network",
+        "quantity",
+        "scored",
+        "inside",
+        "mean_abs_error",
+        "self_error",
+        "rank_correlation",
+        "ks",
+    }
+
+
+def test_policies_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:
+    [number] = [
+        n
+        for n in as_printed.to_dict()["numbers"]
+        if n["table"] == "2" and list(n["row"].values()) == ["LAN", 5, 1000, "epd"]
+    ]
+    assert number["row"] == {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}
+
+
+def test_the_answer_is_free_of_what_json_has_no_word_for(as_printed: Reproduction) -> None:
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for member in value.values():
+                walk(member)
+        elif isinstance(value, list):
+            for member in value:
+                walk(member)
+        else:
+            assert not isinstance(value, float) or math.isfinite(value)
+
+    walk(json.loads(as_printed.to_json()))
+
+
+def test_the_number_of_threads_changes_nothing(table1: Reproduction) -> None:
+    alone = reproduce(AF_96_1269, tables=["1"], networks=["LAN"], seeds=2, jobs=1)
+    assert alone.fingerprints == table1.fingerprints
+    assert [n.values for n in alone.numbers] == [n.values for n in table1.numbers]
+
+
+def test_progress_tells_how_far_and_how_long_still() -> None:
+    seen: list[Progress] = []
+    reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, progress=seen.append)
+    assert [(p.done, p.total) for p in seen] == [(1, 2), (2, 2)]
+    assert seen[0].remaining_seconds > 0
+    assert seen[-1].remaining_seconds == 0
+    assert seen[-1].elapsed_seconds >= seen[0].elapsed_seconds > 0
+
+
+def test_an_interrupt_keeps_what_is_done() -> None:
+    def stop(progress: Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    partial = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=50, jobs=1, progress=stop)
+    assert partial.interrupted
+    assert sum(len(n.seeds) for n in partial.numbers if n.number.quantity.name == "efficiency") == 2
+    assert json.loads(partial.to_json())["interrupted"] is True
+    assert "Interrupted" in text_of(partial)
+
+
+def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
+    paper = load(AF_96_1269)
+    numbers = paper.numbers(tables=[1])
+    outcomes = Outcomes(paper, numbers, {"LAN": 1, "WAN": 1}, threads=1, progress=None)
+    outcomes.interrupted = True
+    nothing = Reproduction(paper, outcomes, numbers, {"LAN": 1, "WAN": 1})
+    assert nothing.numbers == nothing.claims == []
+    assert nothing.to_dict()["summary"]["share_inside"] is None
+    text_of(nothing)
+
+
+def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
+    paper = load(AF_96_1269)
+    outcomes = Outcomes(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1}, threads=1, progress=None)
+    planned = [(paper.configurations[c].network, seed) for c, seed in outcomes.runs]
+    assert planned == [("WAN", 1), ("WAN", 1), ("LAN", 1), ("LAN", 1), ("LAN", 2), ("LAN", 2)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tables": [1], "seeds": 0},
+        {"tables": [1], "jobs": 0},
+        {"tables": [1], "seeds": {"LAN": 1}},
+        {"tables": []},
+        {"tables": [5], "networks": ["WAN"]},
+        {"tables": ["nine"]},
+        {"networks": ["MAN"]},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(PaperError):
+        reproduce(AF_96_1269, **options)
+
+
+def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed: Reproduction) -> None:
+    text = text_of(as_printed)
+    for table in as_printed.paper.tables:
+        assert table.title in text
+    assert "contradicts the paper's own Table 5" in text
+    assert "selective-drop-best-z" in text
+
+
+def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None:
+    written = table1.write(tmp_path / "new" / "folder")
+    assert all(path.stat().st_size > 0 for path in written)
+    names = {path.name for path in written}
+    assert {"reproduce.json", "numbers.csv", "numbers.parquet", "seeds.csv", "seeds.parquet"} <= names
+    assert {"af-96-1269-figure1.png", "af-96-1269-figure1.svg"} <= names, "Figure 1 needs no table"
+    assert "af-96-1269-table2.png" not in names, "Table 2 was not run"
+    lines = list(csv.DictReader((tmp_path / "new" / "folder" / "seeds.csv").open(encoding="utf-8")))
+    assert [(line["sources"], line["seed"], float(line["max_queue_cells"])) for line in lines] == [
+        ("5", "1", 7591.0),
+        ("5", "2", 7591.0),
+        ("15", "1", 22831.0),
+        ("15", "2", 22831.0),
+    ]
+    assert all(len(line["fingerprint"]) == 16 for line in lines)
+
+
+def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table1.write(tmp_path)
+    schema = parquet.read_schema(tmp_path / "seeds.parquet")
+    assert schema.field("max_queue_cells").metadata[b"unit"] == b"cells"
+    for name in ("numbers", "seeds"):
+        for field in parquet.read_schema(tmp_path / f"{name}.parquet"):
+            assert field.metadata[b"meaning"], f"{name}: {field.name}"
+            assert b"unit" in field.metadata
+
+
+def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
+    from celltrain.reproduce import export
+
+    numbers = export.numbers_table(as_printed)
+    assert numbers.num_rows == 484
+    assert numbers.column("published").null_count == 72
+    seeds = export.seeds_table(as_printed)
+    # Rows of the tables times seeds: 2 + 24 + 24 + 24 + 54 + 36 rows on the LAN, 2 + 24 + 24 + 20 + 54 on the WAN.
+    assert seeds.num_rows == 3 * (2 + 24 + 24 + 24 + 54 + 36) + 2 * (2 + 24 + 24 + 20 + 54)
+
+
+def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    contents = []
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        folder.mkdir()
+        written = figures.write(as_printed, folder)
+        assert len(written) == 2 * len(as_printed.paper.figures)
+        contents.append({path.name: path.read_bytes() for path in written if path.suffix == ".svg"})
+    assert contents[0] == contents[1]
+    for name, content in contents[0].items():
+        text = content.decode()
+        assert "<dc:date>" not in text
+        assert ("window (segments)" if "figure1" in name else "efficiency") in text or "fairness" in text
+
+
+def test_a_result_is_entered_by_names() -> None:
+    answer = {
+        "efficiency": 1,
+        "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
+    }
+    assert follow(answer, ["efficiency"]) == 1.0
+    assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0

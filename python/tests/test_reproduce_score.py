@@ -1,0 +1,167 @@
+"""The statistics of a reproduction, against values worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from celltrain.reproduce import score
+from celltrain.reproduce.paper import Number, Quantity
+from celltrain.reproduce.score import Scored
+
+QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result=("efficiency",))
+
+
+def scored(published: float | None, values: list[float], **changes: Any) -> Scored:
+    number = {
+        "table": "1",
+        "row": {"sources": 5},
+        "keys": {"sources": 5},
+        "network": "LAN",
+        "quantity": QUANTITY,
+        "published": published,
+        "rounding": 0.005,
+        "tolerance": 0.01,
+        "point": False,
+        "scored": published is not None,
+        "note": "",
+        "configuration": 0,
+    }
+    seeds = tuple(range(1, 1 + len(values)))
+    return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds)
+
+
+def test_a_number_is_summed_up_by_mean_deviation_and_extremes() -> None:
+    one = scored(0.5, [0.1, 0.2, 0.6])
+    assert one.mean == pytest.approx(0.3)
+    assert one.sd == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
+    assert (one.low, one.high) == (0.1, 0.6)
+
+
+def test_one_seed_has_no_deviation() -> None:
+    assert scored(0.5, [0.1]).sd is None
+
+
+@pytest.mark.parametrize(
+    ("published", "inside"),
+    [(0.48, True), (0.47, True), (0.46, False), (0.54, True), (0.55, True), (0.56, False)],
+)
+def test_inside_reaches_as_far_as_the_tolerance_and_no_further(published: float, inside: bool) -> None:
+    assert scored(published, [0.48, 0.54]).inside is inside
+
+
+def test_a_tolerance_of_nothing_means_exactly() -> None:
+    assert scored(7591.0, [7591.0, 7591.0], tolerance=0.0).inside is True
+    assert scored(7591.0, [7590.0, 7590.0], tolerance=0.0).inside is False
+
+
+def test_what_is_not_printed_is_neither_inside_nor_outside() -> None:
+    assert scored(None, [0.5]).inside is None
+
+
+def test_ranks_of_equal_values_are_shared() -> None:
+    assert score.ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
+
+
+def test_spearman_by_hand() -> None:
+    assert score.spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
+    assert score.spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
+    # d = 0, 1, 1: 1 - 6 * 2 / (3 * 8).
+    assert score.spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(0.5)
+    # Ranks 1, 2.5, 2.5, 4 against 1 to 4: 4.5 / sqrt(4.5 * 5).
+    assert score.spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(22.5))
+
+
+@pytest.mark.parametrize("pair", [([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3]), ([], [])])
+def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pair: tuple[list[float], Any]) -> None:
+    assert score.spearman(*pair) is None
+
+
+def test_self_error_is_the_distance_of_a_seed_from_the_mean_of_the_others() -> None:
+    assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
+    # 1 against 2.5, 2 against 2, 3 against 1.5.
+    assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
+    assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
+
+
+def test_one_seed_has_no_self_error() -> None:
+    assert score.self_error([[0.5], [0.7]]) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "rank"),
+    [
+        (0.05, 0.5 / 4),  # below all three seeds
+        (0.35, 3.5 / 4),  # above all
+        (0.25, 2.5 / 4),  # above two
+        (0.20, 2.0 / 4),  # above one, printed like one
+    ],
+)
+def test_rank_among_seeds_by_hand(printed: float, rank: float) -> None:
+    assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
+
+
+def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
+    assert score.rank_among_seeds(0.2, [0.195, 0.205], 0.005) == pytest.approx(1.5 / 3)
+    assert score.rank_among_seeds(0.2, [0.194, 0.206], 0.005) == pytest.approx(1.5 / 3)
+    assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
+
+
+def test_ks_by_hand() -> None:
+    assert score.ks([0.5]) == pytest.approx(0.5)
+    assert score.ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
+    # All at the far end: the distance is 1 - 0.1.
+    assert score.ks([0.9, 0.9, 0.9, 0.9]) == pytest.approx(0.9 * 2)
+    assert score.ks([]) is None
+
+
+def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_draws_of_the_model() -> None:
+    seed = 96_1269
+    rng = np.random.default_rng(seed)
+    below = 0
+    trials = 300
+    for _ in range(trials):
+        draws = np.round(rng.beta(8, 4, size=(48, 31)), 2)
+        below += score.ks([score.rank_among_seeds(row[0], row[1:], 0.005) for row in draws]) < 1.36
+    assert 0.93 <= below / trials <= 1.0, f"seed {seed}"
+
+
+def test_only_scored_numbers_count_and_points_are_no_draws() -> None:
+    group = [
+        scored(0.50, [0.4, 0.6]),
+        scored(0.90, [0.4, 0.6]),
+        scored(0.10, [0.4, 0.6], scored=False),
+        scored(0.55, [0.5, 0.5], point=True),
+    ]
+    scores = score.group_scores(group)
+    assert (scores["scored"], scores["inside"]) == (3, 1)
+    assert scores["mean_abs_error"] == pytest.approx((0.0 + 0.4 + 0.05) / 3)
+    assert scores["self_error"] == pytest.approx((0.2 * 4 + 0.0 * 2) / 6)
+    # Ranks among two seeds: 1.5/3 and 2.5/3.
+    assert scores["ks"] == pytest.approx(max(0.5, 2.5 / 3 - 0.5) * math.sqrt(2))
+
+
+def test_the_summary_groups_by_table_network_and_quantity() -> None:
+    summary = score.summary(
+        [scored(0.5, [0.5]), scored(0.9, [0.5], network="WAN"), scored(None, [0.5], table="windows")],
+    )
+    assert (summary["scored"], summary["inside"], summary["share_inside"]) == (2, 1, 0.5)
+    assert [(g["table"], g["network"], g["quantity"]) for g in summary["by"]] == [
+        ("1", "LAN", "efficiency"),
+        ("1", "WAN", "efficiency"),
+    ]
+
+
+def test_nothing_scored_gives_no_share() -> None:
+    assert score.summary([])["share_inside"] is None
+    assert score.group_scores([]) == {
+        "scored": 0,
+        "inside": 0,
+        "mean_abs_error": None,
+        "self_error": None,
+        "rank_correlation": None,
+        "ks": None,
+    }

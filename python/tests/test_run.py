@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import warnings
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from conftest import ROOT
+
+import celltrain as ct
+from celltrain import tables
+
+
+def lan(**changes):
+    settings = {
+        "sources": 3,
+        "link_delay": "5us",
+        "buffer_cells": 100,
+        "policy": ct.Epd(threshold_cells=60),
+        "duration": "20ms",
+    }
+    return ct.n_source(**{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def traced():
+    return ct.run(lan(), trace=["queue", "occupancy", "cwnd"], step="100us")
+
+
+def test_a_result_has_its_measures(traced):
+    assert 0 < traced.efficiency <= 1
+    assert 0 < traced.fairness <= 1
+    cells = traced.cells
+    assert cells["offered"] == cells["delivered"] + cells["lost"] + cells["discarded"] + cells["in_flight"]
+    assert traced.cell_hops > 0
+    assert traced.cell_hops_per_second == pytest.approx(traced.cell_hops / traced.engine_seconds)
+    assert len(traced.fingerprint) == 16
+    assert traced.seed == 1
+    assert traced.duration_s == 0.02
+    assert traced.fingerprint in repr(traced)
+
+
+def test_flows_and_ports_are_tables_with_units(traced):
+    assert traced.flows["name"].to_pylist() == ["tcp1", "tcp2", "tcp3"]
+    for table in (traced.flows, traced.ports, *traced.series.values()):
+        for field in table.schema:
+            assert field.metadata[b"meaning"], field.name
+            assert b"unit" in field.metadata, field.name
+            assert field.metadata[b"unit"] or field.name in {"name", "policy", "port", "flow"}, field.name
+    assert traced.flows.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"
+
+
+@pytest.mark.parametrize("kind, columns", [("flows", tables.FLOWS), ("ports", tables.PORTS)])
+def test_the_tables_have_every_field_of_the_answer(traced, kind, columns):
+    for row in traced.to_dict()[kind]:
+        assert set(row) == {column.name for column in columns}
+
+
+def test_the_measures_agree_with_the_tables(traced):
+    bottleneck = traced.ports.to_pylist()[0]
+    assert bottleneck["name"] == "sw1->sw2"
+    assert bottleneck["buffer_cells"] == 100
+    assert bottleneck["max_queue_cells"] <= 100
+    assert traced.ports["buffer_cells"].null_count > 0, "a host's queue has no limit"
+    payload_share = 512 / (12 * 53)
+    goodput = sum(traced.flows["goodput_mbps"].to_pylist())
+    assert traced.efficiency == pytest.approx(goodput / (155.52 * payload_share))
+
+
+def test_series_are_long_tables(traced):
+    assert list(traced.series) == ["queue", "occupancy", "cwnd"]
+    queue, occupancy, cwnd = traced.series.values()
+    assert queue.column_names == ["time_s", "port", "queue_cells"]
+    assert occupancy.column_names == ["time_s", "port", "flow", "occupancy_cells"]
+    assert cwnd.column_names == ["time_s", "flow", "cwnd_segments", "ssthresh_segments"]
+    samples = 201
+    assert (queue.num_rows, occupancy.num_rows, cwnd.num_rows) == (samples, 3 * samples, 3 * samples)
+    assert queue["time_s"].to_pylist()[:2] == [0.0, pytest.approx(1e-4)]
+    totals = occupancy.group_by("time_s").aggregate([("occupancy_cells", "sum")]).sort_by("time_s")
+    assert totals["occupancy_cells_sum"].to_pylist() == queue["queue_cells"].to_pylist()
+
+
+def test_other_ports_can_be_watched():
+    result = ct.run(lan(), trace="queue", ports=["source1->sw1", "bottleneck"])
+    assert set(result.series["queue"]["port"].to_pylist()) == {"source1->sw1", "sw1->sw2"}
+
+
+@pytest.mark.parametrize("trace", [["queue"], ["cwnd", "occupancy"]])
+@pytest.mark.parametrize(
+    "policy", [ct.TailDrop(), ct.Fba(), ct.DropFromFront()], ids=lambda policy: type(policy).__name__
+)
+def test_looking_on_changes_nothing(trace, policy):
+    scenario = lan(policy=policy)
+    unobserved = ct.run(scenario)
+    for step in ("7us", "1ms"):
+        observed = ct.run(scenario, trace=trace, step=step)
+        assert observed.fingerprint == unobserved.fingerprint
+        assert observed.cells == unobserved.cells
+
+
+def test_the_seed_decides_and_the_scenarios_own_is_the_default():
+    scenario = lan(policy=ct.TailDrop(), seed=7)
+    assert ct.run(scenario).fingerprint == ct.run(scenario.replace(seed=1), seed=7).fingerprint
+    assert ct.run(scenario).fingerprint != ct.run(scenario, seed=8).fingerprint
+    assert ct.run(scenario, seed=(1 << 64) - 1).seed == (1 << 64) - 1
+
+
+def test_a_file_and_the_scenario_loaded_from_it_run_alike(small):
+    loaded = ct.load(small)
+    assert loaded.port["bottleneck"].policy == ct.Epd(threshold_cells=60)
+    assert ct.run(small).fingerprint == ct.run(str(small)).fingerprint == ct.run(loaded).fingerprint
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_scenario_loads_and_writes_itself(path):
+    scenario = ct.load(path)
+    assert ct.check(scenario) == []
+    assert ct.Scenario.model_validate(scenario.to_dict()) == scenario
+
+
+def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
+    scenario = lan(policy=ct.Epd(threshold_cells=101), link_delay="5 parsecs")
+    with pytest.raises(ct.ScenarioError) as caught:
+        ct.run(scenario)
+    [fault] = caught.value.faults
+    assert fault.key == "topology.n_source.link_delay"
+    assert "unknown unit" in fault.problem
+    [fault] = ct.check(lan(policy=ct.Epd(threshold_cells=101)))
+    assert fault.key == "port.bottleneck.policy.epd.threshold"
+
+
+@pytest.mark.parametrize(
+    "options, key",
+    [
+        ({"trace": ["cwd"]}, "trace"),
+        ({"engine": "warp"}, "engine"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1 << 64}, "seed"),
+        ({"trace": ["queue"], "step": "1 fortnight"}, ""),
+        ({"trace": ["queue"], "step": "0s"}, ""),
+        ({"trace": ["queue"], "ports": ["nowhere"]}, ""),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, key):
+    with pytest.raises(ct.ScenarioError) as caught:
+        ct.run(lan(), **options)
+    assert [fault.key for fault in caught.value.faults] == [key]
+
+
+def test_a_thing_that_is_no_scenario_is_a_type_error():
+    with pytest.raises(TypeError, match="celltrain.Scenario"):
+        ct.run(3)
+
+
+def test_a_series_that_was_not_traced_says_how_to_get_it():
+    result = ct.run(lan(), trace=["queue"])
+    with pytest.raises(ct.NotTracedError, match=r'trace=\["cwnd"\]'):
+        result.series["cwnd"]
+    with pytest.raises(KeyError):
+        result.series["nonsense"]
+    assert "occupancy" not in result.series
+
+
+def test_clocks_that_must_round_are_warned_of():
+    odd = lan(link_rate="155.520001Mbps", link_delay="4.999999us")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ct.run(odd)
+    assert [warning.category for warning in caught] == [ct.CelltrainWarning]
+    assert caught[0].filename == __file__
+
+
+def test_the_interpreter_is_free_while_the_engine_runs():
+    long = lan(duration="2s")
+    ticks = 0
+    done = threading.Event()
+
+    def tick():
+        nonlocal ticks
+        while not done.wait(0.002):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    started = time.monotonic()
+    ct.run(long)
+    seconds = time.monotonic() - started
+    done.set()
+    thread.join()
+    # A held interpreter would let it tick once or twice.
+    assert ticks > min(10, seconds / 0.002 / 20)
+
+
+def test_a_result_can_be_sent_to_another_process(traced):
+    copy = pickle.loads(pickle.dumps(traced))
+    assert copy.to_dict() == traced.to_dict()
+    assert copy.series["cwnd"].equals(traced.series["cwnd"])
+
+
+def test_what_is_written_is_read_back(traced, tmp_path):
+    files = traced.write(tmp_path / "deep" / "out")
+    assert {file.name for file in files} == {
+        "result.json",
+        *(f"{name}.{kind}" for name in ("flows", "ports", "queue", "occupancy", "cwnd") for kind in ("parquet", "csv")),
+    }
+    for file in files:
+        if file.suffix == ".parquet":
+            table = {**traced.series, "flows": traced.flows, "ports": traced.ports}[file.stem]
+            back = pa.parquet.read_table(file)
+            assert back.equals(table)
+            assert back.schema.field(0).metadata[b"meaning"] == table.schema.field(0).metadata[b"meaning"]
+            assert pa.csv.read_csv(file.with_suffix(".csv")).num_rows == table.num_rows
+
+
+def test_reproduce_is_a_function_of_the_package():
+    assert callable(ct.reproduce)
+    import celltrain.reproduce.run
+
+    assert callable(ct.reproduce), "still, with its modules imported"
+    assert celltrain.reproduce.run.reproduce
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Ebd'"):
+        _ = ct.Ebd
+    assert "annotations" not in dir(ct)
