@@ -123,12 +123,12 @@ def test_a_file_cut_off_anywhere(celltrain, tmp_path, end):
 @pytest.mark.parametrize(
     "old, new, line, words",
     [
-        ("buffer = 100", "bufer = 100", 8, ["port.bottleneck.bufer is unknown", "did you mean buffer?"]),
-        ("buffer = 100", "buffer = -1", 8, ["port.bottleneck.buffer = -1"]),
-        ("buffer = 100", 'buffer = "lots"', 8, ['port.bottleneck.buffer = "lots"', "infinite"]),
-        ("policy.epd", "policy.ebd", 10, ["port.bottleneck.policy.ebd is unknown", "epd"]),
-        ("threshold = 60", "threshold = 600", 11, ["threshold = 600 is above the buffer of 100 cells"]),
-        ("threshold = 60", "threshold = nan", 11, ["threshold"]),
+        ("buffer = 100", "bufer = 100", 9, ["port.bottleneck.bufer is unknown", "did you mean buffer?"]),
+        ("buffer = 100", "buffer = -1", 9, ["port.bottleneck.buffer = -1"]),
+        ("buffer = 100", 'buffer = "lots"', 9, ['port.bottleneck.buffer = "lots"', "infinite"]),
+        ("policy.epd", "policy.ebd", 11, ["port.bottleneck.policy.ebd is unknown", "epd"]),
+        ("threshold = 60", "threshold = 600", 12, ["threshold = 600 is above the buffer of 100 cells"]),
+        ("threshold = 60", "threshold = nan", 12, ["threshold"]),
         ('"20ms"', '"20"', 2, ['duration = "20" is not a time (no unit)']),
         ('"20ms"', "20", 2, ["duration = 20"]),
         ('"20ms"', '"-1s"', 2, ["negative"]),
@@ -160,7 +160,7 @@ def test_random_damage_never_surprises(celltrain, tmp_path):
 def test_a_file_name_that_is_no_text(celltrain, tmp_path):
     if sys.platform != "linux":
         pytest.skip("file names are text here")
-    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[/].toml"))
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))
     answer = celltrain("check", path)
     assert answer.code == 2
     assert "no such file" in answer.err

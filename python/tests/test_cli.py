@@ -190,9 +190,8 @@ def test_the_schema_is_the_cores(celltrain):
     assert celltrain("schema").json == json.loads(_core.schema())
 
 
-def test_the_json_of_reproduce_has_the_promised_fields(celltrain, tmp_path):
-    arguments = ["reproduce", "af-96-1269", "--table", 2, "--seeds", 2, "--wan-seeds", 1, "--json"]
-    answer = celltrain(*arguments, "--jobs", 2)
+def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
+    answer = celltrain("reproduce", "af-96-1269", "--table", 2, "--network", "LAN", "--seeds", 1, "--jobs", 2, "--json")
     assert answer.code == 0
     assert answer.err == ""
     result = answer.json
@@ -210,7 +209,9 @@ def test_the_json_of_reproduce_has_the_promised_fields(celltrain, tmp_path):
 
 
 def test_reproduce_writes_and_prints(celltrain, tmp_path):
-    answer = celltrain("reproduce", "af-96-1269", "--table", "1", "--seeds", 1, "--out", tmp_path / "out", "--strict")
+    answer = celltrain(
+        "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
+    )
     assert answer.code in {0, 1}, "--strict may say no"
     assert "Table 1" in answer.out
     assert (tmp_path / "out" / "reproduce.json").exists()

@@ -83,7 +83,7 @@ def progress(paper):
     yield lambda progress: progress.done == 3 and signal.raise_signal(signal.SIGINT)
 
 celltrain.cli.reproduce._progress = progress
-sys.argv = ["celltrain", "reproduce", "af-96-1269", "--table", "1", "--seeds", "1000", *sys.argv[1:]]
+sys.argv = ["celltrain", "reproduce", "af-96-1269", "--table", "1", "--network", "LAN", "--seeds", "1000", *sys.argv[1:]]
 celltrain.cli.main()
 """
 

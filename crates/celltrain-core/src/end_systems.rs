@@ -3,7 +3,7 @@
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
 //! put on the output port of a host. Nothing in here knows when that port will send them.
 
-use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
+use crate::aal5::{Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Cell, Label};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
@@ -27,7 +27,7 @@ pub struct Departure {
 
 /// The ends of all connections.
 pub struct EndSystems {
-    aal5: Aal5Options,
+    max_cells: u32,
     flows: Vec<Connection>,
     vcs: Vec<VcEnds>,
     clocks: Vec<HostClock>,
@@ -114,7 +114,7 @@ impl EndSystems {
             counters: VcCounters::default(),
         });
         Self {
-            aal5: network.aal5.clone(),
+            max_cells: network.aal5.max_cells(),
             flows: flows.collect(),
             vcs: vcs.collect(),
             clocks: host_clocks(network, clock),
@@ -127,22 +127,30 @@ impl EndSystems {
         self.send(flow, out);
     }
 
-    /// A cell of `vc` reached the host at its end.
+    /// A cell of `vc` reaches the host at its end; the frame's number when this makes one whole. Cells of a VC come in
+    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// [`EndSystems::deliver`].
     #[inline]
-    pub fn on_cell(&mut self, vc: u32, cell: Cell, now: Time, out: &mut Vec<Departure>) {
+    pub fn collect(&mut self, vc: u32, cell: Cell) -> Option<u32> {
         let ends = &mut self.vcs[vc as usize];
         ends.counters.delivered += 1;
         let log = &ends.log;
-        let max_cells = self.aal5.max_cells();
-        match ends.reassembler.on_cell(cell, max_cells, |frame| log.frame(frame).cells) {
-            Reassembled::Incomplete => {}
-            Reassembled::Damaged { cells } => ends.counters.damaged += u64::from(cells),
-            Reassembled::Whole(number) => {
-                ends.log.forget_before(number);
-                let frame = ends.log.frame(number);
-                self.on_frame(frame, now, out);
+        match ends.reassembler.on_cell(cell, self.max_cells, |frame| log.frame(frame).cells) {
+            Reassembled::Incomplete => None,
+            Reassembled::Damaged { cells } => {
+                ends.counters.damaged += u64::from(cells);
+                None
             }
+            Reassembled::Whole(frame) => Some(frame),
         }
+    }
+
+    /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
+    pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
+        let log = &mut self.vcs[vc as usize].log;
+        log.forget_before(number);
+        let frame = log.frame(number);
+        self.on_frame(frame, now, out);
     }
 
     /// The next instant at which a clock ticks.

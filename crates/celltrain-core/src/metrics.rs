@@ -5,7 +5,7 @@
 use crate::end_systems::EndSystems;
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
-use crate::port::{Port, PortCounters};
+use crate::port::{PortCounters, PortState};
 use crate::units::{Clock, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
@@ -99,7 +99,7 @@ pub struct Ended<'a> {
     /// When it ended.
     pub end: Time,
     /// Its ports, by link.
-    pub ports: &'a [Port],
+    pub ports: &'a [PortState],
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
@@ -123,7 +123,7 @@ impl Ended<'_> {
             .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
         let shares = crossing
             .map(|(flow, goodput)| goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes)));
-        let forwarded = |port: &Port| port.counters().forwarded;
+        let forwarded = |port: &PortState| PortCounters::sum(&port.counters).forwarded;
         RunResult {
             duration_s: seconds,
             efficiency: shares.sum(),
@@ -140,7 +140,7 @@ impl Ended<'_> {
         let mut within = vec![PortCounters::default(); self.network.vcs.len()];
         let mut waiting = vec![0u64; self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
-            for ((counters, &held), &vc) in port.vc_counters().iter().zip(port.per_vc()).zip(vcs) {
+            for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
                 within[vc as usize].add(counters);
@@ -187,15 +187,15 @@ impl Ended<'_> {
     }
 
     fn ports(&self) -> Vec<PortResult> {
-        let one = |(link, port): (&crate::network::Link, &Port)| {
-            let counters = port.counters();
+        let one = |(link, port): (&crate::network::Link, &PortState)| {
+            let counters = PortCounters::sum(&port.counters);
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
             PortResult {
                 name: link.name.clone(),
                 buffer_cells: link.buffer,
                 policy: link.policy.name(),
-                max_queue_cells: port.max_queue(),
-                queue_cells: port.occupancy(),
+                max_queue_cells: port.max_queue,
+                queue_cells: port.waiting.iter().sum(),
                 counters,
                 // The last cell may still be in service at the end.
                 utilisation: (busy / self.end.0 as f64).min(1.0),
@@ -208,8 +208,8 @@ impl Ended<'_> {
         let mut fingerprint = Fingerprint::default();
         self.end_systems.fold_into(&mut fingerprint);
         for port in self.ports {
-            fingerprint.fold(u64::from(port.max_queue()));
-            for (counters, &waiting) in port.vc_counters().iter().zip(port.per_vc()) {
+            fingerprint.fold(u64::from(port.max_queue));
+            for (counters, &waiting) in port.counters.iter().zip(&port.waiting) {
                 fingerprint.fold_all([
                     counters.offered,
                     counters.forwarded,

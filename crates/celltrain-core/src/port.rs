@@ -52,6 +52,15 @@ impl PortCounters {
         self.discarded_frame + self.discarded_remainder
     }
 
+    /// All VCs of a port together.
+    pub fn sum(counters: &[PortCounters]) -> PortCounters {
+        let mut sum = PortCounters::default();
+        for counters in counters {
+            sum.add(counters);
+        }
+        sum
+    }
+
     pub(crate) fn add(&mut self, other: &PortCounters) {
         self.offered += other.offered;
         self.forwarded += other.forwarded;
@@ -60,6 +69,17 @@ impl PortCounters {
         self.discarded_frame += other.discarded_frame;
         self.discarded_remainder += other.discarded_remainder;
     }
+}
+
+/// A port at the end of a run, however an engine kept it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// What became of each VC's cells, by label.
+    pub counters: Vec<PortCounters>,
+    /// Cells waiting of each VC, by label.
+    pub waiting: Vec<u32>,
+    /// The largest number of cells that ever waited.
+    pub max_queue: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +116,9 @@ impl Port {
         }
     }
 
-    /// Admits an arriving cell, or counts why not.
-    pub fn offer(&mut self, cell: Cell) {
+    /// Admits an arriving cell, or counts why not; whether it was admitted.
+    #[inline]
+    pub fn offer(&mut self, cell: Cell) -> bool {
         let vc = cell.label() as usize;
         self.counters[vc].offered += 1;
         if self.frames[vc].at_start {
@@ -119,7 +140,7 @@ impl Port {
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
                     self.frames[vc].mode = Mode::RefuseRest { keep_last_cell };
                     self.counters[vc].lost_overflow += 1;
-                    return;
+                    return false;
                 }
                 Overflow::PushOutFront => self.push_out_front(cell),
             }
@@ -130,8 +151,12 @@ impl Port {
                 self.counters[vc].discarded_remainder += 1;
             }
             Mode::Pass | Mode::RefuseRest { .. } if self.is_full() => self.counters[vc].lost_overflow += 1,
-            Mode::Pass | Mode::RefuseRest { .. } => self.enqueue(cell),
+            Mode::Pass | Mode::RefuseRest { .. } => {
+                self.enqueue(cell);
+                return true;
+            }
         }
+        false
     }
 
     /// Hands the next cell to the transmitter.
@@ -177,13 +202,14 @@ impl Port {
         &self.counters
     }
 
+    /// The port as results show it.
+    pub fn state(&self) -> PortState {
+        PortState { counters: self.counters.clone(), waiting: self.per_vc.clone(), max_queue: self.max_queue }
+    }
+
     /// What became of all cells together.
     pub fn counters(&self) -> PortCounters {
-        let mut sum = PortCounters::default();
-        for counters in &self.counters {
-            sum.add(counters);
-        }
-        sum
+        PortCounters::sum(&self.counters)
     }
 
     fn is_full(&self) -> bool {

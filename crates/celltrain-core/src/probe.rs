@@ -22,10 +22,29 @@ pub trait Probe {
 /// The network as a probe sees it.
 #[derive(Clone, Copy)]
 pub struct NetworkView<'a> {
-    /// The output ports, by link.
-    pub ports: &'a [Port],
+    /// The queues of the output ports.
+    pub queues: &'a dyn Queues,
     /// The ends of all connections.
     pub end_systems: &'a EndSystems,
+}
+
+/// The queues of all output ports, however an engine keeps them.
+pub trait Queues {
+    /// Cells waiting at the port of this link.
+    fn occupancy(&self, link: usize) -> u32;
+
+    /// Appends the cells waiting of each VC at the port of this link, by label.
+    fn per_vc(&self, link: usize, into: &mut Vec<u32>);
+}
+
+impl Queues for Vec<Port> {
+    fn occupancy(&self, link: usize) -> u32 {
+        self[link].occupancy()
+    }
+
+    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+        into.extend(self[link].per_vc());
+    }
 }
 
 /// The probe that looks at nothing.
@@ -98,12 +117,11 @@ impl Probe for Recorder {
         self.next = now + self.step;
         self.times.push(now);
         for &link in &self.links {
-            let port = &view.ports[link];
             if self.choice.queue {
-                self.queue_cells.push(port.occupancy());
+                self.queue_cells.push(view.queues.occupancy(link));
             }
             if self.choice.occupancy {
-                self.occupancy_cells.extend(port.per_vc());
+                view.queues.per_vc(link, &mut self.occupancy_cells);
             }
         }
         if self.choice.windows {

@@ -29,6 +29,10 @@ def reproduce(
     table: Annotated[
         list[str] | None, typer.Option(metavar="N", help="Only this table. May be repeated; all when absent.")
     ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this network, LAN or WAN. May be repeated; all when absent."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 30,
     wan_seeds: Annotated[
         int | None,
@@ -50,10 +54,10 @@ def reproduce(
 
     if out is not None:
         shell.folder(out)
-    networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table))
+    networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table, networks=network))
     counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
     with _progress(paper) as progress:
-        reproduction = run(paper, tables=table, seeds=counts, jobs=jobs, progress=progress)
+        reproduction = run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=progress)
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):

@@ -10,6 +10,7 @@ The package can be called, as `celltrain.reproduce(...)`:
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 
@@ -26,3 +27,5 @@ class _CallableModule(ModuleType):
 
 
 sys.modules[__name__].__class__ = _CallableModule
+# What help() and editors show for the call; by itself a module would show it without its first parameter.
+__signature__ = inspect.signature(reproduce)

@@ -42,8 +42,8 @@ class Claim:
     section: str
     holds: bool
     evidence: str
-    #: The same tests on the numbers the paper prints; None where it prints none.
     published_holds: bool | None
+    """The same tests on the numbers the paper prints; None where it prints none."""
     published_evidence: str
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,10 +40,10 @@ class Quantity:
     name: str
     unit: str
     meaning: str
-    #: Digits after the point in print.
     decimals: int
-    #: Path into the answer of a run; a list is entered by the name of its member.
+    """Digits after the point in print."""
     result: tuple[str, ...]
+    """Path into the answer of a run; a list is entered by the name of its member."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,24 +60,24 @@ class Number:
     """One printed number (or, in an experiment, one that is only ours) and the configuration that should give it."""
 
     table: str
-    #: The table's key columns, and the key over its columns where it has one.
     row: Row
-    #: `row`, and the keys that are fixed for the whole table.
+    """The table's key columns, and the key over its columns where it has one."""
     keys: Row
+    """`row`, and the keys that are fixed for the whole table."""
     network: str | None
     quantity: Quantity
-    #: What the paper prints; None in an experiment.
     published: float | None
-    #: Half a unit of the last printed digit.
+    """What the paper prints; None in an experiment."""
     rounding: float
-    #: How far outside the seeds' range the printed value may lie and still count as inside.
+    """Half a unit of the last printed digit."""
     tolerance: float
-    #: Theory gives one value, so the number is no draw from an ensemble.
+    """How far outside the seeds' range the printed value may lie and still count as inside."""
     point: bool
+    """Theory gives one value, so the number is no draw from an ensemble."""
     scored: bool
     note: str
-    #: Index into `Paper.configurations`.
     configuration: int
+    """Index into `Paper.configurations`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +120,10 @@ class Paper:
     tables: tuple[Table, ...]
     configurations: tuple[Configuration, ...]
     figures: tuple[dict[str, Any], ...]
-    #: The figures' own scenarios, by the name `figures` uses.
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: `claims.toml` as it stands; `celltrain.reproduce.claims` understands it.
+    """The figures' own scenarios, by the name `figures` uses."""
     claims: tuple[dict[str, Any], ...] = ()
+    """`claims.toml` as it stands; `celltrain.reproduce.claims` understands it."""
 
     def table(self, number: str) -> Table:
         """The table (or experiment) with this number."""

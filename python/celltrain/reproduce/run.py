@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class Progress:
     """How far a reproduction has come."""
 
-    #: Runs that have ended, and runs in all.
     done: int
+    """Runs that have ended, and runs in all."""
     total: int
-    #: Seconds of real time that have passed, and those still to come as far as the runs so far can tell.
     elapsed_seconds: float
+    """Seconds of real time that have passed, and those still to come as far as the runs so far can tell."""
     remaining_seconds: float
 
 

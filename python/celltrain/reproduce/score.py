@@ -24,8 +24,8 @@ class Scored:
     """A number, what the seeds gave for it, and whether they agree."""
 
     number: Number
-    #: One value a finished seed, in the order of `seeds`.
     values: tuple[float, ...]
+    """One value a finished seed, in the order of `seeds`."""
     seeds: tuple[int, ...]
 
     @property

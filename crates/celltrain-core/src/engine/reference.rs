@@ -200,7 +200,9 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, cell) in self.now.at_hosts.drain(..) {
-            self.end_systems.on_cell(vc, cell, now, &mut self.now.departures);
+            if let Some(frame) = self.end_systems.collect(vc, cell) {
+                self.end_systems.deliver(vc, frame, now, &mut self.now.departures);
+            }
         }
         self.depart();
     }
@@ -252,7 +254,7 @@ impl<'a> Engine<'a> {
     }
 
     fn view(&self) -> NetworkView<'_> {
-        NetworkView { ports: &self.ports, end_systems: &self.end_systems }
+        NetworkView { queues: &self.ports, end_systems: &self.end_systems }
     }
 
     fn measure(&self) -> RunResult {
@@ -261,12 +263,13 @@ impl<'a> Engine<'a> {
             let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
             on_links[vc as usize] += 1;
         }
+        let ports: Vec<_> = self.ports.iter().map(Port::state).collect();
         let ended = Ended {
             network: self.network,
             routing: &self.routing,
             clock: self.clock,
             end: self.end,
-            ports: &self.ports,
+            ports: &ports,
             end_systems: &self.end_systems,
             on_links: &on_links,
         };

@@ -1,0 +1,153 @@
+"""Fills a paper's page with the numbers and claims of a saved reproduction.
+
+    celltrain reproduce af-96-1269 --json > out/af-96-1269.json
+    python scripts/paper_page.py out/af-96-1269.json
+
+The page is docs/papers/<id>.md. What stands between `<!-- numbers:begin -->` and `<!-- numbers:end -->`, and between
+`<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from celltrain.reproduce.paper import Paper, Table, load
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Read the answer, fill the page."""
+    parser = argparse.ArgumentParser(description="Fill a paper's page with the numbers of a saved reproduction.")
+    parser.add_argument("answer", type=Path, help="what `celltrain reproduce <paper> --json` printed")
+    parser.add_argument("--page", type=Path, help="the page; docs/papers/<id>.md when absent")
+    arguments = parser.parse_args()
+    answer = json.loads(arguments.answer.read_text(encoding="utf-8"))
+    page: Path = arguments.page or ROOT / "docs" / "papers" / f"{answer['paper']}.md"
+    text = page.read_text(encoding="utf-8")
+    text = replaced(text, "numbers", numbers(answer, load(answer["paper"])))
+    text = replaced(text, "claims", claims(answer))
+    page.write_text(text, encoding="utf-8")
+    print(f"wrote {page}")
+    return 0
+
+
+def replaced(text: str, block: str, content: str) -> str:
+    """The text with a marked block's content replaced."""
+    begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"the page needs one line {begin} and one line {end}")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{content.strip()}\n\n{end}{rest.split(end)[1]}"
+
+
+def numbers(answer: dict[str, Any], paper: Paper) -> str:
+    """The summary, then every table with every number."""
+    summary = answer["summary"]
+    seeds = " and ".join(f"{count} seeds {network}".strip() for network, count in answer["seeds_by_network"].items())
+    parts = [
+        f"{summary['inside']} of {summary['scored']} scored numbers are inside "
+        f"({percent(summary['share_inside'])}); {seeds}, version {answer['build']['version']}.",
+        summary_table(answer, paper),
+    ]
+    for table in paper.tables:
+        members = [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
+        if members:
+            heading = table.title if table.experiment else f"Table {table.number}: {table.title}"
+            parts += [f"### {heading}", number_table(table, members, paper)]
+            parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
+    return "\n\n".join(parts)
+
+
+def summary_table(answer: dict[str, Any], paper: Paper) -> str:
+    """How many numbers agree and how closely, per table, network and quantity."""
+    rows = []
+    for group in answer["summary"]["by"]:
+        digits = paper.quantities[group["quantity"]].decimals
+        digits += bool(digits)
+        rows.append(
+            [
+                group["table"],
+                group["network"] or "",
+                words(group["quantity"]),
+                f"{group['inside']} of {group['scored']}",
+                figure(group["mean_abs_error"], digits),
+                figure(group["self_error"], digits),
+                figure(group["rank_correlation"], 2),
+                figure(group["ks"], 2),
+            ]
+        )
+    heads = ["table", "network", "quantity", "inside", "mean error", "error of a seed", "rank correlation", "KS"]
+    return grid(heads, rows, left=("network", "quantity"))
+
+
+def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
+    """A line for each row; for each quantity what is printed, ours, and whether they agree."""
+    marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
+    heads = [words(key) for key in table.keys]
+    for quantity in table.quantities:
+        heads += [words(quantity)] if table.experiment else [words(quantity), "ours", "inside"]
+    rows: dict[str, list[str]] = {}
+    for number in members:
+        line = rows.setdefault(json.dumps(number["row"]), [str(number["row"][key]) for key in table.keys])
+        digits = paper.quantities[number["quantity"]].decimals
+        mean, low, high = (f"{number[value]:.{digits}f}" for value in ("mean", "low", "high"))
+        ours = mean if low == high else f"{mean} ({low}\u2013{high})"
+        if table.experiment:
+            line.append(ours)
+        else:
+            verdict = "-" if not number["scored"] else "yes" if number["inside"] else "**no**"
+            line += [f"{number['published']:.{digits}f}", ours, verdict + marks.get(number["note"], "")]
+    return grid(heads, list(rows.values()), left=("inside",))
+
+
+def claims(answer: dict[str, Any]) -> str:
+    """Every claim with its quotation and both verdicts."""
+    held = sum(claim["holds"] for claim in answer["claims"])
+    lines = [f"{held} of {len(answer['claims'])} hold in our runs."]
+    for claim in answer["claims"]:
+        in_print = {True: "yes", False: "**no**", None: "nothing printed"}[claim["published_holds"]]
+        lines.append(
+            f"- `{claim['id']}` (section {claim['section']}): {claim['text']}\n"
+            f'  - The paper: "{claim["quote"]}"\n'
+            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}).\n"
+            f"  - The printed numbers: {in_print}"
+            + (f" ({claim['published_evidence']})." if claim["published_evidence"] else ".")
+        )
+    if answer["claims_left_out"]:
+        lines.append(f"\nNot judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
+def notes(members: list[dict[str, Any]]) -> list[str]:
+    """The different notes on a table's numbers, in the order they come."""
+    return list(dict.fromkeys(number["note"] for number in members if number["note"]))
+
+
+def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...]) -> str:
+    """A Markdown table: numbers to the right, the columns named in `left` to the left."""
+    rule = [":---" if head in left else "---:" for head in heads]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [heads, rule, *rows])
+
+
+def figure(value: float | None, digits: int) -> str:
+    """A number, or nothing where it is not defined."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent."""
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def words(name: str) -> str:
+    """A name for people."""
+    return name.replace("_", " ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
