@@ -13,6 +13,7 @@ SHIPPED := $(shell find papers docs/models scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
 
 .PHONY: demo test setup lint format paper clean
 .DELETE_ON_ERROR:
@@ -24,7 +25,8 @@ demo: out/demo/report.txt
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	$(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 5 --wan-seeds 1 --out out/demo > $@
+	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 5 --wan-seeds 1 \
+	    --out out/demo > $@
 
 test: lint
 	cargo test --workspace --quiet
@@ -61,7 +63,7 @@ clean:
 
 .make/venv: pyproject.toml | .make/tools
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet "maturin>=1.16,<2"
+	$(BIN)/python -m pip install "maturin>=1.16,<2"
 	@touch $@
 
 .make/tools:

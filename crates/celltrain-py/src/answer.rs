@@ -1,5 +1,6 @@
 //! Results and faults as the JSON the command line promises.
 
+use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
@@ -26,7 +27,13 @@ pub(crate) fn reading(reading: &Reading) -> String {
     json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
 }
 
-pub(crate) fn result(scenario: &Scenario, seed: u64, result: &RunResult, engine_seconds: f64) -> String {
+pub(crate) fn result(
+    scenario: &Scenario,
+    seed: u64,
+    engine: Engine,
+    result: &RunResult,
+    engine_seconds: f64,
+) -> String {
     let flows: Vec<_> = result
         .flows
         .iter()
@@ -70,7 +77,7 @@ pub(crate) fn result(scenario: &Scenario, seed: u64, result: &RunResult, engine_
     json!({
         "scenario": scenario.name,
         "seed": seed,
-        "engine": "reference",
+        "engine": engine.name(),
         "duration_s": result.duration_s,
         "efficiency": result.efficiency,
         "fairness": result.fairness,

@@ -7,6 +7,7 @@ mod answer;
 mod shipped;
 mod work;
 
+use celltrain_core::engine::Engine;
 use celltrain_scenario::{Machine, Reading, Scenario, scenario};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
@@ -62,7 +63,7 @@ fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
 
 /// Runs one scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None))]
+#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast"))]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -70,28 +71,33 @@ fn run<'py>(
     trace: Vec<String>,
     step: Option<&str>,
     links: Option<Vec<String>>,
+    engine: &str,
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
+    let engine = engine_named(engine)?;
     let scenario = read(scenario_json)?;
     let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
-    let (result, series) = work::one(py, &scenario, seed, trace.as_ref())?;
+    let (result, series) = work::one(py, &scenario, seed, trace.as_ref(), engine)?;
     let series = series.map(|series| arrays(py, series)).transpose()?;
     Ok((result, series))
 }
 
 /// Runs many scenarios on several threads, and hands every result over as it comes.
 #[pyfunction]
+#[pyo3(signature = (scenarios, runs, threads, on_result, engine="fast"))]
 fn run_many(
     py: Python<'_>,
     scenarios: Vec<String>,
     runs: Vec<(usize, u64)>,
     threads: usize,
     on_result: &Bound<'_, PyAny>,
+    engine: &str,
 ) -> PyResult<()> {
+    let engine = engine_named(engine)?;
     let scenarios = scenarios.iter().map(|text| read(text)).collect::<PyResult<Vec<_>>>()?;
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
     }
-    work::many(py, &scenarios, &runs, threads, on_result)
+    work::many(py, &scenarios, &runs, threads, on_result, engine)
 }
 
 /// The text of a file shipped with the package.
@@ -110,6 +116,12 @@ fn data_names(prefix: &str) -> Vec<String> {
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
+}
+
+fn engine_named(name: &str) -> PyResult<Engine> {
+    let names = Engine::ALL.map(Engine::name).join(", ");
+    Engine::named(name)
+        .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
 fn read(json: &str) -> PyResult<Scenario> {

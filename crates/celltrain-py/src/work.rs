@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use celltrain_core::engine::reference;
+use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::Scenario;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -22,9 +22,10 @@ pub(crate) fn one(
     scenario: &Scenario,
     seed: u64,
     trace: Option<&Trace>,
+    engine: Engine,
 ) -> PyResult<(String, Option<Series>)> {
     let mut outcome = None;
-    let work = |stop: &AtomicBool| run(scenario, seed, trace, stop);
+    let work = |stop: &AtomicBool| run(scenario, seed, trace, engine, stop);
     watched(
         py,
         1,
@@ -49,10 +50,11 @@ pub(crate) fn many(
     runs: &[(usize, u64)],
     threads: usize,
     on_result: &Bound<'_, PyAny>,
+    engine: Engine,
 ) -> PyResult<()> {
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        run(&scenarios[scenario], seed, None, stop)
+        run(&scenarios[scenario], seed, None, engine, stop)
     };
     watched(py, runs.len(), threads, work, |index, done| match done {
         Some(Ok((result, _))) => on_result.call1((index, result)).map(|_| ()),
@@ -64,7 +66,7 @@ pub(crate) fn many(
 type Done = Option<Result<(String, Option<Series>), String>>;
 
 /// None when it was told to stop.
-fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, stop: &AtomicBool) -> Done {
+fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, engine: Engine, stop: &AtomicBool) -> Done {
     let network = answer::network(scenario, seed);
     let keep_going = || !stop.load(Ordering::Relaxed);
     let mut recorder = match trace.map(|trace| trace.recorder(&network)).transpose() {
@@ -73,11 +75,11 @@ fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, stop: &AtomicBool)
     };
     let begun = Instant::now();
     let outcome = match &mut recorder {
-        Some(recorder) => reference::run(&network, recorder, keep_going),
-        None => reference::run(&network, &mut Nothing, keep_going),
+        Some(recorder) => engine.run(&network, recorder, keep_going),
+        None => engine.run(&network, &mut Nothing, keep_going),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let result = answer::result(scenario, seed, &outcome.ok()?, seconds);
+    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds);
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
     Some(Ok((result, series)))
 }

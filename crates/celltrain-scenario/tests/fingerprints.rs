@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use celltrain_core::engine::reference;
+use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, build, read_toml};
 
@@ -25,8 +25,9 @@ fn every_shipped_scenario_is_the_same_run_as_last_time() {
         scenario.duration = DURATION.parse().unwrap();
         for seed in [1, 2] {
             let network = build::network(&scenario, seed);
-            let result = reference::run(&network, &mut Nothing, || true).unwrap();
-            writeln!(now, "{name},{seed},{}", result.fingerprint).unwrap();
+            let results = Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, || true).unwrap());
+            assert_eq!(results[0], results[1], "{name}: the engines agree");
+            writeln!(now, "{name},{seed},{}", results[0].fingerprint).unwrap();
         }
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {

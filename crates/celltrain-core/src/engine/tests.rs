@@ -1,6 +1,6 @@
 //! What every engine must get right, checked on whole small runs.
 
-use crate::engine::reference;
+use crate::engine::Engine;
 use crate::metrics::RunResult;
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
@@ -15,8 +15,12 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
 }
 
+/// What both engines say.
 fn run(network: &Network) -> RunResult {
-    reference::run(network, &mut Nothing, || true).expect("nothing interrupts it")
+    let [fast, reference] =
+        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, || true).expect("nothing interrupts it"));
+    assert_eq!(fast, reference, "the engines agree");
+    fast
 }
 
 #[test]
@@ -63,14 +67,16 @@ fn a_probe_changes_nothing() {
     let network = lan(3, Some(500), "200ms");
     let clock = network.clock();
     let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
-    let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Span(97_200), network.end(clock));
-    let watched = reference::run(&network, &mut recorder, || true).unwrap();
-    assert_eq!(watched, run(&network));
-    assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
-    assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
-    let largest = recorder.queue_cells.iter().max().unwrap();
-    assert!(*largest <= watched.ports[N_SOURCE_BOTTLENECK].max_queue_cells);
-    assert!(recorder.cwnd_segments.iter().any(|&cwnd| cwnd > 1.0));
+    for engine in Engine::ALL {
+        let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Span(97_200), network.end(clock));
+        let watched = engine.run(&network, &mut recorder, || true).unwrap();
+        assert_eq!(watched, run(&network));
+        assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
+        assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
+        let largest = recorder.queue_cells.iter().max().unwrap();
+        assert!(*largest <= watched.ports[N_SOURCE_BOTTLENECK].max_queue_cells);
+        assert!(recorder.cwnd_segments.iter().any(|&cwnd| cwnd > 1.0));
+    }
 }
 
 #[test]
@@ -87,5 +93,7 @@ fn service_before_arrivals_makes_room_in_the_same_instant() {
 #[test]
 fn a_run_that_is_told_to_stop_stops() {
     let network = lan(5, Some(1000), "10s");
-    assert!(reference::run(&network, &mut Nothing, || false).is_err());
+    for engine in Engine::ALL {
+        assert!(engine.run(&network, &mut Nothing, || false).is_err());
+    }
 }

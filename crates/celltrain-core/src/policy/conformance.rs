@@ -188,3 +188,17 @@ fn default_settings_pass_their_own_check() {
         assert!(config.check(Some(100)).is_empty(), "{}", config.name());
     }
 }
+
+#[test]
+fn who_says_it_admits_when_nothing_waits_does() {
+    for config in PolicyConfig::samples(100) {
+        let mut policy = config.build(Some(100), 2);
+        let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0] };
+        let mut rng = Stream::new(1, "bench");
+        let before = rng.clone().next_u64();
+        if policy.admits_when_empty() {
+            assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+            assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
+        }
+    }
+}

@@ -35,6 +35,10 @@ impl BufferPolicy for DropFromFront {
     fn overflow(&self) -> Overflow {
         Overflow::PushOutFront
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

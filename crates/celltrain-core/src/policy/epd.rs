@@ -58,6 +58,10 @@ impl BufferPolicy for Epd {
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

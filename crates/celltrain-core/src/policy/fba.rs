@@ -66,6 +66,10 @@ impl BufferPolicy for Fba {
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

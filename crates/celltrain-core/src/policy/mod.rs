@@ -84,6 +84,12 @@ pub trait BufferPolicy: Send {
 
     /// What happens to a cell of an admitted frame that finds no room. Asked once, when the port is built.
     fn overflow(&self) -> Overflow;
+
+    /// Whether a frame that finds nothing waiting is always admitted, without a random draw. An engine need not ask at a
+    /// port where no cell ever waits.
+    fn admits_when_empty(&self) -> bool {
+        false
+    }
 }
 
 /// The buffer as a policy sees it.

@@ -44,6 +44,10 @@ impl BufferPolicy for Ppd {
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

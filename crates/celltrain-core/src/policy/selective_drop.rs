@@ -61,6 +61,10 @@ impl BufferPolicy for SelectiveDrop {
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 /// Load ratio of VC i: `Y_i` / (X / `N_a`), how many times its fair share of the occupied buffer it holds.

@@ -33,6 +33,10 @@ impl BufferPolicy for TailDrop {
     fn overflow(&self) -> Overflow {
         Overflow::LoseCell
     }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

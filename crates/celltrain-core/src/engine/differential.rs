@@ -1,0 +1,145 @@
+//! The fast engine against the reference engine: random networks, equal results to the last counter.
+
+use proptest::prelude::*;
+
+use super::{fast, reference};
+use crate::aal5::{Aal5Options, Encapsulation};
+use crate::network::{Flow, Graph, Network, NodeKind, Vc};
+use crate::policy::PolicyConfig;
+use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::rng::{Stream, proptest_seeded};
+use crate::tcp::{
+    Backoff, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart, WindowGrowth,
+};
+use crate::tie::{ServiceOrder, TieOrder};
+use crate::units::{BitRate, Bytes, Duration, Span};
+
+/// A random network: a chain of switches with hosts on them, everything drawn from one seed.
+fn network(seed: u64) -> Network {
+    let mut rng = Stream::new(seed, "differential");
+    let mut pick = |n: u32| rng.below(n);
+    // Few rates and delays, so that ties are common; sometimes rates without a common unit.
+    let rates = [155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
+    let delays = [0, 5, 5, 5, 20, 1_000];
+    let one_rate = pick(2) == 0;
+    let one_delay = pick(2) == 0;
+    let (rate0, delay0) = (rates[pick(6) as usize], delays[pick(6) as usize]);
+    let mut graph = Graph::default();
+    let switches: Vec<usize> = (0..=pick(4)).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
+    let connect = |graph: &mut Graph, a: usize, b: usize, pick: &mut dyn FnMut(u32) -> u32| {
+        let rate = if one_rate { rate0 } else { rates[pick(6) as usize] };
+        let delay = if one_delay { delay0 } else { delays[pick(6) as usize] };
+        graph.connect(a, b, BitRate::from_bits_per_second(rate), Duration::from_microseconds(delay));
+    };
+    for pair in switches.windows(2) {
+        connect(&mut graph, pair[0], pair[1], &mut pick);
+    }
+    let hosts = 2 + pick(6);
+    let hosts: Vec<usize> = (0..hosts)
+        .map(|i| {
+            let host = graph.add_node(format!("host{i}"), NodeKind::Host);
+            let switch = switches[pick(u32::try_from(switches.len()).unwrap()) as usize];
+            connect(&mut graph, host, switch, &mut pick);
+            host
+        })
+        .collect();
+    let capacities = [12, 13, 25, 60, 100, 300, 1000, 5000];
+    for link in &mut graph.links {
+        if graph.nodes[link.from].kind == NodeKind::Switch && pick(8) > 0 {
+            let capacity = capacities[pick(8) as usize];
+            let mut policies = PolicyConfig::samples(capacity);
+            link.buffer = Some(capacity);
+            link.policy = policies.swap_remove(pick(u32::try_from(policies.len()).unwrap()) as usize);
+        }
+    }
+    let mut flows = Vec::new();
+    let mut vcs = Vec::new();
+    let leaving = graph.leaving();
+    let tcp = tcp(&mut pick);
+    for i in 0..=pick(7) {
+        let from = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
+        let to = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
+        if from == to {
+            continue;
+        }
+        let data_vc = vcs.len();
+        for (a, b) in [(from, to), (to, from)] {
+            vcs.push(Vc { path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere") });
+        }
+        let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
+        let tcp = if pick(4) == 0 { self::tcp(&mut pick) } else { tcp.clone() };
+        flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp });
+    }
+    Network {
+        seed,
+        duration: Duration::from_microseconds(u64::from(1 + pick(60_000))),
+        nodes: graph.nodes,
+        links: graph.links,
+        vcs,
+        flows,
+        bottleneck: 0,
+        tie_order: [TieOrder::Random, TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][pick(4) as usize],
+        service_order: [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][pick(2) as usize],
+        aal5: Aal5Options {
+            encapsulation: [Encapsulation::LlcSnap, Encapsulation::VcMux][pick(2) as usize],
+            ..Aal5Options::default()
+        },
+    }
+}
+
+fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
+    let mss = [512, 1, 1460, 9140][pick(4) as usize];
+    let options = TcpOptions {
+        mss: Bytes { bytes: mss },
+        receive_window: Bytes { bytes: [mss, 65_535, 65_535, 300_000][pick(4) as usize].max(mss) },
+        timer_granularity: Duration::from_milliseconds([1, 2, 10][pick(3) as usize]),
+        initial_rto: Duration::from_milliseconds(10),
+        tick_phase: [TickPhase::Common, TickPhase::Random][pick(2) as usize],
+        window_growth: [WindowGrowth::Uncapped, WindowGrowth::Capped][pick(2) as usize],
+        out_of_order: [OutOfOrder::Keep, OutOfOrder::Discard][pick(2) as usize],
+        delayed_acks: [DelayedAcks::Off, DelayedAcks::Off, DelayedAcks::On][pick(3) as usize],
+        rtt_sampling: [RttSampling::Karn, RttSampling::IncludeRetransmissions][pick(2) as usize],
+        backoff: [Backoff::Double, Backoff::None][pick(2) as usize],
+        timer_restart: [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked][pick(2) as usize],
+        ..TcpOptions::default()
+    };
+    let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];
+    TcpConfig::named(name, options).expect("a listed name")
+}
+
+fn recorder(network: &Network) -> Recorder {
+    let clock = network.clock();
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let step = Span((network.end(clock).0 / 50).max(1));
+    Recorder::new(choice, (0..network.links.len()).collect(), step, network.end(clock))
+}
+
+fn compare(seed: u64) -> Result<(), TestCaseError> {
+    let network = network(seed);
+    let (mut seen, mut seen_fast) = (recorder(&network), recorder(&network));
+    let expected = reference::run(&network, &mut seen, || true).expect("nothing interrupts it");
+    let watched = fast::run(&network, &mut seen_fast, || true).expect("nothing interrupts it");
+    prop_assert_eq!(&watched, &expected);
+    prop_assert_eq!(&seen_fast.times, &seen.times);
+    prop_assert_eq!(&seen_fast.queue_cells, &seen.queue_cells);
+    prop_assert_eq!(&seen_fast.occupancy_cells, &seen.occupancy_cells);
+    prop_assert_eq!(&seen_fast.cwnd_segments, &seen.cwnd_segments);
+    prop_assert_eq!(&seen_fast.ssthresh_segments, &seen.ssthresh_segments);
+    let unwatched = fast::run(&network, &mut Nothing, || true).expect("nothing interrupts it");
+    prop_assert_eq!(&unwatched, &expected);
+    Ok(())
+}
+
+/// How many random networks: `CELLTRAIN_DIFFERENTIAL` for a longer campaign.
+fn cases() -> u32 {
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..proptest_seeded(5) })]
+
+    #[test]
+    fn both_engines_agree_on_random_networks(seed in any::<u64>()) {
+        compare(seed)?;
+    }
+}

@@ -1,0 +1,409 @@
+//! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
+//!
+//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports, where
+//! arithmetic tells when each starts ([`nic`]), and at contended ports ([`server`]); everything between is a delay
+//! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
+//! ([`agenda`]). When the clock stands at an instant, everything that happened in the network before it is settled.
+
+mod agenda;
+mod nic;
+mod plan;
+mod server;
+
+use std::collections::VecDeque;
+
+use super::{Interrupted, Outcome};
+use crate::cell::{Cell, Label};
+use crate::end_systems::{Departure, EndSystems};
+use crate::metrics::{Ended, RunResult};
+use crate::network::{LinkTimes, Network, Routing};
+use crate::policy::Overflow;
+use crate::port::{Port, PortCounters, PortState};
+use crate::probe::{NetworkView, Probe, Queues};
+use crate::rng::Stream;
+use crate::tie::{ServiceOrder, TieBreaker};
+use crate::units::{Clock, Span, Time};
+
+use agenda::{Agenda, Key};
+use nic::{Nic, Phase};
+use plan::{Passed, Plan, Role, Stage, StageEnd};
+use server::{Server, Timing, Train};
+
+/// Runs a network to its end. `keep_going` is asked every few hundred events; when it says no, the run is given up.
+///
+/// # Errors
+/// [`Interrupted`] when `keep_going` said no.
+pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut() -> bool) -> Outcome {
+    let mut engine = Engine::new(network);
+    let mut events = 0u32;
+    loop {
+        let (key, leaf) = engine.agenda.first();
+        while let Some(look) = probe.next_look().filter(|&look| look < key.time && look <= engine.end) {
+            engine.settle(look);
+            let seen = engine.seen(look);
+            probe.look(look, &NetworkView { queues: &seen, end_systems: &engine.end_systems });
+        }
+        // A look works on ports, and what they settle may come before what was next.
+        let (key, leaf) = if engine.agenda.first() == (key, leaf) { (key, leaf) } else { continue };
+        if key.time > engine.end {
+            break;
+        }
+        engine.step(key, leaf);
+        events += 1;
+        if events == EVENTS_PER_QUESTION {
+            events = 0;
+            if !keep_going() {
+                return Err(Interrupted);
+            }
+        }
+    }
+    Ok(engine.measure())
+}
+
+/// A batch at a contended port may be a round trip of cells, so the question comes more often than an event is short.
+const EVENTS_PER_QUESTION: u32 = 256;
+
+struct Engine<'a> {
+    network: &'a Network,
+    routing: Routing,
+    clock: Clock,
+    end: Time,
+    plan: Plan,
+    nics: Vec<Nic>,
+    servers: Vec<Server>,
+    lanes: Vec<VecDeque<Delivery>>,
+    starts: VecDeque<(Time, u32)>,
+    end_systems: EndSystems,
+    agenda: Agenda,
+    /// Cells that arrive at the end of their stage only after the run, by link: they need counting one by one.
+    late: Vec<Vec<Late>>,
+    departures: Vec<Departure>,
+    onward: Vec<Onward>,
+}
+
+/// A whole frame on its way to a host.
+#[derive(Clone, Copy)]
+struct Delivery {
+    time: Time,
+    link: u32,
+    vc: u32,
+    frame: u32,
+}
+
+/// Cells that start one cell time apart and reach the end of their stage after the run.
+#[derive(Clone, Copy)]
+struct Late {
+    label: Label,
+    first_start: Time,
+    cells: u32,
+}
+
+/// A cell on its way to another contended port.
+#[derive(Clone, Copy)]
+struct Onward {
+    server: usize,
+    input: usize,
+    train: Train,
+}
+
+/// Ranks within an instant: ports settle what came before it, then frames are delivered by link, then sources start,
+/// then clocks tick.
+const SETTLE: u32 = 0;
+const FIRST_LINK: u32 = 1;
+const START: u32 = u32::MAX - 2;
+const TICK: u32 = u32::MAX - 1;
+
+impl<'a> Engine<'a> {
+    fn new(network: &'a Network) -> Self {
+        let clock = network.clock();
+        let routing = network.routing();
+        let times = LinkTimes::of(network, clock);
+        let plan = Plan::new(network, &routing, &times);
+        let nic = |&link: &usize| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let mut starts: Vec<_> = network
+            .flows
+            .iter()
+            .zip(0..)
+            .map(|(flow, index)| (Time::default() + clock.span(flow.start), index))
+            .collect();
+        starts.sort_unstable();
+        let mut engine = Self {
+            network,
+            clock,
+            end: network.end(clock),
+            nics: plan.hosts.iter().map(nic).collect(),
+            servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, link)).collect(),
+            lanes: vec![VecDeque::new(); plan.lanes],
+            starts: starts.into(),
+            end_systems: EndSystems::new(network, &routing, clock),
+            agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
+            late: vec![Vec::new(); network.links.len()],
+            departures: Vec::new(),
+            onward: Vec::new(),
+            plan,
+            routing,
+        };
+        engine.schedule_starts();
+        engine.schedule_ticks();
+        engine
+    }
+
+    fn step(&mut self, key: Key, leaf: usize) {
+        let now = key.time;
+        if leaf < self.servers.len() {
+            self.work(leaf, now);
+            return;
+        }
+        let phase = match key.rank {
+            TICK => {
+                self.end_systems.on_tick(now, &mut self.departures);
+                self.schedule_ticks();
+                Phase::Timers
+            }
+            START => {
+                while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
+                    self.starts.pop_front();
+                    self.end_systems.start(flow, &mut self.departures);
+                }
+                self.schedule_starts();
+                Phase::BeforeService
+            }
+            _ => {
+                let lane = leaf - self.servers.len();
+                let delivery = self.lanes[lane].pop_front().expect("a lane on the agenda has a frame");
+                schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
+                self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
+                Phase::BeforeService
+            }
+        };
+        self.depart(now, phase);
+    }
+
+    /// Puts the end systems' frames on their hosts' ports, and from there on their way.
+    fn depart(&mut self, now: Time, phase: Phase) {
+        for Departure { link, label, frame, cells } in self.departures.drain(..) {
+            let link = link as usize;
+            let Role::Host(number) = self.plan.roles[link] else { unreachable!("end systems send from hosts") };
+            let first_start = self.nics[number].join(now, phase, label, cells);
+            let stage = &self.plan.stages[link][label as usize];
+            let period = self.nics[number].cell_time();
+            let arrival = first_start + stage.lead;
+            let last = arrival + period * u64::from(cells - 1);
+            if last > self.end {
+                self.late[link].push(Late { label, first_start, cells });
+            }
+            match stage.end {
+                StageEnd::Port { server, input, label } => {
+                    let train = Train { next: arrival, period, cells, ends_frame: true, label, frame };
+                    let effect = self.servers[server].join(input, train);
+                    settle_by(&mut self.agenda, server, effect);
+                }
+                StageEnd::Host { vc, link, lane } => {
+                    let mut whole = None;
+                    for i in 1..=cells {
+                        if arrival + period * u64::from(i - 1) <= self.end {
+                            whole = self.end_systems.collect(vc, Cell::new(label, frame, i == cells));
+                        }
+                    }
+                    if let Some(frame) = whole {
+                        self.lanes[lane].push_back(Delivery { time: last, link, vc, frame });
+                        schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A contended port catches up with everything before `now`.
+    fn work(&mut self, number: usize, now: Time) {
+        let Self { servers, plan, lanes, end_systems, agenda, late, onward, end, .. } = self;
+        let (end, count) = (*end, servers.len());
+        let link = plan.contended[number];
+        let stages = &plan.stages[link];
+        let until = now.min(end + Span(1));
+        servers[number].work(until, |cell, start| {
+            let stage: &Stage = &stages[cell.label() as usize];
+            let arrival = start + stage.lead;
+            if arrival > end {
+                late[link].push(Late { label: cell.label(), first_start: start, cells: 1 });
+                return;
+            }
+            match stage.end {
+                StageEnd::Host { vc, link, lane } => {
+                    if let Some(frame) = end_systems.collect(vc, cell) {
+                        lanes[lane].push_back(Delivery { time: arrival, link, vc, frame });
+                        if lanes[lane].len() == 1 {
+                            schedule_lane(agenda, count, lane, &lanes[lane]);
+                        }
+                    }
+                }
+                StageEnd::Port { server, input, label } => {
+                    let ends_frame = cell.last_cell();
+                    let period = stage.period;
+                    let train = Train { next: arrival, period, cells: 1, ends_frame, label, frame: cell.frame };
+                    onward.push(Onward { server, input, train });
+                }
+            }
+        });
+        let effect = servers[number].next_effect();
+        agenda.set(number, effect.map_or(Key::NEVER, |time| Key { time, rank: SETTLE }));
+        for Onward { server, input, train } in onward.drain(..) {
+            let effect = servers[server].join(input, train);
+            settle_by(agenda, server, effect);
+        }
+    }
+
+    /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
+    fn settle(&mut self, now: Time) {
+        for number in 0..self.servers.len() {
+            self.work(number, now + Span(1));
+            self.servers[number].serve_before(now + Span(1), &mut |_, _| {});
+        }
+    }
+
+    fn schedule_starts(&mut self) {
+        let leaf = self.servers.len() + self.lanes.len();
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key { time, rank: START });
+        self.agenda.set(leaf, key);
+    }
+
+    fn schedule_ticks(&mut self) {
+        let leaf = self.servers.len() + self.lanes.len() + 1;
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key { time, rank: TICK });
+        self.agenda.set(leaf, key);
+    }
+
+    fn seen(&self, now: Time) -> Seen<'_> {
+        Seen { plan: &self.plan, nics: &self.nics, servers: &self.servers, routing: &self.routing, now }
+    }
+
+    fn measure(&mut self) -> RunResult {
+        self.settle(self.end);
+        let mut ports = vec![PortState::default(); self.plan.roles.len()];
+        for (link, role) in self.plan.roles.iter().enumerate() {
+            let vcs = self.routing.vcs[link].len();
+            ports[link] = match *role {
+                Role::Host(number) => self.nics[number].state(self.end),
+                Role::Contended(number) => self.servers[number].port.state(),
+                Role::Transparent => {
+                    PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
+                }
+            };
+        }
+        let mut on_links = vec![0; self.network.vcs.len()];
+        for (link, role) in self.plan.roles.iter().enumerate() {
+            let departs_late = match *role {
+                Role::Contended(number) => self.servers[number].departs_late(),
+                Role::Host(_) => false,
+                Role::Transparent => continue,
+            };
+            for (label, stage) in self.plan.stages[link].iter().enumerate() {
+                let counters = ports[link].counters[label];
+                let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                // Cells whose departure is known, those that will only start after the run among them.
+                let known = counters.forwarded + waiting;
+                let late = self.late[link].iter().filter(|late| late.label as usize == label);
+                for Passed { link, label, lead } in &stage.passed {
+                    let after_the_end = |late: &Late| late.after(self.end, *lead, stage.period);
+                    let passed = known - late.clone().map(after_the_end).sum::<u64>();
+                    let port = &mut ports[*link];
+                    port.counters[*label as usize].offered = passed;
+                    port.counters[*label as usize].forwarded = passed;
+                    // It arrives, and leaves in the same instant.
+                    port.max_queue = port.max_queue.max(u32::from(passed > 0));
+                }
+                let arrived = known - late.map(|late| late.after(self.end, stage.lead, stage.period)).sum::<u64>();
+                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived;
+            }
+        }
+        let ended = Ended {
+            network: self.network,
+            routing: &self.routing,
+            clock: self.clock,
+            end: self.end,
+            ports: &ports,
+            end_systems: &self.end_systems,
+            on_links: &on_links,
+        };
+        ended.measure()
+    }
+}
+
+impl Late {
+    /// How many of the cells arrive after `end` at a place this `lead` away.
+    fn after(&self, end: Time, lead: Span, period: Span) -> u64 {
+        let first = self.first_start + lead;
+        if first > end {
+            return u64::from(self.cells);
+        }
+        let in_time = (end - first).0 / period.0 + 1;
+        u64::from(self.cells) - in_time.min(u64::from(self.cells))
+    }
+}
+
+/// What a probe sees of the queues at an instant everything is settled at.
+struct Seen<'a> {
+    plan: &'a Plan,
+    nics: &'a [Nic],
+    servers: &'a [Server],
+    routing: &'a Routing,
+    now: Time,
+}
+
+impl Queues for Seen<'_> {
+    fn occupancy(&self, link: usize) -> u32 {
+        match self.plan.roles[link] {
+            Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
+            Role::Contended(number) => self.servers[number].port.occupancy(),
+            Role::Transparent => 0,
+        }
+    }
+
+    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+        match self.plan.roles[link] {
+            Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
+            Role::Contended(number) => into.extend(self.servers[number].port.per_vc()),
+            Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
+        }
+    }
+}
+
+/// The contended port of a link.
+fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan, index: usize) -> Server {
+    let link = &network.links[index];
+    let vcs = routing.vcs[index].len();
+    let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
+    let policy = link.policy.build(link.buffer, vcs);
+    let timing = Timing {
+        serve_first: network.service_order == ServiceOrder::BeforeArrivals,
+        departs_late: policy.overflow() == Overflow::PushOutFront,
+    };
+    let inputs = routing.inputs[link.from];
+    let stages = &plan.stages[index];
+    let leads_on = stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. }));
+    Server::new(
+        Port::new(link.buffer, vcs, policy, stream("policy")),
+        TieBreaker::new(network.tie_order, inputs, stream("ties")),
+        inputs as usize,
+        times[index].cell_time,
+        timing,
+        stages.iter().map(|stage| stage.lead),
+        leads_on,
+    )
+}
+
+/// The first frame of a lane is what happens next there.
+#[inline]
+fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
+    let key = |frame: &Delivery| Key { time: frame.time, rank: FIRST_LINK + frame.link };
+    agenda.set(servers + lane, frames.front().map_or(Key::NEVER, key));
+}
+
+/// A port has to have settled its past by `time`.
+#[inline]
+fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
+    let key = Key { time, rank: SETTLE };
+    if key < agenda.key(server) {
+        agenda.set(server, key);
+    }
+}

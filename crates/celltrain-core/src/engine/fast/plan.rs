@@ -1,0 +1,186 @@
+//! What can be known of a network before it runs: where cells can wait, and what lies between two such places.
+//!
+//! A switch port fed by one link that is no faster than its own never keeps a cell waiting: every cell leaves in the
+//! instant it arrives. Such a port is *transparent*: the way through it is a delay and nothing more. What remains are the
+//! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
+//! several links meet ([`super::server`]).
+
+use crate::cell::Label;
+use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
+use crate::units::Span;
+
+/// A port's part in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A host's own port: its number among them.
+    Host(usize),
+    /// Cells can wait here: its number among such ports.
+    Contended(usize),
+    /// No cell ever waits here.
+    Transparent,
+}
+
+/// The way of one VC's cells from where they may wait to where they may wait or end.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    /// One cell's transmission where the stage begins: cells come no closer together on all of it.
+    pub(super) period: Span,
+    /// From the start of a cell's transmission to its arrival at the end of the stage.
+    pub(super) lead: Span,
+    /// What is there.
+    pub(super) end: StageEnd,
+    /// The transparent ports on the way.
+    pub(super) passed: Vec<Passed>,
+}
+
+/// What is at the end of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StageEnd {
+    /// The host at the end of the VC.
+    Host {
+        /// The VC.
+        vc: u32,
+        /// Index of the link the host receives on: deliveries of one instant go by it.
+        link: u32,
+        /// Number of the lane that carries frames from this port over this lead.
+        lane: usize,
+    },
+    /// A contended port.
+    Port {
+        /// Its number among contended ports.
+        server: usize,
+        /// Number of the input at its node.
+        input: usize,
+        /// The VC's label on its link.
+        label: Label,
+    },
+}
+
+/// A transparent port on the way of a VC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    /// Index of its link.
+    pub(super) link: usize,
+    /// The VC's label there.
+    pub(super) label: Label,
+    /// From the start of transmission at the stage's beginning to the arrival here.
+    pub(super) lead: Span,
+}
+
+/// Everything known beforehand.
+pub(super) struct Plan {
+    /// By link.
+    pub(super) roles: Vec<Role>,
+    /// Links of the hosts' ports, by number.
+    pub(super) hosts: Vec<usize>,
+    /// Links of the contended ports, by number.
+    pub(super) contended: Vec<usize>,
+    /// By link and label; empty for transparent ports.
+    pub(super) stages: Vec<Vec<Stage>>,
+    /// How many lanes there are.
+    pub(super) lanes: usize,
+}
+
+impl Plan {
+    pub(super) fn new(network: &Network, routing: &Routing, times: &[LinkTimes]) -> Self {
+        let mut plan = Plan {
+            roles: Vec::with_capacity(network.links.len()),
+            hosts: Vec::new(),
+            contended: Vec::new(),
+            stages: Vec::with_capacity(network.links.len()),
+            lanes: 0,
+        };
+        let feeders = feeders(network);
+        for (link, feeder) in feeders.iter().enumerate() {
+            let role = if network.nodes[network.links[link].from].kind == NodeKind::Host {
+                plan.hosts.push(link);
+                Role::Host(plan.hosts.len() - 1)
+            } else if is_transparent(network, times, link, feeder) {
+                Role::Transparent
+            } else {
+                plan.contended.push(link);
+                Role::Contended(plan.contended.len() - 1)
+            };
+            plan.roles.push(role);
+        }
+        for link in 0..network.links.len() {
+            let stages = match plan.roles[link] {
+                Role::Transparent => Vec::new(),
+                Role::Host(_) | Role::Contended(_) => plan.stages_of(routing, times, link),
+            };
+            plan.stages.push(stages);
+        }
+        plan
+    }
+
+    /// The stages that begin at a port, by label. Frames that go to hosts over the same lead share a lane.
+    fn stages_of(&mut self, routing: &Routing, times: &[LinkTimes], start: usize) -> Vec<Stage> {
+        let mut lanes: Vec<(Span, usize)> = Vec::new();
+        let mut stages = Vec::with_capacity(routing.next[start].len());
+        for label in 0..routing.next[start].len() {
+            let (mut link, mut at) = (start, label);
+            let mut lead = Span(0);
+            let mut passed = Vec::new();
+            let end = loop {
+                lead = lead + times[link].cell_time + times[link].delay;
+                match routing.next[link][at] {
+                    Next::Host { vc } => {
+                        let known = lanes.iter().find(|lane| lane.0 == lead).map(|lane| lane.1);
+                        let lane = known.unwrap_or_else(|| {
+                            lanes.push((lead, self.lanes));
+                            self.lanes += 1;
+                            self.lanes - 1
+                        });
+                        break StageEnd::Host { vc, link: u32::try_from(link).expect("indices fit 32 bits"), lane };
+                    }
+                    Next::Port { link: next, label } => {
+                        let input = routing.input[link] as usize;
+                        link = next as usize;
+                        at = label as usize;
+                        match self.roles[link] {
+                            Role::Transparent => passed.push(Passed { link, label, lead }),
+                            Role::Contended(server) => break StageEnd::Port { server, input, label },
+                            Role::Host(_) => unreachable!("no VC enters a host's own port"),
+                        }
+                    }
+                }
+            };
+            stages.push(Stage { period: times[start].cell_time, lead, end, passed });
+        }
+        stages
+    }
+}
+
+/// Which link feeds a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feeder {
+    /// No VC crosses it.
+    None,
+    /// All its VCs come from this link.
+    One(usize),
+    /// They come from several.
+    Several,
+}
+
+fn feeders(network: &Network) -> Vec<Feeder> {
+    let mut feeders = vec![Feeder::None; network.links.len()];
+    for hop in network.vcs.iter().flat_map(|vc| vc.path.windows(2)) {
+        let feeder = &mut feeders[hop[1]];
+        *feeder = match *feeder {
+            Feeder::None => Feeder::One(hop[0]),
+            Feeder::One(link) if link == hop[0] => Feeder::One(link),
+            Feeder::One(_) | Feeder::Several => Feeder::Several,
+        };
+    }
+    feeders
+}
+
+fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &Feeder) -> bool {
+    let port = &network.links[link];
+    let fed_slowly = match *feeder {
+        Feeder::None => true,
+        Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
+        Feeder::Several => false,
+    };
+    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, 0).admits_when_empty()
+}

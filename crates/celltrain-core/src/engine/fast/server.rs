@@ -1,0 +1,254 @@
+//! A contended port: trains of cells come in on several links, one cell leaves a cell time.
+//!
+//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells from
+//! its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the reference
+//! engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known as it is
+//! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
+//! instants in question, and never later than the earliest effect these could have anywhere else.
+
+use std::collections::VecDeque;
+
+use crate::cell::{Cell, Label};
+use crate::port::Port;
+use crate::tie::TieBreaker;
+use crate::units::{Span, Time};
+
+/// A contended port.
+pub(super) struct Server {
+    pub(super) port: Port,
+    ties: TieBreaker,
+    cell_time: Span,
+    /// When the next transmission can start: the waiting head's start, or when the link is free.
+    next_start: Time,
+    inputs: Vec<VecDeque<Train>>,
+    /// The inputs with trains, by the arrival of their next cells, then by number.
+    active: VecDeque<(Time, u32)>,
+    together: Vec<(u32, Cell)>,
+    timing: Timing,
+    /// Least time from the start of a transmission to its arrival anywhere it matters.
+    least_lead: Span,
+    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
+    every_cell_matters: bool,
+}
+
+/// What a server needs to know about when things happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timing {
+    /// The departure of an instant comes before its arrivals.
+    pub(super) serve_first: bool,
+    /// Admitted cells may be pushed out again, so their departure is known only as it happens.
+    pub(super) departs_late: bool,
+}
+
+/// Cells of one frame that arrive one cell time apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train {
+    /// Arrival of the next one.
+    pub(super) next: Time,
+    /// From one to the next.
+    pub(super) period: Span,
+    /// How many are to come.
+    pub(super) cells: u32,
+    /// Whether the last of them is the last of the frame.
+    pub(super) ends_frame: bool,
+    /// Their label at this port.
+    pub(super) label: Label,
+    /// Their frame.
+    pub(super) frame: u32,
+}
+
+impl Train {
+    pub(super) fn last(&self) -> Time {
+        self.next + self.period * u64::from(self.cells - 1)
+    }
+
+    /// Takes the next cell.
+    #[inline]
+    fn take(&mut self) -> Cell {
+        self.cells -= 1;
+        self.next += self.period;
+        Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame)
+    }
+}
+
+/// Beyond so many active inputs the bound on effects is taken more simply.
+const FEW: usize = 8;
+
+impl Server {
+    pub(super) fn new(
+        port: Port,
+        ties: TieBreaker,
+        inputs: usize,
+        cell_time: Span,
+        timing: Timing,
+        leads: impl Iterator<Item = Span>,
+        every_cell_matters: bool,
+    ) -> Self {
+        Self {
+            port,
+            ties,
+            cell_time,
+            next_start: Time::default(),
+            inputs: vec![VecDeque::new(); inputs],
+            active: VecDeque::new(),
+            together: Vec::new(),
+            timing,
+            least_lead: leads.min().unwrap_or(cell_time),
+            every_cell_matters,
+        }
+    }
+
+    /// Whether a cell's departure is known only as it happens.
+    pub(super) fn departs_late(&self) -> bool {
+        self.timing.departs_late
+    }
+
+    /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere.
+    #[inline]
+    pub(super) fn join(&mut self, input: usize, train: Train) -> Time {
+        let queue = &mut self.inputs[input];
+        if let Some(tail) = queue.back_mut() {
+            // Cells of one frame that left one by one but in step go on as one train.
+            let in_step = tail.frame == train.frame && tail.label == train.label && tail.period == train.period;
+            if in_step && tail.last() + tail.period == train.next {
+                tail.cells += train.cells;
+                tail.ends_frame = train.ends_frame;
+                let matters = if self.every_cell_matters { tail.next } else { tail.last() };
+                return self.effect_of(matters);
+            }
+            queue.push_back(train);
+        } else {
+            queue.push_back(train);
+            self.activate(train.next, input);
+        }
+        self.effect_of(if self.every_cell_matters { train.next } else { train.last() })
+    }
+
+    /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
+    pub(super) fn next_effect(&self) -> Option<Time> {
+        if self.timing.departs_late && self.port.occupancy() > 0 {
+            return Some(self.next_start + self.least_lead);
+        }
+        let &(arrival, _) = self.active.front()?;
+        let matters = if self.every_cell_matters || self.active.len() > FEW {
+            arrival
+        } else {
+            let lasts = self.active.iter().map(|&(_, input)| self.inputs[input as usize][0].last());
+            lasts.min().expect("there is an active input")
+        };
+        Some(self.effect_of(matters))
+    }
+
+    /// Works on everything before `until`. `depart` is told of every cell whose departure became known, and when it
+    /// starts.
+    #[inline]
+    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Cell, Time)) {
+        while let Some(&(time, input)) = self.active.front().filter(|active| active.0 < until) {
+            let next = self.active.get(1).map_or(until, |active| active.0.min(until));
+            if next > time {
+                self.active.pop_front();
+                self.run_alone(input as usize, next, &mut depart);
+            } else {
+                self.tie(time, &mut depart);
+            }
+        }
+        if self.timing.departs_late {
+            self.serve_before(until, &mut depart);
+        }
+    }
+
+    /// Lets go of cells whose transmission starts before `until`.
+    pub(super) fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Cell, Time)) {
+        while self.next_start < until {
+            let Some(cell) = self.port.take() else { break };
+            if self.timing.departs_late {
+                depart(cell, self.next_start);
+            }
+            self.next_start += self.cell_time;
+        }
+    }
+
+    /// Cells of one input, as long as no other comes before `until` or with them.
+    #[inline]
+    fn run_alone(&mut self, input: usize, until: Time, depart: &mut impl FnMut(Cell, Time)) {
+        loop {
+            let Some(train) = self.inputs[input].front_mut() else { return };
+            let now = train.next;
+            if now >= until {
+                self.activate(now, input);
+                return;
+            }
+            let cell = train.take();
+            if train.cells == 0 {
+                self.inputs[input].pop_front();
+            }
+            self.catch_up(now, depart);
+            self.arrive(now, cell, depart);
+        }
+    }
+
+    /// Cells that arrive in the same instant.
+    fn tie(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+        let mut together = std::mem::take(&mut self.together);
+        while let Some(&(_, input)) = self.active.front().filter(|active| active.0 == now) {
+            self.active.pop_front();
+            let train = self.inputs[input as usize].front_mut().expect("an active input has a train");
+            together.push((input, train.take()));
+        }
+        for &(input, _) in &together {
+            let queue = &mut self.inputs[input as usize];
+            if queue[0].cells == 0 {
+                queue.pop_front();
+            }
+            if let Some(train) = queue.front() {
+                let next = train.next;
+                self.activate(next, input as usize);
+            }
+        }
+        self.ties.order(&mut together, |&(input, _)| input);
+        self.catch_up(now, depart);
+        for (_, cell) in together.drain(..) {
+            self.arrive(now, cell, depart);
+        }
+        self.together = together;
+    }
+
+    /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
+    #[inline]
+    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+        let before = if self.timing.serve_first { now + Span(1) } else { now };
+        self.serve_before(before, depart);
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Cell, Time)) {
+        if self.port.occupancy() == 0 {
+            self.next_start = self.next_start.max(now);
+        }
+        if self.port.offer(cell) && !self.timing.departs_late {
+            depart(cell, self.next_start + self.cell_time * u64::from(self.port.occupancy() - 1));
+        }
+    }
+
+    /// Keeps the active inputs in order. With equal cell times a cell's successor comes after all others' next, so the
+    /// place is found from the end.
+    #[inline]
+    fn activate(&mut self, time: Time, input: usize) {
+        let entry = (time, u32::try_from(input).expect("indices fit 32 bits"));
+        let mut place = self.active.len();
+        while place > 0 && self.active[place - 1] > entry {
+            place -= 1;
+        }
+        if place == self.active.len() {
+            self.active.push_back(entry);
+        } else {
+            self.active.insert(place, entry);
+        }
+    }
+
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start.
+    fn effect_of(&self, arrival: Time) -> Time {
+        let backlog = if self.timing.departs_late { 0 } else { u64::from(self.port.occupancy()) };
+        arrival.max(self.next_start + self.cell_time * backlog) + self.least_lead
+    }
+}

@@ -1,0 +1,118 @@
+"""Does what docs/adding-a-policy.md says, in a copy of the project, and runs what comes out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from pages import MODEL_HEADINGS, ROOT, blocks, headings, prose, section
+
+PAGE = ROOT / "docs" / "adding-a-policy.md"
+# Compiled once and kept, so that a second run takes seconds; the copy stands in one place for the same reason.
+TARGET = ROOT / "target" / "adding-a-policy"
+COPIED = ["Cargo.toml", "Cargo.lock", "rustfmt.toml", "crates", "docs/models", "scenarios", "papers"]
+
+# Reads the page's scenario with the page's policy in place, and runs a little of it.
+SCENARIO_TEST = """\
+use celltrain_core::engine::reference;
+use celltrain_core::probe::Nothing;
+use celltrain_scenario::{Machine, build, read_toml};
+
+#[test]
+fn the_scenario_of_the_page_is_read_and_runs() {
+    let text = std::fs::read_to_string("../../scenarios/lan-dynamic-threshold.toml").unwrap();
+    let reading = read_toml(&text, "lan-dynamic-threshold.toml", Machine::default());
+    assert_eq!(reading.faults, []);
+    let mut scenario = reading.scenario.unwrap();
+    assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
+    scenario.duration = "50ms".parse().unwrap();
+    let network = build::network(&scenario, 1);
+    let result = reference::run(&network, &mut Nothing, || true).unwrap();
+    let port = &result.ports[network.bottleneck];
+    assert!(port.counters.discarded_frame > 0, "the policy refused frames");
+    assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");
+
+    let refused = read_toml(&text.replace("alpha = 1.0", "alpha = 0.0"), "s.toml", Machine::default());
+    assert!(refused.faults[0].message.contains("dynamic_threshold.alpha = 0 admits no frame"), "{:?}", refused.faults);
+    let listed = read_toml(&text.replace("policy.dynamic_threshold", "policy.x"), "s.toml", Machine::default());
+    assert!(listed.faults[0].message.contains("dynamic_threshold"), "{:?}", listed.faults);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def project() -> Path:
+    """A copy of the project with the policy of the page in it."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is needed")
+    copy = TARGET / "project"
+    shutil.rmtree(copy, ignore_errors=True)
+    for name in COPIED:
+        source, target = ROOT / name, copy / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy2(source, target)
+    for block in blocks(PAGE):
+        if block.comment.startswith("file: "):
+            write(copy / block.comment.removeprefix("file: "), block.text)
+        elif block.comment.startswith("insert-after: "):
+            name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")
+            lines = (copy / name).read_text().splitlines(keepends=True)
+            [place] = [number for number, text in enumerate(lines, start=1) if line in text]
+            write(copy / name, "".join([*lines[:place], block.text, *lines[place:]]))
+    write(copy / "crates" / "celltrain-scenario" / "tests" / "adding_a_policy.rs", SCENARIO_TEST)
+    return copy
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file that is no younger than what it is made from: cargo compiles what is younger than last time."""
+    made_from = [PAGE, Path(__file__), *([path] if path.exists() else [])]
+    youngest = max(source.stat().st_mtime for source in made_from)
+    path.write_text(text)
+    os.utime(path, (youngest, youngest))
+
+
+def cargo(project: Path, *arguments: str) -> str:
+    """Runs cargo in the copy; without a network where the crates are there already."""
+    environment = {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(TARGET / "build"),
+        # Quick to compile rather than quick to run.
+        **{f"CARGO_PROFILE_{profile}_OPT_LEVEL": "0" for profile in ("DEV", "TEST")},
+        **{f"CARGO_PROFILE_{profile}_DEBUG": "0" for profile in ("DEV", "TEST")},
+    }
+    command = ["cargo", *arguments]
+    ended = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy(project: Path):
+    output = cargo(project, "test", "--locked", "--package", "celltrain-core", "--lib", "policy::")
+    own = re.findall(r"^test policy::dynamic_threshold::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
+    page = (project / "docs" / "models" / "dynamic_threshold.md").read_text()
+    named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))
+    assert sorted(own) == sorted(named), "the page names the tests there are"
+    assert len(own) >= 4
+    assert len(re.findall(r"^test policy::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
+
+
+def test_the_scenario_of_the_page_is_read_and_runs(project: Path):
+    output = cargo(project, "test", "--locked", "--package", "celltrain-scenario", "--test", "adding_a_policy")
+    assert "test the_scenario_of_the_page_is_read_and_runs ... ok" in output
+
+
+def test_the_code_of_the_page_is_formatted(project: Path):
+    if shutil.which("rustfmt") is None:
+        pytest.skip("rustfmt is needed")
+    cargo(project, "fmt", "--check", "--package", "celltrain-core")
+
+
+def test_the_model_page_of_the_page_has_the_required_headings(project: Path):
+    assert headings(prose(project / "docs" / "models" / "dynamic_threshold.md")) == MODEL_HEADINGS

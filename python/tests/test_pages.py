@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pages import MODEL_HEADINGS, ROOT, Block, blocks, headings, pages, prose, section
+
+from celltrain import _core
+from celltrain.catalog import CHOICES, Parameter, entries
+
+MODELS = ROOT / "docs" / "models"
+# Tahoe's options are vanilla's, and its page says so.
+WITHOUT_TABLE = {"tahoe"}
+
+
+def registered() -> list[str]:
+    """Every policy, TCP variant and topology of the schema."""
+    definitions = json.loads(_core.schema())["$defs"]
+    return [choice["required"][0] for name in CHOICES.values() for choice in definitions[name]["oneOf"]]
+
+
+def test_every_registered_name_has_a_page_and_every_page_a_registered_name():
+    assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
+
+
+@pytest.mark.parametrize("name", registered())
+def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(name: str):
+    text = prose(MODELS / f"{name}.md")
+    assert re.match(rf"# .*\S \(`{name}`\)\n", text), text[:80]
+    assert headings(text) == MODEL_HEADINGS
+
+
+@pytest.mark.parametrize("name", registered())
+def test_a_models_page_shows_a_scenario(name: str):
+    page = MODELS / f"{name}.md"
+    assert any(is_scenario(block) for block in blocks(page)) or "scenarios/" in page.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
+def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
+    [entry] = [entry for kind in CHOICES for entry in entries(kind) if entry.name == name]
+    # A list of tables is described by the keys of its tables.
+    expected = {parameter.name: parameter for parameter in entry.parameters}
+    rows = table(section(prose(MODELS / f"{name}.md"), "Parameters"))
+    found = {key: row for row in rows for key in re.findall(r"`([^`]+)`", row[0])}
+    assert sorted(found) == sorted(expected)
+    for key, parameter in expected.items():
+        assert stated(found[key][2]) == normal(default(parameter)), key
+
+
+@pytest.mark.parametrize("name", registered())
+def test_what_the_validation_of_a_models_page_names_exists(name: str):
+    text = section(prose(MODELS / f"{name}.md"), "Validation")
+    for word in re.findall(r"`([^`\s]+)`", text):
+        if "/" in word:
+            assert (ROOT / word).exists() or list(ROOT.glob(f"crates/*/src/**/{word}")), word
+        elif word.endswith(".script"):
+            assert (ROOT / "crates/celltrain-core/tests/tcp" / word).exists(), word
+        elif re.fullmatch(r"\w+_", word):
+            assert list((ROOT / "crates/celltrain-core/tests/tcp").glob(f"{word}*.script")), word
+        elif re.fullmatch(r"\w+(_\w+){3,}", word):
+            assert f"fn {word}(" in rust(), word
+        elif re.fullmatch(r"\w+(-\w+){2,}", word):
+            assert f'id = "{word}"' in claims(), word
+
+
+def is_scenario(block: Block) -> bool:
+    """Whether a block is a whole scenario that should be right, and not a file of `adding-a-policy.md`."""
+    complete = re.search(r"^duration\s*=", block.text, re.MULTILINE) is not None
+    return block.language == "toml" and complete and not block.comment.startswith(("file:", "faulty"))
+
+
+@pytest.mark.parametrize("block", [b for page in pages() for b in blocks(page) if is_scenario(b)], ids=str)
+def test_every_complete_scenario_of_a_page_is_without_fault_or_warning(block: Block):
+    reading = json.loads(_core.parse(block.text, str(block)))
+    assert [fault["message"] for fault in reading["faults"]] == []
+    assert reading["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    "block", [b for page in pages() for b in blocks(page) if b.comment.startswith("faulty")], ids=str
+)
+def test_a_faulty_scenario_of_a_page_gives_the_messages_the_page_shows(block: Block):
+    faults = json.loads(_core.parse(block.text, "slips.toml"))["faults"]
+    shown = "".join(other.text for other in blocks(block.page) if other.language == "text")
+    assert faults
+    for fault in faults:
+        assert f"{fault['message']}\n" in shown
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", prose(file), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles], (
+                target
+            )
+
+
+def table(text: str) -> list[list[str]]:
+    """The rows of the tables of a text, without their heads."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    return [row for row in rows if row[0] not in ("key", "---")]
+
+
+def default(parameter: Parameter) -> object:
+    """What a page says of a parameter's default."""
+    if parameter.required:
+        return "required"
+    return "absent" if parameter.default is None else parameter.default
+
+
+def stated(cell: str) -> object:
+    """The default a table's cell states: a value as TOML writes it, or a word."""
+    if re.match(r"`tcp1`", cell):
+        return "absent"  # Said by what happens then.
+    value = re.fullmatch(r"`(.+)`", cell)
+    return normal(json.loads(value[1])) if value else cell
+
+
+UNITS = {
+    **{"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12},
+    **{"B": 1, "kB": 10**3, "MB": 10**6},
+    **{"bps": 1, "kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9},
+}
+
+
+def normal(value: object) -> object:
+    """A number with a unit as a whole number of the smallest one, so that 65.535kB is 65535B."""
+    quantity = re.fullmatch(r"([\d.]+) ?([a-zA-Z]+)", value) if isinstance(value, str) else None
+    return Decimal(quantity[1]) * UNITS[quantity[2]] if quantity and quantity[2] in UNITS else value
+
+
+@cache
+def rust() -> str:
+    return "".join(file.read_text() for file in sorted(ROOT.glob("crates/*/**/*.rs")))
+
+
+@cache
+def claims() -> str:
+    return "".join(file.read_text() for file in sorted(ROOT.glob("papers/*/claims.toml")))
