@@ -23,12 +23,12 @@ fn network(seed: u64) -> Network {
     let delays = [0, 5, 5, 5, 20, 1_000];
     let one_rate = pick(2) == 0;
     let one_delay = pick(2) == 0;
-    let (rate0, delay0) = (rates[pick(6) as usize], delays[pick(6) as usize]);
+    let (same_rate, same_delay) = (rates[pick(6) as usize], delays[pick(6) as usize]);
     let mut graph = Graph::default();
     let switches: Vec<usize> = (0..=pick(4)).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
     let connect = |graph: &mut Graph, a: usize, b: usize, pick: &mut dyn FnMut(u32) -> u32| {
-        let rate = if one_rate { rate0 } else { rates[pick(6) as usize] };
-        let delay = if one_delay { delay0 } else { delays[pick(6) as usize] };
+        let rate = if one_rate { same_rate } else { rates[pick(6) as usize] };
+        let delay = if one_delay { same_delay } else { delays[pick(6) as usize] };
         graph.connect(a, b, BitRate::from_bits_per_second(rate), Duration::from_microseconds(delay));
     };
     for pair in switches.windows(2) {
@@ -116,15 +116,15 @@ fn recorder(network: &Network) -> Recorder {
 
 fn compare(seed: u64) -> Result<(), TestCaseError> {
     let network = network(seed);
-    let (mut seen, mut seen_fast) = (recorder(&network), recorder(&network));
-    let expected = reference::run(&network, &mut seen, || true).expect("nothing interrupts it");
-    let watched = fast::run(&network, &mut seen_fast, || true).expect("nothing interrupts it");
+    let (mut by_reference, mut by_fast) = (recorder(&network), recorder(&network));
+    let expected = reference::run(&network, &mut by_reference, || true).expect("nothing interrupts it");
+    let watched = fast::run(&network, &mut by_fast, || true).expect("nothing interrupts it");
     prop_assert_eq!(&watched, &expected);
-    prop_assert_eq!(&seen_fast.times, &seen.times);
-    prop_assert_eq!(&seen_fast.queue_cells, &seen.queue_cells);
-    prop_assert_eq!(&seen_fast.occupancy_cells, &seen.occupancy_cells);
-    prop_assert_eq!(&seen_fast.cwnd_segments, &seen.cwnd_segments);
-    prop_assert_eq!(&seen_fast.ssthresh_segments, &seen.ssthresh_segments);
+    prop_assert_eq!(&by_fast.times, &by_reference.times);
+    prop_assert_eq!(&by_fast.queue_cells, &by_reference.queue_cells);
+    prop_assert_eq!(&by_fast.occupancy_cells, &by_reference.occupancy_cells);
+    prop_assert_eq!(&by_fast.cwnd_segments, &by_reference.cwnd_segments);
+    prop_assert_eq!(&by_fast.ssthresh_segments, &by_reference.ssthresh_segments);
     let unwatched = fast::run(&network, &mut Nothing, || true).expect("nothing interrupts it");
     prop_assert_eq!(&unwatched, &expected);
     Ok(())
