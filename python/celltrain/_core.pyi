@@ -20,14 +20,16 @@ def run(
     scenario_json: str,
     seed: int,
     trace: Sequence[str],
-    step: str | None,
-    links: Sequence[str] | None,
+    step: str | None = None,
+    links: Sequence[str] | None = None,
+    engine: str = "fast",
 ) -> tuple[str, dict[str, Any] | None]: ...
 def run_many(
     scenarios: Sequence[str],
     runs: Sequence[tuple[int, int]],
     threads: int,
     on_result: Callable[[int, str], object],
+    engine: str = "fast",
 ) -> None: ...
 def data(path: str) -> str | None: ...
 def data_names(prefix: str) -> list[str]: ...

@@ -17,37 +17,29 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from pages import ROOT, Block, blocks
 
 import celltrain
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<language>[a-z]*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
-)
 # These set up what the tests run in, or take the place of a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 
 
-def blocks(page: Path, *languages: str) -> list[tuple[int, str]]:
-    """The blocks of a page in these languages, each with its line."""
-    text = page.read_text() if page.exists() else ""
-    return [
-        (text.count("\n", 0, match.start()) + 1, re.sub(f"^{match['indent']}", "", match["code"], flags=re.MULTILINE))
-        for match in BLOCK.finditer(text)
-        if match["language"] in languages
-    ]
+def code(page: Path, *languages: str) -> list[Block]:
+    """The blocks of a page in these languages; those that show a file are not run."""
+    return [b for b in blocks(page) if b.language in languages and not b.comment.startswith("file:")]
 
 
 def commands(page: Path) -> list[tuple[int, str]]:
     """The commands of a page, each with its line; a backslash at the end goes on in the next."""
     found = [
-        (line + 1 + number, command.removeprefix("$ "))
-        for line, code in blocks(page, "console")
-        for number, command in enumerate(re.sub(r"\\\n>? *", "", code).splitlines())
+        (block.line + number, command.removeprefix("$ "))
+        for block in code(page, "console")
+        for number, command in enumerate(re.sub(r"\\\n>? *", "", block.text).splitlines())
         if command.startswith("$ ")
     ]
-    found += [(line, code) for line, code in blocks(page, "sh")]
+    found += [(block.line, block.text) for block in code(page, "sh")]
     return [(line, command) for line, command in sorted(found) if not NOT_RUN.match(command)]
 
 
@@ -65,12 +57,12 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
+@pytest.mark.parametrize("page", [page for page in PAGES if code(page, "python")], ids=named)
 def test_the_python_of_a_page_runs(page, checkout):
     names = {"__name__": "__main__"}
-    for line, code in blocks(page, "python"):
+    for block in code(page, "python"):
         # With the lines of the page, so that a traceback leads there.
-        exec(compile("\n" * line + code, str(page), "exec"), names)
+        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=named)

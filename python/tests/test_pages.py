@@ -13,6 +13,7 @@ from celltrain import _core
 from celltrain.catalog import CHOICES, Parameter, entries
 
 MODELS = ROOT / "docs" / "models"
+SCENARIOS = ROOT / "docs" / "scenarios.md"
 # Tahoe's options are vanilla's, and its page says so.
 WITHOUT_TABLE = {"tahoe"}
 
@@ -50,6 +51,20 @@ def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
     assert sorted(found) == sorted(expected)
     for key, parameter in expected.items():
         assert stated(found[key][2]) == normal(default(parameter)), key
+
+
+def test_the_page_of_scenario_files_names_every_key_of_the_schema():
+    schema = json.loads(_core.schema())
+    # A choice among tables has no keys of its own.
+    keys = {key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {})}
+    assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []
+
+
+def test_the_page_of_scenario_files_and_that_of_vanilla_state_the_same_defaults():
+    [title] = [title for title in headings(prose(SCENARIOS)) if "[tcp.vanilla]" in title]
+    texts = [section(prose(SCENARIOS), title), section(prose(MODELS / "vanilla.md"), "Parameters")]
+    first, second = ({row[0]: (row[1], row[2]) for row in table(text)} for text in texts)
+    assert first == second
 
 
 @pytest.mark.parametrize("name", registered())

@@ -102,6 +102,17 @@ def test_looking_on_changes_nothing(trace, policy):
         assert observed.cells == unobserved.cells
 
 
+@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.Epd(threshold_cells=60), ct.SelectiveDrop()], ids=repr)
+def test_the_engines_agree(policy):
+    scenario = lan(policy=policy, sources=5, duration="100ms")
+    fast, reference = ct.run(scenario), ct.run(scenario, engine="reference")
+    measured = ("engine", "engine_seconds", "cell_hops_per_second")
+    assert {k: v for k, v in fast.to_dict().items() if k not in measured} == {
+        k: v for k, v in reference.to_dict().items() if k not in measured
+    }
+    assert (fast.to_dict()["engine"], reference.to_dict()["engine"]) == ("fast", "reference")
+
+
 def test_the_seed_decides_and_the_scenarios_own_is_the_default():
     scenario = lan(policy=ct.TailDrop(), seed=7)
     assert ct.run(scenario).fingerprint == ct.run(scenario.replace(seed=1), seed=7).fingerprint

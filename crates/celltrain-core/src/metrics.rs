@@ -123,7 +123,7 @@ impl Ended<'_> {
             .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
         let shares = crossing
             .map(|(flow, goodput)| goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes)));
-        let forwarded = |port: &PortState| PortCounters::sum(&port.counters).forwarded;
+        let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         RunResult {
             duration_s: seconds,
             efficiency: shares.sum(),
@@ -188,7 +188,7 @@ impl Ended<'_> {
 
     fn ports(&self) -> Vec<PortResult> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
-            let counters = PortCounters::sum(&port.counters);
+            let counters = PortCounters::sum(port.counters.iter().copied());
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
             PortResult {
                 name: link.name.clone(),

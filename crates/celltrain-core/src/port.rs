@@ -12,15 +12,16 @@ use crate::rng::Stream;
 /// An output port's buffer with its policy.
 pub struct Port {
     capacity: u32,
+    /// Kept beside the queue, whose own length is a machine word to be converted at every cell.
+    occupancy: u32,
+    max_queue: u32,
+    active_vcs: u32,
     fifo: VecDeque<Cell>,
     per_vc: Vec<u32>,
-    active_vcs: u32,
-    frames: Vec<FrameState>,
+    vcs: Vec<VcState>,
     policy: Box<dyn BufferPolicy>,
     overflow: Overflow,
     rng: Stream,
-    counters: Vec<PortCounters>,
-    max_queue: u32,
 }
 
 /// What became of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
@@ -53,10 +54,10 @@ impl PortCounters {
     }
 
     /// All VCs of a port together.
-    pub fn sum(counters: &[PortCounters]) -> PortCounters {
+    pub fn sum(counters: impl IntoIterator<Item = PortCounters>) -> PortCounters {
         let mut sum = PortCounters::default();
         for counters in counters {
-            sum.add(counters);
+            sum.add(&counters);
         }
         sum
     }
@@ -82,13 +83,15 @@ pub struct PortState {
     pub max_queue: u32,
 }
 
+/// What the port keeps of a VC besides its count of waiting cells.
 #[derive(Clone, Copy, Debug)]
-struct FrameState {
+struct VcState {
     mode: Mode,
     /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
     at_start: bool,
     /// Frame number of the latest cell.
     current: u32,
+    counters: PortCounters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,56 +104,74 @@ enum Mode {
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = FrameState { mode: Mode::Pass, at_start: true, current: 0 };
+        let start = VcState { mode: Mode::Pass, at_start: true, current: 0, counters: PortCounters::default() };
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
+            occupancy: 0,
+            max_queue: 0,
+            active_vcs: 0,
             fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k as usize)),
             per_vc: vec![0; vcs],
-            active_vcs: 0,
-            frames: vec![start; vcs],
+            vcs: vec![start; vcs],
             overflow: policy.overflow(),
             policy,
             rng,
-            counters: vec![PortCounters::default(); vcs],
-            max_queue: 0,
         }
     }
 
     /// Admits an arriving cell, or counts why not; whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
-        let vc = cell.label() as usize;
-        self.counters[vc].offered += 1;
-        if self.frames[vc].at_start {
-            let view = View {
-                occupancy: self.occupancy(),
-                capacity: self.capacity,
-                active_vcs: self.active_vcs,
-                per_vc: &self.per_vc,
-            };
-            let admitted = self.policy.admit_frame(&view, cell.label(), &mut self.rng);
-            self.frames[vc].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let vc = &mut self.vcs[cell.label() as usize];
+        vc.counters.offered += 1;
+        let starts_frame = vc.at_start;
+        vc.at_start = cell.last_cell();
+        vc.current = cell.frame;
+        if starts_frame {
+            self.judge_frame(cell.label());
         }
-        self.frames[vc].at_start = cell.last_cell();
-        self.frames[vc].current = cell.frame;
+        if self.occupancy < self.capacity && self.vcs[cell.label() as usize].mode == Mode::Pass {
+            self.enqueue(cell);
+            return true;
+        }
+        self.offer_unwelcome(cell)
+    }
 
-        if self.frames[vc].mode == Mode::Pass && self.is_full() {
+    /// Asks the policy about the frame whose first cell has arrived.
+    fn judge_frame(&mut self, label: Label) {
+        let view = View {
+            occupancy: self.occupancy,
+            capacity: self.capacity,
+            active_vcs: self.active_vcs,
+            per_vc: &self.per_vc,
+        };
+        let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
+        self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+    }
+
+    /// A cell of a refused frame, or one that finds no room.
+    #[cold]
+    fn offer_unwelcome(&mut self, cell: Cell) -> bool {
+        let vc = cell.label() as usize;
+        if self.vcs[vc].mode == Mode::Pass {
             match self.overflow {
                 Overflow::LoseCell => {}
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
-                    self.frames[vc].mode = Mode::RefuseRest { keep_last_cell };
-                    self.counters[vc].lost_overflow += 1;
+                    self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
+                    self.vcs[vc].counters.lost_overflow += 1;
                     return false;
                 }
                 Overflow::PushOutFront => self.push_out_front(cell),
             }
         }
-        match self.frames[vc].mode {
-            Mode::RefuseFrame => self.counters[vc].discarded_frame += 1,
+        let is_full = self.occupancy >= self.capacity;
+        let VcState { mode, counters, .. } = &mut self.vcs[vc];
+        match *mode {
+            Mode::RefuseFrame => counters.discarded_frame += 1,
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
-                self.counters[vc].discarded_remainder += 1;
+                counters.discarded_remainder += 1;
             }
-            Mode::Pass | Mode::RefuseRest { .. } if self.is_full() => self.counters[vc].lost_overflow += 1,
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => counters.lost_overflow += 1,
             Mode::Pass | Mode::RefuseRest { .. } => {
                 self.enqueue(cell);
                 return true;
@@ -160,16 +181,17 @@ impl Port {
     }
 
     /// Hands the next cell to the transmitter.
+    #[inline]
     pub fn take(&mut self) -> Option<Cell> {
         let cell = self.fifo.pop_front()?;
         self.uncount(cell.label());
-        self.counters[cell.label() as usize].forwarded += 1;
+        self.vcs[cell.label() as usize].counters.forwarded += 1;
         Some(cell)
     }
 
     /// X: cells waiting.
     pub fn occupancy(&self) -> u32 {
-        u32::try_from(self.fifo.len()).expect("a queue stays below 2^32 cells")
+        self.occupancy
     }
 
     /// K: places for waiting cells; `u32::MAX` without limit.
@@ -198,36 +220,36 @@ impl Port {
     }
 
     /// What became of each VC's cells, by label.
-    pub fn vc_counters(&self) -> &[PortCounters] {
-        &self.counters
+    pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
+        self.vcs.iter().map(|vc| vc.counters)
     }
 
     /// The port as results show it.
     pub fn state(&self) -> PortState {
-        PortState { counters: self.counters.clone(), waiting: self.per_vc.clone(), max_queue: self.max_queue }
+        PortState { counters: self.vc_counters().collect(), waiting: self.per_vc.clone(), max_queue: self.max_queue }
     }
 
     /// What became of all cells together.
     pub fn counters(&self) -> PortCounters {
-        PortCounters::sum(&self.counters)
+        PortCounters::sum(self.vc_counters())
     }
 
-    fn is_full(&self) -> bool {
-        self.occupancy() >= self.capacity
-    }
-
+    #[inline]
     fn enqueue(&mut self, cell: Cell) {
-        let vc = cell.label() as usize;
-        self.active_vcs += u32::from(self.per_vc[vc] == 0);
-        self.per_vc[vc] += 1;
+        let count = &mut self.per_vc[cell.label() as usize];
+        self.active_vcs += u32::from(*count == 0);
+        *count += 1;
         self.fifo.push_back(cell);
-        self.max_queue = self.max_queue.max(self.occupancy());
+        self.occupancy += 1;
+        self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    #[inline]
     fn uncount(&mut self, label: Label) {
         let count = &mut self.per_vc[label as usize];
         *count -= 1;
         self.active_vcs -= u32::from(*count == 0);
+        self.occupancy -= 1;
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
@@ -243,9 +265,9 @@ impl Port {
         let vc = victim.label() as usize;
         for _ in self.fifo.len()..before {
             self.uncount(victim.label());
-            self.counters[vc].lost_pushed_out += 1;
+            self.vcs[vc].counters.lost_pushed_out += 1;
         }
-        let frame = &mut self.frames[vc];
+        let frame = &mut self.vcs[vc];
         let in_progress = of_victim(arriving) || (!frame.at_start && frame.current == victim.frame);
         if in_progress {
             frame.mode = Mode::RefuseRest { keep_last_cell: true };

@@ -165,21 +165,26 @@ impl Duration {
 /// A kind of number with a unit: its name in the schema, its units from the largest to the smallest, an example.
 struct Quantity {
     kind: &'static str,
+    /// What zero is written in.
+    base: &'static str,
     units: &'static [(&'static str, u64)],
     example: &'static str,
 }
 
 const RATE: Quantity = Quantity {
     kind: "rate",
+    base: "bps",
     units: &[("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)],
     example: "155.52Mbps",
 };
 const TIME: Quantity = Quantity {
     kind: "time",
+    base: "s",
     units: &[("s", PS_PER_SECOND), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)],
     example: "5us",
 };
-const SIZE: Quantity = Quantity { kind: "size", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
+const SIZE: Quantity =
+    Quantity { kind: "size", base: "B", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
 /// Why a text is not a quantity: a clause that follows "is not".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,6 +252,9 @@ impl Quantity {
 
     /// Writes the value in the largest unit that leaves a number of at least one.
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if value == 0 {
+            return write!(f, "0{}", self.base);
+        }
         let smallest = *self.units.last().expect("every quantity has units");
         let (unit, scale) = *self.units.iter().find(|(_, scale)| value >= *scale).unwrap_or(&smallest);
         let (whole, rest) = (value / scale, value % scale);

@@ -5,11 +5,13 @@ Exit codes: 0 done; 1 it ran, but the answer is no; 2 bad input; 3 a fault of ce
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
 
-from celltrain.cli import bench, check, describe, doctor, reproduce, run
+from celltrain.cli import bench, check, describe, doctor, reproduce, run, shell
 
 app = typer.Typer(
     name="celltrain",
@@ -45,4 +47,12 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         # Before a command began or after it ended; commands answer for themselves.
-        raise SystemExit(130) from None
+        code: object = shell.INTERRUPTED
+    except SystemExit as end:
+        code = end.code
+    if code == shell.INTERRUPTED:
+        # Whoever pressed Ctrl-C need not wait for the interpreter to tidy up.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(shell.INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -86,7 +86,7 @@ def _show(entry: Entry) -> None:
         console.print(f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}\n")
         console.print(entry.description, width=width)
     else:
-        console.print(Markdown(entry.page), width=width)
+        console.print(Markdown(entry.page, hyperlinks=False), width=width)
     if entry.parameters:
         columns = ("parameter", "type", "unit", "default", "range", "meaning")
         grid = shell.grid(*columns, left=columns)

@@ -43,7 +43,7 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result, tables and series there.")] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw the series too; with no --trace: queue and cwnd.")] = False,
-    engine: Annotated[str, typer.Option(help="The engine.")] = "reference",
+    engine: Annotated[str, typer.Option(help="fast, or reference: naive, slow, with the same results.")] = "fast",
     as_json: shell.Json = False,
 ) -> None:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""

@@ -98,7 +98,7 @@ proptest! {
                 let (per_vc, active) = recount(port);
                 prop_assert_eq!(port.per_vc(), &per_vc[..], "{}", config.name());
                 prop_assert_eq!(port.active_vcs(), active, "{}", config.name());
-                for (counters, &waiting) in port.vc_counters().iter().zip(&per_vc) {
+                for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
                     let accounted =
                         counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
                     prop_assert_eq!(counters.offered, accounted, "{}", config.name());
@@ -159,7 +159,7 @@ proptest! {
             let run = || {
                 let mut bench = bench(&config, capacity);
                 let sent: Vec<_> = operations.iter().filter_map(|&o| apply(&mut bench, o)).collect();
-                (sent, bench.port.vc_counters().to_vec(), bench.port.max_queue())
+                (sent, bench.port.vc_counters().collect::<Vec<_>>(), bench.port.max_queue())
             };
             prop_assert_eq!(run(), run(), "{}", config.name());
         }

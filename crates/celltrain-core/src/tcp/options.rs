@@ -161,36 +161,35 @@ impl TcpOptions {
     /// What is wrong with the options among themselves.
     pub fn check(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
-        let mut refuse = |key, value: &dyn std::fmt::Display, problem: String| {
-            faults.push(Fault::new(key, value, problem));
-        };
+        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
+        // As a scenario writes it.
+        let quoted = |quantity: &dyn std::fmt::Display| format!("\"{quantity}\"");
         let ranges = [("mss", self.mss, 1, MAX_MSS), ("receive_window", self.receive_window, 1, MAX_RECEIVE_WINDOW)];
         for (key, size, least, most) in ranges {
             if !(least..=most).contains(&size.bytes) {
-                refuse(key, &size, format!("is outside {least}B to {most}B"));
+                refuse(key, quoted(&size), format!("is outside {least}B to {most}B"));
             }
         }
         if self.receive_window.bytes < self.mss.bytes {
             let problem = format!("is smaller than one segment of {}; the sender could never send", self.mss);
-            refuse("receive_window", &self.receive_window, problem);
+            refuse("receive_window", quoted(&self.receive_window), problem);
         }
-        if self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.bytes < 2 * self.mss.bytes) {
-            let least = Bytes { bytes: 2 * self.mss.bytes };
-            let value = self.initial_ssthresh.expect("just seen");
-            refuse("initial_ssthresh", &value, format!("is below two segments ({least}), its least value"));
+        let least = Bytes { bytes: 2 * self.mss.bytes.min(MAX_MSS) };
+        if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
+            refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
         }
         let tick = self.timer_granularity;
         if tick < MIN_TICK || tick > MAX_TICK {
-            refuse("timer_granularity", &tick, format!("is outside {MIN_TICK} to {MAX_TICK}"));
+            refuse("timer_granularity", quoted(&tick), format!("is outside {MIN_TICK} to {MAX_TICK}"));
         } else {
             for (key, rto) in [("maximum_rto", self.maximum_rto), ("initial_rto", self.initial_rto)] {
                 if rto < tick || rto > MAX_RTO {
-                    refuse(key, &rto, format!("is outside one tick ({tick}) to {MAX_RTO}"));
+                    refuse(key, quoted(&rto), format!("is outside one tick ({tick}) to {MAX_RTO}"));
                 }
             }
             if self.minimum_rto > self.ticks(self.maximum_rto) {
-                let problem = format!("ticks of {tick} are more than maximum_rto = {}", self.maximum_rto);
-                refuse("minimum_rto", &self.minimum_rto, problem);
+                let problem = format!("ticks of {tick} are more than maximum_rto = \"{}\"", self.maximum_rto);
+                refuse("minimum_rto", self.minimum_rto.to_string(), problem);
             }
         }
         faults
@@ -210,8 +209,8 @@ impl TcpOptions {
 
 /// An IPv4 datagram of 65535 bytes less both headers.
 const MAX_MSS: u64 = 65_495;
-/// RFC 7323 (2.2): a window is below 2^30 bytes.
-const MAX_RECEIVE_WINDOW: u64 = 1 << 30;
+/// RFC 7323 (2.3): a window is below 2^30 bytes.
+const MAX_RECEIVE_WINDOW: u64 = (1 << 30) - 1;
 const MIN_TICK: Duration = Duration::from_microseconds(1);
 const MAX_TICK: Duration = Duration::from_milliseconds(10_000);
 const MAX_RTO: Duration = Duration::from_milliseconds(3_600_000);
