@@ -38,14 +38,14 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
     let mut events = 0u32;
     loop {
         let (key, leaf) = engine.agenda.first();
-        while let Some(look) = probe.next_look().filter(|&look| look < key.time && look <= engine.end) {
+        while let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look);
             let seen = engine.seen(look);
             probe.look(look, &NetworkView { queues: &seen, end_systems: &engine.end_systems });
         }
         // A look works on ports, and what they settle may come before what was next.
         let (key, leaf) = if engine.agenda.first() == (key, leaf) { (key, leaf) } else { continue };
-        if key.time > engine.end {
+        if key.time() > engine.end {
             break;
         }
         engine.step(key, leaf);
@@ -101,8 +101,8 @@ struct Late {
 /// A cell on its way to another contended port.
 #[derive(Clone, Copy)]
 struct Onward {
-    server: usize,
-    input: usize,
+    server: u32,
+    input: u32,
     train: Train,
 }
 
@@ -149,12 +149,12 @@ impl<'a> Engine<'a> {
     }
 
     fn step(&mut self, key: Key, leaf: usize) {
-        let now = key.time;
+        let now = key.time();
         if leaf < self.servers.len() {
             self.work(leaf, now);
             return;
         }
-        let phase = match key.rank {
+        let phase = match key.rank() {
             TICK => {
                 self.end_systems.on_tick(now, &mut self.departures);
                 self.schedule_ticks();
@@ -195,8 +195,8 @@ impl<'a> Engine<'a> {
             match stage.end {
                 StageEnd::Port { server, input, label } => {
                     let train = Train { next: arrival, period, cells, ends_frame: true, label, frame };
-                    let effect = self.servers[server].join(input, train);
-                    settle_by(&mut self.agenda, server, effect);
+                    let effect = self.servers[server as usize].join(input as usize, train);
+                    settle_by(&mut self.agenda, server as usize, effect);
                 }
                 StageEnd::Host { vc, link, lane } => {
                     let mut whole = None;
@@ -206,6 +206,7 @@ impl<'a> Engine<'a> {
                         }
                     }
                     if let Some(frame) = whole {
+                        let lane = lane as usize;
                         self.lanes[lane].push_back(Delivery { time: last, link, vc, frame });
                         schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
                     }
@@ -222,7 +223,7 @@ impl<'a> Engine<'a> {
         let stages = &plan.stages[link];
         let until = now.min(end + Span(1));
         servers[number].work(until, |cell, start| {
-            let stage: &Stage = &stages[cell.label() as usize];
+            let stage: Stage = stages[cell.label() as usize];
             let arrival = start + stage.lead;
             if arrival > end {
                 late[link].push(Late { label: cell.label(), first_start: start, cells: 1 });
@@ -231,6 +232,7 @@ impl<'a> Engine<'a> {
             match stage.end {
                 StageEnd::Host { vc, link, lane } => {
                     if let Some(frame) = end_systems.collect(vc, cell) {
+                        let lane = lane as usize;
                         lanes[lane].push_back(Delivery { time: arrival, link, vc, frame });
                         if lanes[lane].len() == 1 {
                             schedule_lane(agenda, count, lane, &lanes[lane]);
@@ -246,10 +248,10 @@ impl<'a> Engine<'a> {
             }
         });
         let effect = servers[number].next_effect();
-        agenda.set(number, effect.map_or(Key::NEVER, |time| Key { time, rank: SETTLE }));
+        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE)));
         for Onward { server, input, train } in onward.drain(..) {
-            let effect = servers[server].join(input, train);
-            settle_by(agenda, server, effect);
+            let effect = servers[server as usize].join(input as usize, train);
+            settle_by(agenda, server as usize, effect);
         }
     }
 
@@ -263,13 +265,13 @@ impl<'a> Engine<'a> {
 
     fn schedule_starts(&mut self) {
         let leaf = self.servers.len() + self.lanes.len();
-        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key { time, rank: START });
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START));
         self.agenda.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.servers.len() + self.lanes.len() + 1;
-        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key { time, rank: TICK });
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK));
         self.agenda.set(leaf, key);
     }
 
@@ -303,7 +305,7 @@ impl<'a> Engine<'a> {
                 // Cells whose departure is known, those that will only start after the run among them.
                 let known = counters.forwarded + waiting;
                 let late = self.late[link].iter().filter(|late| late.label as usize == label);
-                for Passed { link, label, lead } in &stage.passed {
+                for Passed { link, label, lead } in &self.plan.passed[link][label] {
                     let after_the_end = |late: &Late| late.after(self.end, *lead, stage.period);
                     let passed = known - late.clone().map(after_the_end).sum::<u64>();
                     let port = &mut ports[*link];
@@ -395,14 +397,14 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
 /// The first frame of a lane is what happens next there.
 #[inline]
 fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let key = |frame: &Delivery| Key { time: frame.time, rank: FIRST_LINK + frame.link };
+    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link);
     agenda.set(servers + lane, frames.front().map_or(Key::NEVER, key));
 }
 
 /// A port has to have settled its past by `time`.
 #[inline]
 fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
-    let key = Key { time, rank: SETTLE };
+    let key = Key::new(time, SETTLE);
     if key < agenda.key(server) {
         agenda.set(server, key);
     }

@@ -21,7 +21,7 @@ pub(super) enum Role {
 }
 
 /// The way of one VC's cells from where they may wait to where they may wait or end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     /// One cell's transmission where the stage begins: cells come no closer together on all of it.
     pub(super) period: Span,
@@ -29,8 +29,6 @@ pub(super) struct Stage {
     pub(super) lead: Span,
     /// What is there.
     pub(super) end: StageEnd,
-    /// The transparent ports on the way.
-    pub(super) passed: Vec<Passed>,
 }
 
 /// What is at the end of a stage.
@@ -43,14 +41,14 @@ pub(super) enum StageEnd {
         /// Index of the link the host receives on: deliveries of one instant go by it.
         link: u32,
         /// Number of the lane that carries frames from this port over this lead.
-        lane: usize,
+        lane: u32,
     },
     /// A contended port.
     Port {
         /// Its number among contended ports.
-        server: usize,
+        server: u32,
         /// Number of the input at its node.
-        input: usize,
+        input: u32,
         /// The VC's label on its link.
         label: Label,
     },
@@ -77,6 +75,8 @@ pub(super) struct Plan {
     pub(super) contended: Vec<usize>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: Vec<Vec<Stage>>,
+    /// By link and label: the transparent ports on the stage's way.
+    pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// How many lanes there are.
     pub(super) lanes: usize,
 }
@@ -88,6 +88,7 @@ impl Plan {
             hosts: Vec::new(),
             contended: Vec::new(),
             stages: Vec::with_capacity(network.links.len()),
+            passed: Vec::with_capacity(network.links.len()),
             lanes: 0,
         };
         let feeders = feeders(network);
@@ -104,19 +105,23 @@ impl Plan {
             plan.roles.push(role);
         }
         for link in 0..network.links.len() {
-            let stages = match plan.roles[link] {
-                Role::Transparent => Vec::new(),
+            let (stages, passed) = match plan.roles[link] {
+                Role::Transparent => (Vec::new(), Vec::new()),
                 Role::Host(_) | Role::Contended(_) => plan.stages_of(routing, times, link),
             };
             plan.stages.push(stages);
+            plan.passed.push(passed);
         }
         plan
     }
 
-    /// The stages that begin at a port, by label. Frames that go to hosts over the same lead share a lane.
-    fn stages_of(&mut self, routing: &Routing, times: &[LinkTimes], start: usize) -> Vec<Stage> {
-        let mut lanes: Vec<(Span, usize)> = Vec::new();
+    /// The stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to hosts over
+    /// the same lead share a lane.
+    fn stages_of(&mut self, routing: &Routing, times: &[LinkTimes], start: usize) -> (Vec<Stage>, Vec<Vec<Passed>>) {
+        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+        let mut lanes: Vec<(Span, u32)> = Vec::new();
         let mut stages = Vec::with_capacity(routing.next[start].len());
+        let mut ways = Vec::with_capacity(routing.next[start].len());
         for label in 0..routing.next[start].len() {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
@@ -127,27 +132,28 @@ impl Plan {
                     Next::Host { vc } => {
                         let known = lanes.iter().find(|lane| lane.0 == lead).map(|lane| lane.1);
                         let lane = known.unwrap_or_else(|| {
-                            lanes.push((lead, self.lanes));
+                            lanes.push((lead, index(self.lanes)));
                             self.lanes += 1;
-                            self.lanes - 1
+                            index(self.lanes - 1)
                         });
-                        break StageEnd::Host { vc, link: u32::try_from(link).expect("indices fit 32 bits"), lane };
+                        break StageEnd::Host { vc, link: index(link), lane };
                     }
                     Next::Port { link: next, label } => {
-                        let input = routing.input[link] as usize;
+                        let input = routing.input[link];
                         link = next as usize;
                         at = label as usize;
                         match self.roles[link] {
                             Role::Transparent => passed.push(Passed { link, label, lead }),
-                            Role::Contended(server) => break StageEnd::Port { server, input, label },
+                            Role::Contended(server) => break StageEnd::Port { server: index(server), input, label },
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
                         }
                     }
                 }
             };
-            stages.push(Stage { period: times[start].cell_time, lead, end, passed });
+            stages.push(Stage { period: times[start].cell_time, lead, end });
+            ways.push(passed);
         }
-        stages
+        (stages, ways)
     }
 }
 

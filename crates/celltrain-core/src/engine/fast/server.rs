@@ -20,7 +20,7 @@ pub(super) struct Server {
     cell_time: Span,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    inputs: Vec<VecDeque<Train>>,
+    inputs: Vec<Input>,
     /// The inputs with trains, by the arrival of their next cells, then by number.
     active: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
@@ -58,17 +58,46 @@ pub(super) struct Train {
 }
 
 impl Train {
+    #[inline]
     pub(super) fn last(&self) -> Time {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// Takes the next cell.
+    /// No train.
+    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, label: 0, frame: 0 };
+
+    /// Whether cells of one frame that left one by one are still in step with these.
+    #[inline]
+    fn goes_on_with(&self, later: &Train) -> bool {
+        self.frame == later.frame
+            && self.label == later.label
+            && self.period == later.period
+            && self.last() + self.period == later.next
+    }
+}
+
+impl Input {
+    /// Takes the next cell; the train behind comes forward with the last one.
     #[inline]
     fn take(&mut self) -> Cell {
-        self.cells -= 1;
-        self.next += self.period;
-        Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame)
+        let train = &mut self.train;
+        train.cells -= 1;
+        train.next += train.period;
+        let cell = Cell::new(train.label, train.frame, train.cells == 0 && train.ends_frame);
+        if train.cells == 0
+            && let Some(behind) = self.behind.pop_front()
+        {
+            *train = behind;
+        }
+        cell
     }
+}
+
+/// What comes in on one link: the train whose cells arrive now, without cells when there is none, and those behind it.
+#[derive(Clone, Debug)]
+struct Input {
+    train: Train,
+    behind: VecDeque<Train>,
 }
 
 /// Beyond so many active inputs the bound on effects is taken more simply.
@@ -89,7 +118,7 @@ impl Server {
             ties,
             cell_time,
             next_start: Time::default(),
-            inputs: vec![VecDeque::new(); inputs],
+            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
             active: VecDeque::new(),
             together: Vec::new(),
             timing,
@@ -106,21 +135,20 @@ impl Server {
     /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Time {
-        let queue = &mut self.inputs[input];
-        if let Some(tail) = queue.back_mut() {
-            // Cells of one frame that left one by one but in step go on as one train.
-            let in_step = tail.frame == train.frame && tail.label == train.label && tail.period == train.period;
-            if in_step && tail.last() + tail.period == train.next {
+        let Input { train: head, behind } = &mut self.inputs[input];
+        if head.cells == 0 {
+            *head = train;
+            self.activate(train.next, input);
+        } else {
+            let tail = behind.back_mut().unwrap_or(head);
+            if tail.goes_on_with(&train) {
                 tail.cells += train.cells;
                 tail.ends_frame = train.ends_frame;
-                let matters = if self.every_cell_matters { tail.next } else { tail.last() };
-                return self.effect_of(matters);
+            } else {
+                behind.push_back(train);
             }
-            queue.push_back(train);
-        } else {
-            queue.push_back(train);
-            self.activate(train.next, input);
         }
+        // Joined to another train or not, it is its own cells that could matter first.
         self.effect_of(if self.every_cell_matters { train.next } else { train.last() })
     }
 
@@ -133,7 +161,7 @@ impl Server {
         let matters = if self.every_cell_matters || self.active.len() > FEW {
             arrival
         } else {
-            let lasts = self.active.iter().map(|&(_, input)| self.inputs[input as usize][0].last());
+            let lasts = self.active.iter().map(|&(_, input)| self.inputs[input as usize].train.last());
             lasts.min().expect("there is an active input")
         };
         Some(self.effect_of(matters))
@@ -172,18 +200,17 @@ impl Server {
     #[inline]
     fn run_alone(&mut self, input: usize, until: Time, depart: &mut impl FnMut(Cell, Time)) {
         loop {
-            let Some(train) = self.inputs[input].front_mut() else { return };
-            let now = train.next;
+            let now = self.inputs[input].train.next;
             if now >= until {
                 self.activate(now, input);
                 return;
             }
-            let cell = train.take();
-            if train.cells == 0 {
-                self.inputs[input].pop_front();
-            }
+            let cell = self.inputs[input].take();
             self.catch_up(now, depart);
             self.arrive(now, cell, depart);
+            if self.inputs[input].train.cells == 0 {
+                return;
+            }
         }
     }
 
@@ -192,16 +219,10 @@ impl Server {
         let mut together = std::mem::take(&mut self.together);
         while let Some(&(_, input)) = self.active.front().filter(|active| active.0 == now) {
             self.active.pop_front();
-            let train = self.inputs[input as usize].front_mut().expect("an active input has a train");
-            together.push((input, train.take()));
-        }
-        for &(input, _) in &together {
             let queue = &mut self.inputs[input as usize];
-            if queue[0].cells == 0 {
-                queue.pop_front();
-            }
-            if let Some(train) = queue.front() {
-                let next = train.next;
+            together.push((input, queue.take()));
+            if queue.train.cells > 0 {
+                let next = queue.train.next;
                 self.activate(next, input as usize);
             }
         }
