@@ -3,6 +3,7 @@
 #   make demo     reproduces Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
 #   make test     every check: format, lints, types, Rust tests, Python tests
 #   make setup    builds the package into .venv; the two above do it themselves
+#   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
 #   make lint  make format  make paper (the full reproduction, long)  make clean
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup lint format paper clean
+.PHONY: demo test setup models lint format paper clean
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -25,7 +26,7 @@ demo: out/demo/report.txt
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 5 --wan-seeds 1 \
+	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 20 --wan-seeds 3 \
 	    --out out/demo > $@
 
 test: lint
@@ -47,6 +48,9 @@ format: .make/built
 	cargo fmt --all
 	$(BIN)/ruff format python scripts
 	$(BIN)/ruff check --fix python scripts
+
+models: .make/built
+	$(BIN)/python scripts/generate_models.py
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269

@@ -23,6 +23,7 @@ def run(
     step: str | None = None,
     links: Sequence[str] | None = None,
     engine: str = "fast",
+    on_progress: Callable[[float], object] | None = None,
 ) -> tuple[str, dict[str, Any] | None]: ...
 def run_many(
     scenarios: Sequence[str],

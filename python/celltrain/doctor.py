@@ -116,12 +116,17 @@ def _shipped() -> list[Finding]:
 
 
 def _import_time() -> Finding:
-    """Seconds that `import celltrain` takes in a fresh interpreter; slow is worth knowing, not wrong."""
-    code = "import time; t = time.perf_counter(); import celltrain; print(time.perf_counter() - t)"
-    seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    """Slow is worth knowing, not wrong."""
+    seconds = import_seconds()
     slow = seconds > IMPORT_TIME_LIMIT_SECONDS
     advice = f"more than {IMPORT_TIME_LIMIT_SECONDS} s: the disk is slow or busy" if slow else ""
     return Finding(name="import seconds", value=round(seconds, 4), advice=advice)
+
+
+def import_seconds() -> float:
+    """Seconds that `import celltrain` takes in a fresh interpreter."""
+    code = "import time; t = time.perf_counter(); import celltrain; print(time.perf_counter() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def _self_test() -> Finding:

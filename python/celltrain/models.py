@@ -305,7 +305,7 @@ class Flow(Model):
             "Acknowledgements go back the same way."
         ),
     )
-    start: str = Field(default="0ps", description="When it starts to send.", examples=["5us"])
+    start: str = Field(default="0s", description="When it starts to send.", examples=["5us"])
     to: str = Field(description="The host that receives.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ def run(
     step: str | None = None,
     ports: Sequence[str] | None = None,
     engine: str = "fast",
+    progress: Callable[[float], object] | None = None,
 ) -> RunResult:
     """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
 
@@ -46,6 +47,7 @@ def run(
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
+        progress: Called now and then with the share of the run that is done, 0 to 1.
 
     Raises:
         ScenarioError: When the scenario or an option is refused, with every fault.
@@ -78,7 +80,7 @@ def run(
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
         answer, series = _core.run(
-            json.dumps(accepted), int(accepted["seed"] if seed is None else seed), trace, step, links, engine
+            json.dumps(accepted), int(accepted["seed"] if seed is None else seed), trace, step, links, engine, progress
         )
     except ValueError as error:
         raise refused(error) from None
@@ -98,7 +100,7 @@ class RunResult:
     """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
-    `polars.from_arrow(result.flows)`, `duckdb.arrow(result.flows)`. Every column carries its unit and meaning:
+    `polars.from_arrow(result.flows)`, `duckdb.from_arrow(result.flows)`. Every column carries its unit and meaning:
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")

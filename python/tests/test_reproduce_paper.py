@@ -207,6 +207,26 @@ def test_a_paper_can_be_read_from_anywhere() -> None:
     assert len(from_disk.configurations) == 204
 
 
+def test_overrides_reach_every_scenario_and_nothing_else() -> None:
+    changed = load(AF_96_1269, overrides={"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5})
+    assert changed.overrides == {"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5}
+    for before, after in zip(load(AF_96_1269).configurations, changed.configurations, strict=True):
+        expected = json.loads(before.text)
+        expected["switch"] = {"tie_order": "fixed"}
+        expected["tcp"]["vanilla"]["minimum_rto"] = 5
+        assert json.loads(after.text) == expected
+
+
+def test_every_alternative_to_an_open_choice_is_accepted_and_changes_something(paper: Paper) -> None:
+    assert paper.choices
+    default = json.loads(_core.parse_json(paper.configurations[0].text, "default"))["scenario"]
+    for choice in paper.choices:
+        changed = load(AF_96_1269, overrides=choice.overrides).configurations[0]
+        answer = json.loads(_core.parse_json(changed.text, choice.text))
+        assert answer["faults"] == []
+        assert answer["scenario"] != default, choice.text
+
+
 def test_a_fault_in_a_papers_folder_names_the_file() -> None:
     def read(path: str) -> str | None:
         return "this is not = = TOML" if path.endswith("paper.toml") else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import math
 from io import StringIO
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 from rich.console import Console
 
-from celltrain.reproduce import Progress, Reproduction, figures, load, reproduce
+import celltrain
+from celltrain.reproduce import Progress, Reproduction, export, figures, load, reproduce
 from celltrain.reproduce.paper import PaperError
 from celltrain.reproduce.run import Outcomes, follow
 
@@ -174,6 +177,17 @@ def test_a_request_that_makes_no_sense_is_refused(options: dict[str, Any]) -> No
         reproduce(AF_96_1269, **options)
 
 
+def test_an_override_the_core_refuses_is_reported_with_its_key() -> None:
+    with pytest.raises(celltrain.ScenarioError, match="tie_order"):
+        reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "sideways"})
+
+
+def test_what_was_overridden_is_said_in_the_answer_and_in_the_comparison() -> None:
+    fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
+    assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
+    assert "Not the paper as it stands: switch.tie_order" in text_of(fixed)
+
+
 def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed: Reproduction) -> None:
     text = text_of(as_printed)
     for table in as_printed.paper.tables:
@@ -200,8 +214,7 @@ def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None
 
 
 def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table1.write(tmp_path)
+    export.write(table1, tmp_path)
     schema = parquet.read_schema(tmp_path / "seeds.parquet")
     assert schema.field("max_queue_cells").metadata[b"unit"] == b"cells"
     for name in ("numbers", "seeds"):
@@ -211,8 +224,6 @@ def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) ->
 
 
 def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
-    from celltrain.reproduce import export
-
     numbers = export.numbers_table(as_printed)
     assert numbers.num_rows == 484
     assert numbers.column("published").null_count == 72
@@ -222,7 +233,6 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
 
 
 def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
@@ -233,7 +243,13 @@ def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path
     for name, content in contents[0].items():
         text = content.decode()
         assert "<dc:date>" not in text
-        assert ("window (segments)" if "figure1" in name else "efficiency") in text or "fairness" in text
+        assert any(label in text for label in ("window (segments)", "efficiency", "fairness")), name
+
+
+def test_the_package_itself_can_be_called() -> None:
+    assert list(inspect.signature(celltrain.reproduce).parameters) == list(inspect.signature(reproduce).parameters)
+    with pytest.raises(celltrain.CelltrainError, match="af-96-1269"):
+        celltrain.reproduce("af-96-1268")
 
 
 def test_a_result_is_entered_by_names() -> None:

@@ -27,6 +27,13 @@ pub struct Time(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
+impl Time {
+    /// How much of a run that ends at `end` is done, from 0 to 1.
+    pub fn share_of(self, end: Time) -> f64 {
+        self.0 as f64 / end.0.max(1) as f64
+    }
+}
+
 impl Add<Span> for Time {
     type Output = Time;
     fn add(self, span: Span) -> Time {

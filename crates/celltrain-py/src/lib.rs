@@ -62,8 +62,9 @@ fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
 }
 
 /// Runs one scenario.
+#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast"))]
+#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast", on_progress=None))]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -72,11 +73,12 @@ fn run<'py>(
     step: Option<&str>,
     links: Option<Vec<String>>,
     engine: &str,
+    on_progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
     let engine = engine_named(engine)?;
     let scenario = read(scenario_json)?;
     let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
-    let (result, series) = work::one(py, &scenario, seed, trace.as_ref(), engine)?;
+    let (result, series) = work::one(py, &scenario, seed, trace.as_ref(), engine, on_progress)?;
     let series = series.map(|series| arrays(py, series)).transpose()?;
     Ok((result, series))
 }

@@ -1,7 +1,7 @@
 //! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -23,19 +23,18 @@ pub(crate) fn one(
     seed: u64,
     trace: Option<&Trace>,
     engine: Engine,
+    on_progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Option<Series>)> {
     let mut outcome = None;
-    let work = |stop: &AtomicBool| run(scenario, seed, trace, engine, stop);
-    watched(
-        py,
-        1,
-        1,
-        |_, stop| work(stop),
-        |_, done| {
-            outcome = done;
-            Ok(())
-        },
-    )?;
+    let share = AtomicU64::new(0);
+    let report =
+        || on_progress.map_or(Ok(()), |call| call.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(|_| ()));
+    let work = |stop: &AtomicBool| run(scenario, seed, trace, engine, stop, &share);
+    let keep = |_, done| {
+        outcome = done;
+        Ok(())
+    };
+    watched(py, 1, 1, |_, stop| work(stop), keep, report)?;
     match outcome {
         Some(Ok(done)) => Ok(done),
         Some(Err(problem)) => Err(PyValueError::new_err(problem)),
@@ -54,21 +53,32 @@ pub(crate) fn many(
 ) -> PyResult<()> {
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        run(&scenarios[scenario], seed, None, engine, stop)
+        run(&scenarios[scenario], seed, None, engine, stop, &AtomicU64::new(0))
     };
-    watched(py, runs.len(), threads, work, |index, done| match done {
+    let hand_over = |index: usize, done: Done| match done {
         Some(Ok((result, _))) => on_result.call1((index, result)).map(|_| ()),
         Some(Err(problem)) => Err(PyValueError::new_err(problem)),
         None => Ok(()),
-    })
+    };
+    watched(py, runs.len(), threads, work, hand_over, || Ok(()))
 }
 
 type Done = Option<Result<(String, Option<Series>), String>>;
 
-/// None when it was told to stop.
-fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, engine: Engine, stop: &AtomicBool) -> Done {
+/// None when it was told to stop. `share` says how much of the run is done.
+fn run(
+    scenario: &Scenario,
+    seed: u64,
+    trace: Option<&Trace>,
+    engine: Engine,
+    stop: &AtomicBool,
+    share: &AtomicU64,
+) -> Done {
     let network = answer::network(scenario, seed);
-    let keep_going = || !stop.load(Ordering::Relaxed);
+    let keep_going = |done: f64| {
+        share.store(done.to_bits(), Ordering::Relaxed);
+        !stop.load(Ordering::Relaxed)
+    };
     let mut recorder = match trace.map(|trace| trace.recorder(&network)).transpose() {
         Ok(recorder) => recorder,
         Err(problem) => return Some(Err(problem)),
@@ -84,7 +94,7 @@ fn run(scenario: &Scenario, seed: u64, trace: Option<&Trace>, engine: Engine, st
     Some(Ok((result, series)))
 }
 
-/// Runs pieces of work on threads without the interpreter. On a signal, or when a result is refused, the threads stop
+/// Runs pieces of work on threads without the interpreter, and looks after them now and then. On a signal, or when a result is refused, the threads stop
 /// before this returns.
 fn watched(
     py: Python<'_>,
@@ -92,6 +102,7 @@ fn watched(
     threads: usize,
     work: impl Fn(usize, &AtomicBool) -> Done + Sync,
     mut deliver: impl FnMut(usize, Done) -> PyResult<()>,
+    look: impl Fn() -> PyResult<()>,
 ) -> PyResult<()> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.clamp(1, pieces.max(1)))
@@ -119,7 +130,7 @@ fn watched(
             let latest = py.detach(|| receiver.lock().expect("only this thread locks it").recv_timeout(LOOK));
             let handled = match latest {
                 Ok((index, done)) => py.check_signals().and_then(|()| deliver(index, done)),
-                Err(RecvTimeoutError::Timeout) => py.check_signals(),
+                Err(RecvTimeoutError::Timeout) => py.check_signals().and_then(|()| look()),
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if let Err(error) = handled {

@@ -70,7 +70,10 @@ impl<'a> Form<'a> {
         });
         for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let path = join(path, required);
-            let already_refused = meant.contains(&required) || self.faults.iter().any(|fault| fault.key == path);
+            let within = |fault: &KeyFault| {
+                fault.key.strip_prefix(&path).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+            };
+            let already_refused = meant.contains(&required) || self.faults.iter().any(within);
             if !map.contains_key(required) && !already_refused {
                 let expectation = self.expectation(&schema["properties"][required]);
                 self.faults.push(KeyFault::of_key(path, format!("is missing; it must be {expectation}")));

@@ -147,8 +147,8 @@ fn every_fault_is_named_with_its_line_key_and_value() {
         ),
     ];
     for (from, to, expected) in cases {
-        let first = messages(&GOOD.replacen(from, to, 1)).into_iter().next().unwrap_or_default();
-        assert_eq!(first, expected.replace("{policies}", &PolicyConfig::NAMES.join(", ")));
+        let expected = expected.replace("{policies}", &PolicyConfig::NAMES.join(", "));
+        assert_eq!(messages(&GOOD.replacen(from, to, 1)), [expected]);
     }
 }
 

@@ -25,7 +25,7 @@ fn every_shipped_scenario_is_the_same_run_as_last_time() {
         scenario.duration = DURATION.parse().unwrap();
         for seed in [1, 2] {
             let network = build::network(&scenario, seed);
-            let results = Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, || true).unwrap());
+            let results = Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, |_| true).unwrap());
             assert_eq!(results[0], results[1], "{name}: the engines agree");
             writeln!(now, "{name},{seed},{}", results[0].fingerprint).unwrap();
         }

@@ -42,7 +42,7 @@ def bench(
             case["scenario"],
             case["engine"],
             f"{case['cell_hops']:,}",
-            f"{case['engine_seconds']:.3f}",
+            f"{case['engine_seconds']:.3g}",
             shell.counted(case["cell_hops_per_second"]),
             "" if memory is None else f"{memory:.0f}",
         )

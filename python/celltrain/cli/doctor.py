@@ -28,6 +28,7 @@ def doctor(as_json: shell.Json = False) -> int:
             value = ", ".join(finding.value) if isinstance(finding.value, list) else finding.value
             shown = "not there" if value is None else str(value)
             grid.add_row("ok" if finding.fine else "WRONG", finding.name, shown, finding.advice)
-        shell.console().print(grid)
-        shell.complain("everything is fine" if fine else "something is wrong")
+        console = shell.console()
+        console.print(grid)
+        console.print("everything is fine" if fine else "something is wrong")
     return shell.DONE if fine else shell.NO

@@ -61,8 +61,8 @@ def run(
         series = series or ["queue", "cwnd"]
     if out is not None:
         shell.folder(out)
-    with shell.waiting(f"simulating {shown(file)}"):
-        result = simulate(file, seed=seed, trace=series, step=step, ports=port, engine=engine)
+    with shell.waiting(f"simulating {shown(file)}") as progress:
+        result = simulate(file, seed=seed, trace=series, step=step, ports=port, engine=engine, progress=progress)
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):

@@ -115,17 +115,35 @@ def grid(*columns: str, left: tuple[str, ...] = ()) -> Table:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """Shows on a terminal that something is going on, and for how long; says nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def waiting(text: str) -> Iterator[Callable[[float], None] | None]:
+    """Shows on a terminal what goes on, how far it is and how long it still takes; says nothing in a pipe.
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    What it yields takes the share that is done, 0 to 1; None in a pipe.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        progress.add_task(text, total=None)
-        yield
+        # Without a share there is no telling how far it is: the bar only moves.
+        task = progress.add_task(text, total=None)
+        yield lambda share: progress.update(task, total=1.0, completed=share)
 
 
 def folder(path: Path) -> Path:

@@ -296,7 +296,8 @@ def _ordinal(value: Value) -> float:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.0f}"
+    # Adding zero keeps a minus sign from standing before zeros alone.
+    return f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def _range(low: float | str, high: float | str) -> str:

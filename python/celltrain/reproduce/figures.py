@@ -95,7 +95,7 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
         return None
     pairs = list(zip(_of(members, spec["x"]), _of(members, spec["y"]), strict=True))
     quantities = reproduction.paper.quantities
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
     figure.suptitle(spec["title"])
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     for colour, value in zip(COLOURS, _values(members, spec["colour"]), strict=False):
@@ -120,8 +120,8 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
     left.set(title="printed", ylabel=_label(quantities[spec["y"]].name, quantities[spec["y"]].unit))
     right.set(title=f"ours: mean of {_seeds(members)} seeds (pale: each seed)")
     for axes in (left, right):
-        axes.set(xlabel=_label(quantities[spec["x"]].name, quantities[spec["x"]].unit), xlim=(0, 1.03), ylim=(0, 1.03))
-        axes.legend(loc="lower right")
+        axes.set_xlabel(_label(quantities[spec["x"]].name, quantities[spec["x"]].unit))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 

@@ -81,6 +81,16 @@ class Number:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Another answer to a question that the paper leaves open, as values of the scenario."""
+
+    id: str
+    """The number the question has in the project's register, such as A-19."""
+    text: str
+    overrides: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """A table of the paper, or an experiment: rows of ours for claims about which the paper prints no table."""
 
@@ -123,6 +133,9 @@ class Paper:
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The figures' own scenarios, by the name `figures` uses."""
     claims: tuple[dict[str, Any], ...] = ()
+    choices: tuple[Choice, ...] = ()
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """What every configuration was changed in, by dotted path; empty for the paper as it stands."""
     """`claims.toml` as it stands; `celltrain.reproduce.claims` understands it."""
 
     def table(self, number: str) -> Table:
@@ -155,17 +168,25 @@ def paper_ids() -> list[str]:
     return sorted({parts[1] for parts in names if parts[2:] == ["paper.toml"]})
 
 
-def load(paper_id: str, *, read: Callable[[str], str | None] | None = None) -> Paper:
+def load(
+    paper_id: str,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    read: Callable[[str], str | None] | None = None,
+) -> Paper:
     """Read a paper and expand it into numbers and configurations.
 
-    `read` gives the text of a shipped file (such as "papers/af-96-1269/paper.toml") or None; by default the files that
-    are built into the package.
+    Args:
+        paper_id: Such as `"af-96-1269"`.
+        overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`.
+        read: Gives the text of a shipped file (such as `"papers/af-96-1269/paper.toml"`) or None; by default from the
+            files that are built into the package.
     """
     folder = _Folder(f"papers/{paper_id}", read or _core.data)
     if folder.read("paper.toml", needed=False) is None:
         known = f"; it has {', '.join(paper_ids())}" if read is None else ""
         raise PaperError(f"there is no paper {paper_id!r}{known}")
-    return _Expansion(folder).paper()
+    return _Expansion(folder, dict(overrides or {})).paper()
 
 
 def seconds(text: str) -> float:
@@ -266,8 +287,9 @@ class _Folder:
 class _Expansion:
     """Turns `paper.toml` into numbers, and collects the configurations they need."""
 
-    def __init__(self, folder: _Folder) -> None:
+    def __init__(self, folder: _Folder, overrides: dict[str, Any]) -> None:
         self.folder = folder
+        self.overrides = overrides
         self.source = folder.toml("paper.toml")
         self.quantities = {
             name: Quantity(
@@ -301,6 +323,11 @@ class _Expansion:
             figures=figures,
             scenarios={f["scenario"]: self.base(f["scenario"]) for f in figures if "scenario" in f},
             claims=() if claims is None else tuple(self.folder.toml("claims.toml")["claims"]),
+            choices=tuple(
+                Choice(id=entry["id"], text=entry["text"], overrides=entry["set"])
+                for entry in source.get("choices", [])
+            ),
+            overrides=self.overrides,
         )
 
     def table(self, entry: dict[str, Any]) -> Table:
@@ -382,6 +409,8 @@ class _Expansion:
         for effect in effects:
             for path, template in effect.get("set", {}).items():
                 set_key(scenario, path, substitute(template, keys))
+        for path, value in self.overrides.items():
+            set_key(scenario, path, value)
         text = json.dumps(scenario, sort_keys=True)
         network = keys.get("network")
         self.configurations.setdefault(

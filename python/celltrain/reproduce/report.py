@@ -26,6 +26,8 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
     console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
     seeds = ", ".join(f"{count} seeds {network}".rstrip() for network, count in reproduction.seeds.items())
     console.print(f"{seeds}; ours: mean over the seeds (lowest to highest)\n")
+    for path, value in paper.overrides.items():
+        console.print(Text(f"Not the paper as it stands: {path} = {value!r}\n", style="bold yellow"))
     if reproduction.interrupted:
         console.print(Text("Interrupted: what follows holds only the runs that had ended.\n", style="bold yellow"))
     for table in paper.tables:

@@ -101,6 +101,7 @@ class Reproduction:
             "seeds_by_network": self.seeds,
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
+            "overrides": self.paper.overrides,
             "interrupted": self.interrupted,
             "cell_hops": self.cell_hops,
             "elapsed_seconds": self.elapsed_seconds,
@@ -146,6 +147,7 @@ def reproduce(
     jobs: int | None = None,
     progress: Callable[[Progress], object] | None = None,
     networks: Sequence[str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Reproduction:
     """Run a paper's tables again and compare.
 
@@ -158,11 +160,14 @@ def reproduce(
         jobs: Threads; one for each core when None.
         progress: Called after every run.
         networks: The networks wanted, such as `["LAN"]`; all of them when None.
+        overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`: what if
+            the paper's authors had chosen otherwise?
 
     Raises:
         PaperError: When there is no such paper, table or network, or too few seeds or threads.
+        ScenarioError: When a scenario with the overrides is refused.
     """
-    paper = load(paper_id)
+    paper = load(paper_id, overrides=overrides)
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper_id} to run")

@@ -117,15 +117,15 @@ fn recorder(network: &Network) -> Recorder {
 fn compare(seed: u64) -> Result<(), TestCaseError> {
     let network = network(seed);
     let (mut by_reference, mut by_fast) = (recorder(&network), recorder(&network));
-    let expected = reference::run(&network, &mut by_reference, || true).expect("nothing interrupts it");
-    let watched = fast::run(&network, &mut by_fast, || true).expect("nothing interrupts it");
+    let expected = reference::run(&network, &mut by_reference, |_| true).expect("nothing interrupts it");
+    let watched = fast::run(&network, &mut by_fast, |_| true).expect("nothing interrupts it");
     prop_assert_eq!(&watched, &expected);
     prop_assert_eq!(&by_fast.times, &by_reference.times);
     prop_assert_eq!(&by_fast.queue_cells, &by_reference.queue_cells);
     prop_assert_eq!(&by_fast.occupancy_cells, &by_reference.occupancy_cells);
     prop_assert_eq!(&by_fast.cwnd_segments, &by_reference.cwnd_segments);
     prop_assert_eq!(&by_fast.ssthresh_segments, &by_reference.ssthresh_segments);
-    let unwatched = fast::run(&network, &mut Nothing, || true).expect("nothing interrupts it");
+    let unwatched = fast::run(&network, &mut Nothing, |_| true).expect("nothing interrupts it");
     prop_assert_eq!(&unwatched, &expected);
     Ok(())
 }

@@ -34,11 +34,12 @@ impl Engine {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Runs a network to its end, unless `keep_going`, asked every few milliseconds of work, says no.
+    /// Runs a network to its end, unless `keep_going` says no: it is asked every few milliseconds of work, and told how
+    /// much of the run is done, from 0 to 1.
     ///
     /// # Errors
     /// [`Interrupted`] when `keep_going` said no.
-    pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut() -> bool) -> Outcome {
+    pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         match self {
             Engine::Fast => fast::run(network, probe, keep_going),
             Engine::Reference => reference::run(network, probe, keep_going),

@@ -19,11 +19,12 @@ use crate::rng::Stream;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Time};
 
-/// Runs a network to its end. `keep_going` is asked every few thousand instants; when it says no, the run is given up.
+/// Runs a network to its end. `keep_going` is asked every few thousand instants, and told which share
+/// of the run is done; when it says no, the run is given up.
 ///
 /// # Errors
 /// [`Interrupted`] when `keep_going` said no.
-pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut() -> bool) -> Outcome {
+pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut(f64) -> bool) -> Outcome {
     let mut engine = Engine::new(network);
     let mut instants = 0u32;
     loop {
@@ -38,7 +39,7 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
         instants += 1;
         if instants == INSTANTS_PER_QUESTION {
             instants = 0;
-            if !keep_going() {
+            if !keep_going(now.share_of(engine.end)) {
                 return Err(Interrupted);
             }
         }

@@ -18,7 +18,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
 /// What both engines say.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] =
-        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, || true).expect("nothing interrupts it"));
+        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it"));
     assert_eq!(fast, reference, "the engines agree");
     fast
 }
@@ -69,7 +69,7 @@ fn a_probe_changes_nothing() {
     let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
     for engine in Engine::ALL {
         let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Span(97_200), network.end(clock));
-        let watched = engine.run(&network, &mut recorder, || true).unwrap();
+        let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
         assert_eq!(watched, run(&network));
         assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
         assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
@@ -94,6 +94,6 @@ fn service_before_arrivals_makes_room_in_the_same_instant() {
 fn a_run_that_is_told_to_stop_stops() {
     let network = lan(5, Some(1000), "10s");
     for engine in Engine::ALL {
-        assert!(engine.run(&network, &mut Nothing, || false).is_err());
+        assert!(engine.run(&network, &mut Nothing, |_| false).is_err());
     }
 }

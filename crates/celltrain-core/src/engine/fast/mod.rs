@@ -29,11 +29,12 @@ use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd};
 use server::{Server, Timing, Train};
 
-/// Runs a network to its end. `keep_going` is asked every few hundred events; when it says no, the run is given up.
+/// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
+/// run is done; when it says no, the run is given up.
 ///
 /// # Errors
 /// [`Interrupted`] when `keep_going` said no.
-pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut() -> bool) -> Outcome {
+pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut(f64) -> bool) -> Outcome {
     let mut engine = Engine::new(network);
     let mut events = 0u32;
     loop {
@@ -52,7 +53,7 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
         events += 1;
         if events == EVENTS_PER_QUESTION {
             events = 0;
-            if !keep_going() {
+            if !keep_going(key.time().share_of(engine.end)) {
                 return Err(Interrupted);
             }
         }

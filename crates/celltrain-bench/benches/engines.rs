@@ -1,0 +1,187 @@
+//! The parts the engines are made of, and whole scenarios on both engines.
+//!
+//!     cargo bench -p celltrain-bench                  everything
+//!     cargo bench -p celltrain-bench -- port/         what begins so
+//!
+//! Times are compared with those of the run before. The unit of throughput is a cell for parts, a cell-hop for scenarios.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use celltrain_bench::{Group, all};
+use celltrain_core::aal5::{Aal5Options, Reassembler};
+use celltrain_core::cell::Cell;
+use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
+use celltrain_core::engine::Engine;
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::port::Port;
+use celltrain_core::probe::Nothing;
+use celltrain_core::rng::Stream;
+use celltrain_core::tcp::{Receiver, Sender, TcpConfig, TcpOptions};
+use celltrain_core::tie::{TieBreaker, TieOrder};
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use serde_json::json;
+
+/// Cells of a frame that carries a segment of 512 bytes.
+const FRAME_CELLS: u32 = 12;
+const VCS: u32 = 15;
+const CAPACITY: u32 = 1000;
+
+/// A frame of one VC after the other through a port: where as many cells leave as arrive the buffer stays half full; where
+/// one leaves for two that arrive it is full, or as full as the policy lets it become.
+fn port(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("port");
+    group.throughput(Throughput::Elements(FRAME_CELLS.into()));
+    for &name in PolicyConfig::NAMES {
+        for (filling, occupancy, arrivals_per_departure) in [("half-full", CAPACITY / 2, 1), ("full", CAPACITY, 2)] {
+            group.bench_function(format!("{name}/{filling}"), |bencher| {
+                let mut port = filled(name, occupancy);
+                let mut frame = 0;
+                bencher.iter(|| {
+                    frame += 1;
+                    for i in 1..=FRAME_CELLS {
+                        port.offer(black_box(Cell::new(frame % VCS, frame, i == FRAME_CELLS)));
+                        if i % arrivals_per_departure == 0 {
+                            black_box(port.take());
+                        }
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// A port of this policy that holds `occupancy` cells, of all VCs alike.
+fn filled(policy: &str, occupancy: u32) -> Port {
+    let settings = match policy {
+        "epd" => json!({"threshold": CAPACITY - 200}),
+        _ => json!({}),
+    };
+    let config: PolicyConfig = serde_json::from_value(json!({policy: settings}))
+        .expect("a policy without defaults has its settings in this function");
+    let built = config.build(Some(CAPACITY), VCS as usize);
+    let mut port = Port::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
+    // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
+    for i in 0..occupancy {
+        port.offer(Cell::new(i % VCS, 0, false));
+    }
+    for vc in 0..VCS {
+        port.offer(Cell::new(vc, 0, true));
+    }
+    port
+}
+
+fn reassembler(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("reassembler");
+    group.throughput(Throughput::Elements(FRAME_CELLS.into()));
+    let max_cells = Aal5Options::default().max_cells();
+    group.bench_function("whole frame", |bencher| {
+        let mut reassembler = Reassembler::default();
+        let mut frame = 0;
+        bencher.iter(|| {
+            frame += 1;
+            for i in 1..=FRAME_CELLS {
+                let cell = black_box(Cell::new(0, frame, i == FRAME_CELLS));
+                black_box(reassembler.on_cell(cell, max_cells, |_| FRAME_CELLS));
+            }
+        });
+    });
+}
+
+fn ties(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ties");
+    for cells in [5u32, 15] {
+        group.throughput(Throughput::Elements(cells.into()));
+        for (name, order) in [("random", TieOrder::Random), ("rotating", TieOrder::Rotating)] {
+            group.bench_function(format!("{name}/{cells}"), |bencher| {
+                let mut ties = TieBreaker::new(order, cells, Stream::new(1, "bench"));
+                let together: Vec<u32> = (0..cells).collect();
+                let mut ordered = together.clone();
+                bencher.iter(|| {
+                    ordered.copy_from_slice(&together);
+                    ties.order(black_box(&mut ordered), |&input| input);
+                });
+            });
+        }
+    }
+}
+
+/// A window of segments in flight; each arrives, is acknowledged, and lets the next be sent.
+fn tcp(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("tcp");
+    group.throughput(Throughput::Elements(1));
+    for &name in TcpConfig::NAMES {
+        group.bench_function(format!("{name}/round trip"), |bencher| {
+            let options = TcpOptions::default();
+            let mut receiver = Receiver::new(&options);
+            let mut sender = Sender::new(&TcpConfig::named(name, options).expect("the names are those of the list"));
+            let mut in_flight = VecDeque::new();
+            in_flight.extend(sender.next_segment());
+            bencher.iter(|| {
+                let segment = in_flight.pop_front().expect("an open window keeps segments in flight");
+                let ack = receiver.on_segment(black_box(segment)).expect("every segment is acknowledged at once");
+                sender.on_ack(black_box(ack));
+                while let Some(segment) = sender.next_segment() {
+                    in_flight.push_back(segment);
+                }
+            });
+        });
+    }
+}
+
+fn codec(criterion: &mut Criterion) {
+    let segment = TcpSegment {
+        vpi: 0,
+        vci: 32,
+        ip: Ipv4Header::for_tcp([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
+        tcp: TcpHeader { src_port: 1024, dst_port: 80, ..TcpHeader::default() },
+        payload: vec![0x5a; 512],
+    };
+    let cells = encode_tcp_segment(&segment);
+    let mut group = criterion.benchmark_group("codec");
+    group.throughput(Throughput::Elements(FRAME_CELLS.into()));
+    group.bench_function("encode segment", |bencher| bencher.iter(|| encode_tcp_segment(black_box(&segment))));
+    group.bench_function("parse segment", |bencher| bencher.iter(|| parse_tcp_segment(black_box(&cells))));
+}
+
+/// Of a whole scenario: the least criterion takes.
+const SAMPLES: u32 = 10;
+
+fn engines(criterion: &mut Criterion) {
+    for case in all().into_iter().filter(|case| case.group == Group::Whole) {
+        let network = case.network();
+        let run = |engine: Engine| engine.run(&network, &mut Nothing, |_| true).expect("nobody interrupts a benchmark");
+        let mut group = criterion.benchmark_group(&case.name);
+        // A run takes long, so a sample is one run or a few.
+        group.sampling_mode(SamplingMode::Flat);
+        for engine in Engine::ALL {
+            let begun = Instant::now();
+            group.throughput(Throughput::Elements(run(engine).cell_hops));
+            let needed = begun.elapsed() * SAMPLES * 3 / 2;
+            group.measurement_time(needed.max(Duration::from_secs(1)));
+            group.bench_function(engine.name(), |bencher| bencher.iter(|| run(black_box(engine))));
+        }
+    }
+}
+
+criterion_group! {
+    name = parts;
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(700))
+        .nresamples(10_000);
+    targets = port, reassembler, ties, tcp, codec
+}
+
+criterion_group! {
+    name = scenarios;
+    config = Criterion::default()
+        .sample_size(SAMPLES as usize)
+        .warm_up_time(Duration::from_millis(100))
+        .nresamples(10_000);
+    targets = engines
+}
+
+criterion_main!(parts, scenarios);

@@ -1,0 +1,304 @@
+//! The scenarios, each a text as a user would write it.
+
+use std::fmt::Write;
+
+use celltrain_core::network::Network;
+use celltrain_scenario::{Machine, build, read_toml};
+
+/// A scenario to measure.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its name on the command line and in tables.
+    pub name: String,
+    /// What it is measured for.
+    pub group: Group,
+    /// What it is, in a line.
+    pub title: String,
+    /// The scenario in TOML.
+    pub toml: String,
+}
+
+/// What a scenario is measured for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The speed of both engines on networks as people run them.
+    Whole,
+    /// How cost grows: one point of a series.
+    Scaling {
+        /// What grows.
+        axis: Axis,
+        /// How far, as tables show it.
+        value: String,
+        /// Whether the reference engine is measured here too.
+        reference: bool,
+    },
+    /// The number of instructions, held to a budget.
+    Guard,
+}
+
+impl Group {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Group::Whole => "whole",
+            Group::Scaling { .. } => "scaling",
+            Group::Guard => "guard",
+        }
+    }
+}
+
+/// What grows in a series of scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Connections that share one port.
+    Sources,
+    /// Places in the port they share.
+    Buffer,
+    /// Contended ports in a row.
+    Hops,
+    /// Simulated seconds.
+    Seconds,
+}
+
+impl Axis {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::Sources => "sources",
+            Axis::Buffer => "buffer",
+            Axis::Hops => "hops",
+            Axis::Seconds => "seconds",
+        }
+    }
+}
+
+impl Case {
+    /// The network the engines run, under the scenario's own seed.
+    pub fn network(&self) -> Network {
+        let reading = read_toml(&self.toml, &self.name, Machine::default());
+        let faults: Vec<String> = reading.faults.iter().map(|fault| fault.message.clone()).collect();
+        let Some(scenario) = reading.scenario else { panic!("a benchmark's scenario is good: {faults:?}") };
+        build::network(&scenario, scenario.seed)
+    }
+
+    fn whole(name: impl Into<String>, title: impl Into<String>, toml: String) -> Self {
+        Case { name: name.into(), group: Group::Whole, title: title.into(), toml }
+    }
+
+    fn guard(name: &str, title: &str, toml: String) -> Self {
+        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), toml }
+    }
+
+    fn point(axis: Axis, value: impl Into<String>, reference: bool, toml: String) -> Self {
+        let value = value.into().trim_matches('"').to_string();
+        let name = format!("{}-{value}", axis.name());
+        let title = match axis {
+            Axis::Sources => format!("LAN, {value} sources, infinite buffer, 5 s"),
+            Axis::Buffer => format!("WAN, 20 sources, windows of 4 MB, K = {value}, tail drop, 5 s"),
+            Axis::Hops => format!("chain, hops: {value}, cross traffic on each, Selective Drop, 2 s"),
+            Axis::Seconds => format!("LAN, 5 sources, infinite buffer, {value} s"),
+        };
+        Case { name, group: Group::Scaling { axis, value, reference }, title, toml }
+    }
+}
+
+/// The case of this name.
+pub fn named(name: &str) -> Option<Case> {
+    all().into_iter().find(|case| case.name == name)
+}
+
+/// Every case: whole scenarios, points of series, scenarios of the instruction guard.
+pub fn all() -> Vec<Case> {
+    [whole(), scaling(), guard()].concat()
+}
+
+fn whole() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for sources in LOADS {
+        let toml = NSource { sources, ..NSource::LAN }.toml("1s");
+        let title = format!("LAN, {sources} sources, infinite buffer, 1 s");
+        cases.push(Case::whole(format!("n-source-lan-{sources}-infinite"), title, toml));
+    }
+    for sources in LOADS {
+        let toml = NSource { sources, ..NSource::WAN }.toml("2s");
+        let title = format!("WAN, {sources} sources, infinite buffer, 2 s");
+        cases.push(Case::whole(format!("n-source-wan-{sources}-infinite"), title, toml));
+    }
+    for buffer in ["1000", "3000"] {
+        let toml = NSource { sources: 15, buffer, policy: FBA, ..NSource::LAN }.toml("2s");
+        let title = format!("LAN, 15 sources, K = {buffer}, FBA, 2 s");
+        cases.push(Case::whole(format!("n-source-lan-15-fba-{buffer}"), title, toml));
+    }
+    cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")));
+    cases.push(Case::whole("chain", "5 switches, cross traffic on each hop, Selective Drop, 1 s", chain(4, "1s")));
+    cases.push(Case::whole("idle", "1 source, one segment in flight on links of 250 ms, 1000 s", IDLE.toml("1000s")));
+    cases
+}
+
+fn scaling() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for sources in [5, 10, 20, 50, 100, 200, 500, 1000] {
+        let toml = NSource { sources, ..NSource::LAN }.toml("5s");
+        cases.push(Case::point(Axis::Sources, sources.to_string(), [5, 100, 1000].contains(&sources), toml));
+    }
+    for buffer in ["1000", "3000", "10000", "30000", "100000", "300000", "1000000", INFINITE] {
+        let toml = NSource { sources: 20, window: "4MB", buffer, ..NSource::WAN }.toml("5s");
+        cases.push(Case::point(Axis::Buffer, buffer, ["1000", INFINITE].contains(&buffer), toml));
+    }
+    for hops in 1..=8 {
+        cases.push(Case::point(Axis::Hops, hops.to_string(), [1, 8].contains(&hops), chain(hops, "2s")));
+    }
+    for seconds in [1, 2, 5, 10, 20, 50, 100] {
+        let toml = NSource::LAN.toml(&format!("{seconds}s"));
+        cases.push(Case::point(Axis::Seconds, seconds.to_string(), [1, 10].contains(&seconds), toml));
+    }
+    cases
+}
+
+fn guard() -> Vec<Case> {
+    let fba = NSource { sources: 15, buffer: "3000", policy: FBA, ..NSource::LAN };
+    vec![
+        Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 0.5 s", NSource::LAN.toml("500ms")),
+        Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 0.5 s", fba.toml("500ms")),
+        Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 1 s", WAN_EPD.toml("1s")),
+        Case::guard("chain", "5 switches, cross traffic on each hop, Selective Drop, 0.5 s", chain(4, "500ms")),
+    ]
+}
+
+const LOADS: [u32; 4] = [5, 15, 100, 1000];
+const INFINITE: &str = "\"infinite\"";
+const TAIL_DROP: &str = "tail_drop = {}";
+const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
+const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
+/// Nothing but the clocks' ticks in nearly every cell time.
+const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
+
+/// N sources that share one port.
+#[derive(Clone, Copy)]
+struct NSource<'a> {
+    sources: u32,
+    delay: &'a str,
+    window: &'a str,
+    buffer: &'a str,
+    policy: &'a str,
+}
+
+impl NSource<'_> {
+    const LAN: NSource<'static> =
+        NSource { sources: 5, delay: "5us", window: "65535B", buffer: INFINITE, policy: TAIL_DROP };
+    const WAN: NSource<'static> = NSource { delay: "5ms", window: "600000B", ..NSource::LAN };
+
+    fn toml(self, duration: &str) -> String {
+        let NSource { sources, delay, window, buffer, policy } = self;
+        format!(
+            r#"duration = "{duration}"
+
+[topology.n_source]
+sources = {sources}
+link_delay = "{delay}"
+
+[tcp.vanilla]
+receive_window = "{window}"
+
+[port.bottleneck]
+buffer = {buffer}
+policy.{policy}
+"#
+        )
+    }
+}
+
+/// A chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.
+fn chain(trunks: u32, duration: &str) -> String {
+    let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
+    let mut flow = |name: String, first: u32, last: u32| {
+        write!(hosts, r#""{name}", "to-{name}", "#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["{name}", "sw{first}"], delay = "5us" }},"#).expect("a string takes all");
+        writeln!(links, r#"    {{ between = ["sw{last}", "to-{name}"], delay = "5us" }},"#)
+            .expect("a string takes all");
+        writeln!(flows, r#"    {{ name = "{name}", from = "{name}", to = "to-{name}" }},"#)
+            .expect("a string takes all");
+    };
+    for i in 1..=2 {
+        flow(format!("long{i}"), 0, trunks);
+        for hop in 0..trunks {
+            flow(format!("cross{hop}-{i}"), hop, hop + 1);
+        }
+    }
+    for hop in 0..trunks {
+        writeln!(links, r#"    {{ between = ["sw{hop}", "sw{}"], delay = "100us" }},"#, hop + 1)
+            .expect("a string takes all");
+    }
+    let switches: Vec<String> = (0..=trunks).map(|i| format!("\"sw{i}\"")).collect();
+    let switches = switches.join(", ");
+    format!(
+        r#"duration = "{duration}"
+
+[topology.network]
+hosts = [{hosts}]
+switches = [{switches}]
+links = [
+{links}]
+flows = [
+{flows}]
+
+[tcp.vanilla]
+
+[port.default]
+buffer = 4000
+policy.selective_drop = {{ threshold = 0.9, z = 0.8 }}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use celltrain_core::engine::Engine;
+    use celltrain_core::metrics::RunResult;
+    use celltrain_core::probe::Nothing;
+
+    use super::*;
+
+    fn run(case: &Case) -> RunResult {
+        Engine::Fast.run(&case.network(), &mut Nothing, |_| true).unwrap()
+    }
+
+    #[test]
+    fn every_case_is_a_good_scenario_under_a_name_of_its_own() {
+        let mut names = BTreeSet::new();
+        for case in all() {
+            let reading = read_toml(&case.toml, &case.name, Machine::default());
+            assert!(reading.faults.is_empty() && reading.warnings.is_empty(), "{reading:?}");
+            assert!(names.insert(case.name.clone()), "{} names two cases", case.name);
+        }
+    }
+
+    #[test]
+    fn every_source_of_a_whole_scenario_makes_progress() {
+        for case in whole() {
+            let result = run(&case);
+            let stuck = result.flows.iter().filter(|flow| flow.delivered_bytes == 0).count();
+            assert_eq!(stuck, 0, "{}: sources that delivered nothing", case.name);
+        }
+    }
+
+    #[test]
+    fn the_idle_network_is_idle_because_of_its_window_and_not_of_its_timer() {
+        let result = run(&named("idle").unwrap());
+        assert_eq!(result.flows[0].timeouts, 0);
+        assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));
+    }
+
+    #[test]
+    fn every_trunk_of_a_chain_is_contended() {
+        let case = named("chain").unwrap();
+        let result = run(&case);
+        for hop in 0..4 {
+            let name = format!("sw{hop}->sw{}", hop + 1);
+            let port = result.ports.iter().find(|port| port.name == name).unwrap();
+            assert!(port.utilisation > 0.4 && port.counters.lost() + port.counters.discarded() > 0, "{port:?}");
+        }
+    }
+}

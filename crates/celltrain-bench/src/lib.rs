@@ -1,0 +1,10 @@
+//! What the benchmarks measure: fixed scenarios by name, and one run of one of them.
+//!
+//! The program `celltrain-bench` runs a scenario once, the benchmark `engines` runs them many times beside the parts they
+//! are made of, and `scripts/instruction_guard.py` counts instructions. All of them take the scenarios from here.
+
+mod cases;
+mod measure;
+
+pub use cases::{Axis, Case, Group, all, named};
+pub use measure::{Measured, measure, peak_rss_mib};

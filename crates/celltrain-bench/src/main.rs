@@ -1,0 +1,165 @@
+//! `celltrain-bench`: runs a benchmark's scenario once, lists them, or measures how cost grows.
+
+use std::error::Error;
+use std::process::{Command, ExitCode};
+
+use celltrain_bench::{Case, Group, Measured, all, measure, named};
+use celltrain_core::engine::Engine;
+use serde_json::json;
+
+const USAGE: &str = "\
+celltrain-bench: how fast the engines are. Build it with --release.
+
+    celltrain-bench --list [--json]                                     the scenarios
+    celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs one once
+    celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
+";
+
+fn main() -> ExitCode {
+    let asked = match Asked::read(std::env::args().skip(1)) {
+        Ok(asked) => asked,
+        Err(problem) => {
+            eprintln!("celltrain-bench: {problem}\n\n{USAGE}");
+            return ExitCode::from(BAD_INPUT);
+        }
+    };
+    if cfg!(debug_assertions) {
+        eprintln!("celltrain-bench: this build is not optimised; its speed says nothing");
+    }
+    match asked.answer() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("celltrain-bench: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const BAD_INPUT: u8 = 2;
+
+struct Asked {
+    what: What,
+    as_json: bool,
+}
+
+enum What {
+    Help,
+    List,
+    Scaling,
+    Run { case: Box<Case>, engine: Engine },
+}
+
+impl Asked {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--help" | "-h" => what = Some(What::Help),
+                "--list" => what = Some(What::List),
+                "--scaling" => what = Some(What::Scaling),
+                "--json" => as_json = true,
+                "--scenario" => scenario = Some(words.next().ok_or("--scenario needs a name")?),
+                "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
+                other => return Err(format!("{other} is no option")),
+            }
+        }
+        let engine = match engine {
+            Some(name) => Engine::named(&name).ok_or_else(|| format!("{name} is no engine; say fast or reference"))?,
+            None => Engine::default(),
+        };
+        let what = match (what, scenario) {
+            (Some(what), None) => what,
+            (None, Some(name)) => {
+                let case = named(&name).ok_or_else(|| format!("{name} is no scenario; --list names them"))?;
+                What::Run { case: Box::new(case), engine }
+            }
+            _ => return Err("say one of --list, --scenario NAME, --scaling".into()),
+        };
+        Ok(Self { what, as_json })
+    }
+
+    fn answer(self) -> Result<(), Box<dyn Error>> {
+        match self.what {
+            What::Help => print!("{USAGE}"),
+            What::List => list(self.as_json),
+            What::Scaling => scaling()?,
+            What::Run { case, engine } => show(&measure(&case, engine), self.as_json),
+        }
+        Ok(())
+    }
+}
+
+fn list(as_json: bool) {
+    let cases = all();
+    if as_json {
+        let row = |case: &Case| json!({"scenario": case.name, "group": case.group.name(), "title": case.title});
+        println!("{}", json!(cases.iter().map(row).collect::<Vec<_>>()));
+        return;
+    }
+    for case in cases {
+        println!("{:26} {:8} {}", case.name, case.group.name(), case.title);
+    }
+}
+
+fn show(measured: &Measured, as_json: bool) {
+    if as_json {
+        println!("{}", json!(measured));
+        return;
+    }
+    println!("scenario              {}", measured.scenario);
+    println!("engine                {}", measured.engine);
+    println!("cell-hops             {}", measured.cell_hops);
+    println!("engine seconds        {:.4}", measured.engine_seconds);
+    println!("cell-hops per second  {:.3e}", measured.cell_hops_per_second);
+    match measured.peak_rss_mib {
+        Some(mib) => println!("peak memory           {mib:.1} MiB"),
+        None => println!("peak memory           not told by this system"),
+    }
+}
+
+/// Every point of every series, each run in a process of its own: peaks of memory do not go down again. The rounds go
+/// over all points, so that whatever else the machine does for a while falls on one run of many points.
+fn scaling() -> Result<(), Box<dyn Error>> {
+    let mut points = Vec::new();
+    for case in all() {
+        if let Group::Scaling { axis, ref value, reference } = case.group {
+            let engines = if reference { &Engine::ALL[..] } else { &[Engine::Fast] };
+            for &engine in engines {
+                points.push((axis, value.clone(), case.name.clone(), engine, Vec::new()));
+            }
+        }
+    }
+    for _ in 0..ROUNDS {
+        for (_, _, name, engine, runs) in &mut points {
+            runs.push(in_a_process_of_its_own(name, *engine)?);
+        }
+    }
+    println!("axis,value,engine,cell_hops,engine_seconds,ns_per_cell_hop,peak_rss_mib");
+    for (axis, value, _, engine, mut runs) in points {
+        runs.sort_by(|a, b| a.engine_seconds.total_cmp(&b.engine_seconds));
+        let median = &runs[ROUNDS / 2];
+        let peak = median.peak_rss_mib.map_or_else(String::new, |mib| format!("{mib:.1}"));
+        println!(
+            "{},{value},{},{},{:.5},{:.3},{peak}",
+            axis.name(),
+            engine.name(),
+            median.cell_hops,
+            median.engine_seconds,
+            median.ns_per_cell_hop(),
+        );
+    }
+    Ok(())
+}
+
+/// Odd, so that one run is the median.
+const ROUNDS: usize = 3;
+
+fn in_a_process_of_its_own(scenario: &str, engine: Engine) -> Result<Measured, Box<dyn Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let done = command.args(["--scenario", scenario, "--engine", engine.name(), "--json"]).output()?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("{scenario} on the {} engine: {}: {said}", engine.name(), done.status).into());
+    }
+    Ok(serde_json::from_slice(&done.stdout)?)
+}

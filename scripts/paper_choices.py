@@ -1,0 +1,69 @@
+"""How much the open choices of a paper matter: some of its tables, run once with each of the alternatives it declares.
+
+    python scripts/paper_choices.py af-96-1269 --table 2 --table 3 --seeds 10
+
+prints a Markdown table and fills the page docs/papers/<id>.md between `<!-- choices:begin -->` and `<!-- choices:end -->`.
+The alternatives stand in the paper's paper.toml under `[[choices]]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from celltrain.reproduce.paper import Choice, load
+from celltrain.reproduce.run import reproduce
+from celltrain.reproduce.score import Scored, group_scores
+from paper_page import ROOT, figure, grid, replaced
+
+
+def main() -> int:
+    """Run each alternative, fill the page."""
+    parser = argparse.ArgumentParser(description="Run tables of a paper with each alternative to its open choices.")
+    parser.add_argument("paper", help="such as af-96-1269")
+    parser.add_argument("--table", action="append", required=True, help="a table to run; may be repeated")
+    parser.add_argument("--seeds", type=int, default=10, help="seeds of every scenario (10)")
+    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    arguments = parser.parse_args()
+    defaults = Choice(id="", text="**the defaults**", overrides={})
+    rows: list[list[str]] = []
+    heads: list[str] = []
+    for choice in (defaults, *load(arguments.paper).choices):
+        reproduction = reproduce(
+            arguments.paper,
+            tables=arguments.table,
+            seeds=arguments.seeds,
+            jobs=arguments.jobs,
+            overrides=choice.overrides,
+        )
+        if reproduction.interrupted:
+            return 130
+        columns = measures(reproduction.numbers)
+        heads = ["id", "choice", "inside", *columns]
+        summary = reproduction.summary
+        rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
+        print(" | ".join(rows[-1]), flush=True)
+    content = f"{arguments.seeds} seeds.\n\n{grid(heads, rows, left=('id', 'choice'))}"
+    page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
+    page.write_text(replaced(page.read_text(encoding="utf-8"), "choices", content), encoding="utf-8")
+    print(f"wrote {page}")
+    return 0
+
+
+def measures(numbers: list[Scored]) -> dict[str, str]:
+    """For each network and quantity our mean, and the mean distance of the printed values from ours."""
+    groups: dict[str, list[Scored]] = {}
+    for number in numbers:
+        groups.setdefault(f"{number.number.network or ''} {number.number.quantity.name}".strip(), []).append(number)
+    columns = {}
+    for name, members in groups.items():
+        scores: dict[str, Any] = group_scores(members)
+        mean = sum(number.mean for number in members) / len(members)
+        columns[name] = f"{mean:.3f}, off by {figure(scores['mean_abs_error'], 3)}"
+    return columns
+
+
+if __name__ == "__main__":
+    sys.exit(main())
