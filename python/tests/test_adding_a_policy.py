@@ -31,7 +31,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
     scenario.duration = "50ms".parse().unwrap();
     let network = build::network(&scenario, 1);
-    let result = reference::run(&network, &mut Nothing, || true).unwrap();
+    let result = reference::run(&network, &mut Nothing, |_| true).unwrap();
     let port = &result.ports[network.bottleneck];
     assert!(port.counters.discarded_frame > 0, "the policy refused frames");
     assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");

@@ -152,9 +152,8 @@ def _bound(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str
         kept += low - SLACK <= row.value <= high + SLACK
     values = [row.value for row in rows]
     allowed = _range(entry.get("low", -np.inf), entry.get("high", np.inf))
-    evidence = (
-        f"{entry['quantity']} {_number(min(values))} to {_number(max(values))}, {kept} of {len(rows)} in {allowed}"
-    )
+    span = " to ".join(dict.fromkeys(_number(end) for end in (min(values), max(values))))
+    evidence = f"{entry['quantity']} {span}, {kept} of {len(rows)} in {allowed}"
     return kept >= entry.get("share", 1.0) * len(rows) - SLACK, evidence
 
 
