@@ -26,7 +26,7 @@ demo: out/demo/report.txt
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 20 --wan-seeds 3 \
+	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
 test: lint

@@ -130,8 +130,8 @@ fn whole() -> Vec<Case> {
         cases.push(Case::whole(format!("n-source-lan-15-fba-{buffer}"), title, toml));
     }
     cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")));
-    cases.push(Case::whole("chain", "5 switches, cross traffic on each hop, Selective Drop, 1 s", chain(4, "1s")));
-    cases.push(Case::whole("idle", "1 source, one segment in flight on links of 250 ms, 1000 s", IDLE.toml("1000s")));
+    cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", chain(4, "1s")));
+    cases.push(Case::whole("idle", "idle: one segment in flight on links of 250 ms, 1000 s", IDLE.toml("1000s")));
     cases
 }
 
@@ -161,7 +161,7 @@ fn guard() -> Vec<Case> {
         Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 0.5 s", NSource::LAN.toml("500ms")),
         Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 0.5 s", fba.toml("500ms")),
         Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 1 s", WAN_EPD.toml("1s")),
-        Case::guard("chain", "5 switches, cross traffic on each hop, Selective Drop, 0.5 s", chain(4, "500ms")),
+        Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
     ]
 }
 

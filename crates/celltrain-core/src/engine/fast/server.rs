@@ -6,7 +6,8 @@
 //! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
 //! instants in question, and never later than the earliest effect these could have anywhere else.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cell::{Cell, Label};
 use crate::port::Port;
@@ -21,8 +22,10 @@ pub(super) struct Server {
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
     inputs: Vec<Input>,
-    /// The inputs with trains, by the arrival of their next cells, then by number.
-    active: VecDeque<(Time, u32)>,
+    /// Inputs whose trains are under way, by the arrival of their next cells, then by number.
+    running: VecDeque<(Time, u32)>,
+    /// Inputs whose trains are still to begin, the first on top.
+    coming: BinaryHeap<Reverse<(Time, u32)>>,
     together: Vec<(u32, Cell)>,
     timing: Timing,
     /// Least time from the start of a transmission to its arrival anywhere it matters.
@@ -77,20 +80,25 @@ impl Train {
 }
 
 impl Input {
-    /// Takes the next cell; the train behind comes forward with the last one.
+    /// Takes the next cell, and says whether its train goes on; the train behind comes forward with the last one.
     #[inline]
-    fn take(&mut self) -> Cell {
+    fn take(&mut self) -> (Cell, bool) {
         let train = &mut self.train;
         train.cells -= 1;
         train.next += train.period;
         let cell = Cell::new(train.label, train.frame, train.cells == 0 && train.ends_frame);
-        if train.cells == 0
-            && let Some(behind) = self.behind.pop_front()
-        {
+        if train.cells > 0 {
+            return (cell, true);
+        }
+        if let Some(behind) = self.behind.pop_front() {
             *train = behind;
         }
-        cell
+        (cell, false)
     }
+}
+
+fn number(input: usize) -> u32 {
+    u32::try_from(input).expect("indices fit 32 bits")
 }
 
 /// What comes in on one link: the train whose cells arrive now, without cells when there is none, and those behind it.
@@ -119,7 +127,8 @@ impl Server {
             cell_time,
             next_start: Time::default(),
             inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
-            active: VecDeque::new(),
+            running: VecDeque::new(),
+            coming: BinaryHeap::new(),
             together: Vec::new(),
             timing,
             least_lead: leads.min().unwrap_or(cell_time),
@@ -138,7 +147,7 @@ impl Server {
         let Input { train: head, behind } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.activate(train.next, input);
+            self.announce(input);
         } else {
             let tail = behind.back_mut().unwrap_or(head);
             if tail.goes_on_with(&train) {
@@ -157,12 +166,12 @@ impl Server {
         if self.timing.departs_late && self.port.occupancy() > 0 {
             return Some(self.next_start + self.least_lead);
         }
-        let &(arrival, _) = self.active.front()?;
-        let matters = if self.every_cell_matters || self.active.len() > FEW {
-            arrival
+        let coming = self.coming.iter().map(|entry| entry.0);
+        let inputs = self.running.iter().copied().chain(coming);
+        let matters = if self.every_cell_matters || self.running.len() + self.coming.len() > FEW {
+            self.running.front().copied().into_iter().chain(self.coming.peek().map(|first| first.0)).min()?.0
         } else {
-            let lasts = self.active.iter().map(|&(_, input)| self.inputs[input as usize].train.last());
-            lasts.min().expect("there is an active input")
+            inputs.map(|(_, input)| self.inputs[input as usize].train.last()).min()?
         };
         Some(self.effect_of(matters))
     }
@@ -171,10 +180,11 @@ impl Server {
     /// starts.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Cell, Time)) {
-        while let Some(&(time, input)) = self.active.front().filter(|active| active.0 < until) {
-            let next = self.active.get(1).map_or(until, |active| active.0.min(until));
+        while let Some((time, input)) = self.first().filter(|first| first.0 < until) {
+            let second = self.running.get(1).map_or(until, |second| second.0.min(until));
+            let next = self.coming.peek().map_or(second, |first| first.0.0.min(second));
             if next > time {
-                self.active.pop_front();
+                self.running.pop_front();
                 self.run_alone(input as usize, next, &mut depart);
             } else {
                 self.tie(time, &mut depart);
@@ -202,13 +212,14 @@ impl Server {
         loop {
             let now = self.inputs[input].train.next;
             if now >= until {
-                self.activate(now, input);
+                self.go_on(now, input);
                 return;
             }
-            let cell = self.inputs[input].take();
+            let (cell, goes_on) = self.inputs[input].take();
             self.catch_up(now, depart);
             self.arrive(now, cell, depart);
-            if self.inputs[input].train.cells == 0 {
+            if !goes_on {
+                self.announce(input);
                 return;
             }
         }
@@ -217,13 +228,14 @@ impl Server {
     /// Cells that arrive in the same instant.
     fn tie(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
         let mut together = std::mem::take(&mut self.together);
-        while let Some(&(_, input)) = self.active.front().filter(|active| active.0 == now) {
-            self.active.pop_front();
-            let queue = &mut self.inputs[input as usize];
-            together.push((input, queue.take()));
-            if queue.train.cells > 0 {
-                let next = queue.train.next;
-                self.activate(next, input as usize);
+        while let Some((_, input)) = self.first().filter(|first| first.0 == now) {
+            self.running.pop_front();
+            let (cell, goes_on) = self.inputs[input as usize].take();
+            together.push((input, cell));
+            if goes_on {
+                self.go_on(self.inputs[input as usize].train.next, input as usize);
+            } else {
+                self.announce(input as usize);
             }
         }
         self.ties.order(&mut together, |&(input, _)| input);
@@ -251,19 +263,36 @@ impl Server {
         }
     }
 
-    /// Keeps the active inputs in order. With equal cell times a cell's successor comes after all others' next, so the
-    /// place is found from the end.
+    /// The input whose next cell comes first; a train whose time has come is under way from now on.
     #[inline]
-    fn activate(&mut self, time: Time, input: usize) {
-        let entry = (time, u32::try_from(input).expect("indices fit 32 bits"));
-        let mut place = self.active.len();
-        while place > 0 && self.active[place - 1] > entry {
-            place -= 1;
+    fn first(&mut self) -> Option<(Time, u32)> {
+        if let Some(&Reverse(coming)) = self.coming.peek()
+            && self.running.front().is_none_or(|running| coming < *running)
+        {
+            self.coming.pop();
+            self.running.push_front(coming);
         }
-        if place == self.active.len() {
-            self.active.push_back(entry);
+        self.running.front().copied()
+    }
+
+    /// An input's train, if it has one, is still to begin.
+    #[inline]
+    fn announce(&mut self, input: usize) {
+        let train = &self.inputs[input].train;
+        if train.cells > 0 {
+            self.coming.push(Reverse((train.next, number(input))));
+        }
+    }
+
+    /// A train that is under way goes on at `time`. Where all cell times are equal that is after every other's next cell.
+    #[inline]
+    fn go_on(&mut self, time: Time, input: usize) {
+        let entry = (time, number(input));
+        if self.running.back().is_none_or(|last| entry > *last) {
+            self.running.push_back(entry);
         } else {
-            self.active.insert(place, entry);
+            let place = self.running.partition_point(|running| *running < entry);
+            self.running.insert(place, entry);
         }
     }
 

@@ -1,0 +1,234 @@
+"""Draws how the engines' cost grows, and fills the page docs/performance.md.
+
+    python scripts/performance_plots.py                  draws docs/images/scaling.svg and .png from the saved numbers
+    python scripts/performance_plots.py --page           measures anew (some minutes), saves, draws, fills the page
+    python scripts/performance_plots.py --page --saved   fills the page from the saved numbers
+
+The saved numbers are the CSV files in crates/celltrain-bench/measured. What stands between `<!-- bench:begin -->` and
+`<!-- bench:end -->` on the page is replaced, and so is what stands between the marks of the comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import sys
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench_program import CRATE, ROOT, build, cases, output, run
+from celltrain.reproduce.figures import COLOURS, STYLE
+from paper_page import grid, replaced
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = dict[str, str]
+
+MEASURED = CRATE / "measured"
+PAGE = ROOT / "docs" / "performance.md"
+IMAGE = ROOT / "docs" / "images" / "scaling"
+ENGINES = ("fast", "reference")
+# Runs of a whole scenario on each engine, the engines in turn; odd, so that one of them is the median.
+ROUNDS = 7
+# The axes, what they are called on the page and in the figure, and whether they grow by factors.
+SERIES = {
+    "sources": ("sources", True),
+    "buffer": ("buffer (cells)", True),
+    "hops": ("contended ports in a row", False),
+    "seconds": ("simulated time (s)", True),
+}
+# 10 s of the LAN that other simulators were timed on. Without loss a segment of 512 bytes is 12 cells there and its
+# acknowledgement 2 back, three links each.
+COMPARED = ("seconds", "10")
+CELL_HOPS_PER_SEGMENT = 3 * (12 + 2)
+
+
+def main() -> int:
+    """Measure if asked to, draw, fill the page."""
+    parser = argparse.ArgumentParser(description="Draw how the engines' cost grows; fill the page on performance.")
+    parser.add_argument("--page", action="store_true", help="measure anew and fill docs/performance.md too")
+    parser.add_argument("--saved", action="store_true", help="with --page: take the saved numbers")
+    parser.add_argument("--csv", type=Path, default=MEASURED / "scaling.csv", help="what --scaling printed")
+    arguments = parser.parse_args()
+    if arguments.page and not arguments.saved:
+        measure(arguments.csv)
+    scaling = read(arguments.csv)
+    draw(scaling)
+    if arguments.page:
+        fill(scaling, read(MEASURED / "whole.csv"), read(MEASURED / "machine.csv")[0])
+    return 0
+
+
+def measure(scaling: Path) -> None:
+    """Run everything; save the medians."""
+    program = build()
+    scaling.parent.mkdir(parents=True, exist_ok=True)
+    print("measuring how cost grows", flush=True)
+    scaling.write_text(output([str(program), "--scaling"]), encoding="utf-8")
+    rows: list[Row] = []
+    for scenario, title in cases(program, "whole").items():
+        print(f"measuring {scenario}", flush=True)
+        runs = [{engine: run(program, scenario, engine) for engine in ENGINES} for _ in range(ROUNDS)]
+        for engine in ENGINES:
+            peaks = [each[engine]["peak_rss_mib"] for each in runs]
+            seconds = median(each[engine]["engine_seconds"] for each in runs)
+            rows.append(
+                {
+                    "scenario": scenario,
+                    "title": title,
+                    "engine": engine,
+                    "cell_hops": runs[0][engine]["cell_hops"],
+                    "engine_seconds": f"{seconds:.6f}",
+                    "peak_rss_mib": "" if None in peaks else f"{median(peaks):.1f}",
+                }
+            )
+    write(MEASURED / "whole.csv", rows)
+    rustc = output(["rustc", "--version"]).split()[1]
+    cores = str(os.cpu_count())
+    write(MEASURED / "machine.csv", [{"rustc": rustc, "architecture": platform.machine(), "cores": cores}])
+
+
+def draw(scaling: list[Row]) -> None:
+    """Four panels, cost of a cell-hop against what grows."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8.5, 6), layout="constrained")
+        panels = figure.subplots(2, 2, sharey=True)
+        for axes, (axis, (label, by_factors)) in zip(panels.flat, SERIES.items(), strict=True):
+            panel(axes, [row for row in scaling if row["axis"] == axis], by_factors=by_factors)
+            axes.set_xlabel(label)
+        # Shared by all panels.
+        panels[0, 0].set_yscale("log")
+        costs = [float(row["ns_per_cell_hop"]) for row in scaling]
+        decades = [1, 10, 100, 1000]
+        panels[0, 0].set_yticks(decades, [str(decade) for decade in decades])
+        panels[0, 0].set_ylim(bottom=1, top=1.5 * max(costs))
+        for axes in panels[:, 0]:
+            axes.set_ylabel("cost of a cell-hop (ns)")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        IMAGE.parent.mkdir(parents=True, exist_ok=True)
+        for ending, metadata in (("png", {}), ("svg", {"Date": None})):
+            path = IMAGE.with_suffix(f".{ending}")
+            figure.savefig(path, dpi=150, metadata=metadata)
+            print(f"wrote {path.relative_to(ROOT)}")
+
+
+def panel(axes: Axes, rows: list[Row], *, by_factors: bool) -> None:
+    """One series, a line for each engine."""
+    places = {row["value"]: float(row["value"]) for row in rows if row["value"] != "infinite"}
+    if len(places) < len({row["value"] for row in rows}):
+        # A buffer without limit stands one step behind the largest.
+        places["infinite"] = 4 * max(places.values())
+    for engine, colour, marker in zip(ENGINES, COLOURS, "os", strict=False):
+        chosen = [row for row in rows if row["engine"] == engine]
+        at = [places[row["value"]] for row in chosen]
+        cost = [float(row["ns_per_cell_hop"]) for row in chosen]
+        axes.plot(at, cost, color=colour, marker=marker, markersize=4, label=f"{engine} engine")
+    if by_factors:
+        axes.set_xscale("log")
+        shown = [value for value in places if len(places) < 8 or value[0] in "15i"]
+        axes.set_xticks([places[value] for value in shown], [tick(value) for value in shown])
+        axes.minorticks_off()
+    else:
+        axes.set_xticks(list(places.values()), list(places))
+
+
+def tick(value: str) -> str:
+    """A value as an axis shows it."""
+    if value == "infinite":
+        return "\u221e"
+    return f"{int(value):,}".replace(",", "\u2009")
+
+
+def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
+    """The page's tables."""
+    version = next(line.split('"')[1] for line in (ROOT / "Cargo.toml").open() if line.startswith("version"))
+    parts = [
+        f"celltrain {version}, rustc {machine['rustc']}, {machine['architecture']}, {machine['cores']} cores shared "
+        f"with other work.\nMedians of {ROUNDS} runs, each in a process of its own, the engines in turn. "
+        "M/s: million cell-hops per second.\nMiB: peak memory. Ratio: how many times the fast engine is faster.",
+        whole_table(whole),
+        "![Cost of a cell-hop against sources, buffer, hops and simulated time](images/scaling.svg)",
+        "The points of the figure, medians of three runs:",
+        scaling_table(scaling),
+    ]
+    text = replaced(PAGE.read_text(encoding="utf-8"), "bench", "\n\n".join(parts))
+    PAGE.write_text(replaced(text, "comparison", comparison(scaling)), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def whole_table(whole: list[Row]) -> str:
+    """Whole scenarios, both engines side by side."""
+    by_engine = {engine: {row["scenario"]: row for row in whole if row["engine"] == engine} for engine in ENGINES}
+    rows = []
+    for scenario, fast in by_engine["fast"].items():
+        reference = by_engine["reference"][scenario]
+        line = [fast["title"], f"{int(fast['cell_hops']):,}"]
+        for row in (fast, reference):
+            seconds = float(row["engine_seconds"])
+            line += [f"{seconds:.4f}", f"{int(row['cell_hops']) / seconds / 1e6:.1f}", whole_mib(row)]
+        ratio = float(reference["engine_seconds"]) / float(fast["engine_seconds"])
+        rows.append([*line, f"{ratio:.1f}"])
+    heads = ["scenario", "cell-hops", "fast: s", "M/s", "MiB", "reference: s", "M/s", "MiB", "ratio"]
+    return grid(heads, rows, left=("scenario",))
+
+
+def scaling_table(scaling: list[Row]) -> str:
+    """The points of all series."""
+    points: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in scaling:
+        points.setdefault((row["axis"], row["value"]), {})[row["engine"]] = row
+    rows = []
+    for (axis, value), engines in points.items():
+        line = [SERIES[axis][0], value if value == "infinite" else f"{int(value):,}"]
+        for engine in ENGINES:
+            if engine in engines:
+                row = engines[engine]
+                line += [f"{float(row['ns_per_cell_hop']):.1f}", whole_mib(row)]
+            else:
+                line += ["", ""]
+        rows.append(line)
+    heads = ["what grows", "to", "fast: ns a cell-hop", "MiB", "reference: ns a cell-hop", "MiB"]
+    return grid(heads, rows, left=("what grows",))
+
+
+def comparison(scaling: list[Row]) -> str:
+    """The lines of celltrain beside other simulators."""
+    rows = []
+    for row in scaling:
+        if (row["axis"], row["value"]) == COMPARED:
+            seconds, cell_hops = float(row["engine_seconds"]), int(row["cell_hops"])
+            segments = cell_hops / CELL_HOPS_PER_SEGMENT / seconds
+            speed = f"{cell_hops / seconds / 1e6:.0f} M cell-hops/s; {segments / 1e6:.2f} M segments/s"
+            rows.append([f"celltrain, {row['engine']} engine", "cell", f"{seconds:.2f}", speed])
+    return grid(["here", "level", "seconds", "note"], rows, left=("here", "level", "note"))
+
+
+def whole_mib(row: Row) -> str:
+    """Peak memory, where it is known."""
+    return f"{float(row['peak_rss_mib']):.0f}" if row["peak_rss_mib"] else ""
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Rows as a CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
