@@ -4,7 +4,16 @@
 #   make test     every check: format, lints, types, Rust tests, Python tests
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
-#   make lint  make format  make paper (the full reproduction, long)  make clean
+#   make lint  make format  make clean
+#
+# Longer campaigns, each on its own:
+#
+#   make paper          every table of the paper with 30 seeds, into out/af-96-1269
+#   make differential   both engines on 100,000 random networks
+#   make bench          the benchmarks of cargo bench
+#   make performance    measures anew and fills docs/performance.md
+#   make guard          counts instructions of four fixed scenarios against their budgets (valgrind)
+#   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,7 +25,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format paper clean
+.PHONY: demo test setup models lint format clean paper differential bench performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -54,6 +63,22 @@ models: .make/built
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
+
+differential:
+	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-core --lib differential
+
+bench:
+	cargo bench --package celltrain-bench
+
+performance: .make/built
+	$(BIN)/python scripts/performance_plots.py --page
+
+guard: .make/built
+	$(BIN)/python scripts/instruction_guard.py
+
+fuzz:
+	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=600
+	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=600
 
 clean:
 	rm -rf .venv .make out target .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -300,12 +300,16 @@ impl<'a> Engine<'a> {
                 Role::Host(_) => false,
                 Role::Transparent => continue,
             };
+            let mut late_by_label = vec![Vec::new(); self.plan.stages[link].len()];
+            for late in &self.late[link] {
+                late_by_label[late.label as usize].push(*late);
+            }
             for (label, stage) in self.plan.stages[link].iter().enumerate() {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
                 // Cells whose departure is known, those that will only start after the run among them.
                 let known = counters.forwarded + waiting;
-                let late = self.late[link].iter().filter(|late| late.label as usize == label);
+                let late = late_by_label[label].iter();
                 for Passed { link, label, lead } in &self.plan.passed[link][label] {
                     let after_the_end = |late: &Late| late.after(self.end, *lead, stage.period);
                     let passed = known - late.clone().map(after_the_end).sum::<u64>();
