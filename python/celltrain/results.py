@@ -62,6 +62,8 @@ def run(
     >>> result.fingerprint == ct.run(lan, seed=7, engine="reference").fingerprint
     True
     """
+    if not isinstance(trace, Sequence):
+        raise ScenarioError([Fault.of_option("trace", repr(trace), f"is not a list of {', '.join(TRACES)}")])
     trace = (trace,) if isinstance(trace, str) else tuple(dict.fromkeys(trace))
     faults = [
         Fault.of_option("trace", repr(name), f"is not a series; choose from {', '.join(TRACES)}")
@@ -70,7 +72,9 @@ def run(
     ]
     if engine not in ENGINES:
         faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
-    if seed is not None and not 0 <= seed < 1 << 64:
+    if step is not None and not isinstance(step, str):
+        faults.append(Fault.of_option("step", repr(step), 'is not a time such as "1ms"'))
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 1 << 64):
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     if faults:
         raise ScenarioError(faults)

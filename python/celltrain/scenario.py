@@ -79,6 +79,8 @@ def read_text(path: Path) -> str:
         raise ScenarioError([Fault.of_file(name, "there is no such file")]) from None
     except PermissionError:
         raise ScenarioError([Fault.of_file(name, "may not be read (permission denied)")]) from None
+    except ScenarioError:
+        raise
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError([Fault.of_file(name, f"cannot be read ({problem})")]) from None

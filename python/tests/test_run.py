@@ -239,3 +239,28 @@ def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Ebd'"):
         _ = ct.Ebd
     assert "annotations" not in dir(ct)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("seed", 1.5), ("seed", True), ("seed", "a"), ("seed", -1), ("trace", 5), ("step", 5)],
+)
+def test_an_option_of_the_wrong_type_is_refused_with_its_name_and_value(option, value):
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
+    with pytest.raises(ct.ScenarioError) as refusal:
+        ct.run(lan, **{option: value})
+    assert refusal.value.faults[0].key == option
+    assert repr(value) in refusal.value.faults[0].message or str(value) in refusal.value.faults[0].message
+
+
+def test_series_that_would_not_fit_are_refused_before_the_run():
+    lan = ct.n_source(sources=500, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1s")
+    with pytest.raises(ct.ScenarioError, match="values are recorded"):
+        ct.run(lan, trace=["cwnd"], step="1us")
+
+
+def test_samples_fall_on_whole_steps_whatever_the_clock():
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="10ms")
+    times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
+    assert len(times) == 10_001
+    assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8

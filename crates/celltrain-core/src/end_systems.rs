@@ -88,7 +88,7 @@ enum ClockKind {
 }
 
 /// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
-const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
+pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
 
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.

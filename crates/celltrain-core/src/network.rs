@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use crate::aal5::Aal5Options;
 use crate::cell::Label;
+use crate::end_systems::DELAYED_ACK_TICK;
 use crate::policy::{PolicyConfig, tail_drop};
-use crate::tcp::TcpConfig;
+use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
@@ -134,7 +135,11 @@ impl Network {
     pub fn clock(&self) -> Clock {
         let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
             let options = flow.tcp.options();
-            [flow.start, options.timer_granularity]
+            let delayed_ack_tick = match options.delayed_acks {
+                DelayedAcks::On => DELAYED_ACK_TICK,
+                DelayedAcks::Off => Duration::default(),
+            };
+            [flow.start, options.timer_granularity, delayed_ack_tick]
         }));
         Clock::covering(self.links.iter().map(|link| link.rate), times.chain([self.duration]))
     }

@@ -101,6 +101,9 @@ enum Mode {
     RefuseRest { keep_last_cell: bool },
 }
 
+/// What a port reserves at its start; a larger queue grows into its room as it fills.
+const RESERVED_CELLS: u32 = 1 << 16;
+
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
@@ -110,7 +113,7 @@ impl Port {
             occupancy: 0,
             max_queue: 0,
             active_vcs: 0,
-            fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k as usize)),
+            fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k.min(RESERVED_CELLS) as usize)),
             per_vc: vec![0; vcs],
             vcs: vec![start; vcs],
             overflow: policy.overflow(),

@@ -4,7 +4,7 @@
 
 use crate::end_systems::EndSystems;
 use crate::port::Port;
-use crate::units::{Span, Time};
+use crate::units::{Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
 pub trait Probe {
@@ -69,8 +69,10 @@ pub struct SeriesChoice {
 pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<usize>,
-    step: Span,
-    next: Time,
+    step: Duration,
+    clock: Clock,
+    /// How many samples were taken.
+    taken: u64,
     end: Time,
     /// The instants of the samples.
     pub times: Vec<Time>,
@@ -85,14 +87,16 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records at 0, `step`, 2 `step` and so on up to `end`; queues and occupancies at the ports of `links`.
-    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Span, end: Time) -> Self {
-        assert!(step.0 > 0, "a recorder steps forward");
+    /// Records at 0, `step`, 2 `step` and so on up to `end`, each of them rounded to the clock on its own; queues and
+    /// occupancies at the ports of `links`.
+    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, clock: Clock, end: Time) -> Self {
+        assert!(step > Duration::default(), "a recorder steps forward");
         Self {
             choice,
             links,
             step,
-            next: Time::default(),
+            clock,
+            taken: 0,
             end,
             times: Vec::new(),
             queue_cells: Vec::new(),
@@ -110,11 +114,12 @@ impl Recorder {
 
 impl Probe for Recorder {
     fn next_look(&self) -> Option<Time> {
-        (self.next <= self.end).then_some(self.next)
+        let next = Time::default() + self.clock.span(Duration { picoseconds: self.step.picoseconds * self.taken });
+        (next <= self.end).then_some(next)
     }
 
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
-        self.next = now + self.step;
+        self.taken += 1;
         self.times.push(now);
         for &link in &self.links {
             if self.choice.queue {

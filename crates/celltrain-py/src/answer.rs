@@ -153,14 +153,27 @@ impl Trace {
             }
         };
         let clock = network.clock();
-        let mut step = clock.span(self.step);
-        step.0 = step.0.max(1);
-        Ok(Recorder::new(self.choice, links, step, network.end(clock)))
+        let routing = network.routing();
+        let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
+        let columns = usize::from(self.choice.queue) * links.len()
+            + usize::from(self.choice.occupancy) * occupancies
+            + usize::from(self.choice.windows) * 2 * network.flows.len();
+        let samples = network.duration.picoseconds / self.step.picoseconds + 1;
+        if samples.saturating_mul(columns as u64) > MAX_VALUES {
+            return Err(format!(
+                "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
+                self.step
+            ));
+        }
+        Ok(Recorder::new(self.choice, links, self.step, clock, network.end(clock)))
     }
 }
 
 /// A million rows of every series is what a laptop still draws.
 const MAX_SAMPLES: u64 = 1_000_000;
+
+/// Some 800 MB of series.
+const MAX_VALUES: u64 = 100_000_000;
 
 /// Recorded series with the names of their columns.
 pub(crate) struct Series {

@@ -138,7 +138,9 @@ fn machine() -> Machine {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
         line.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
-    Machine { memory: kib.map(|kib| kib * 1024) }
+    // A container may have less than the machine.
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    Machine { memory: kib.map(|kib| kib * 1024).into_iter().chain(group).min() }
 }
 
 fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celltrain_core::network::NodeKind;
+use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
@@ -20,8 +20,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
 }
 
-/// Checks a scenario whose form is right.
-pub fn check(scenario: &Scenario, machine: Machine) -> Verdict {
+/// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
+pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Verdict {
     let mut verdict = Verdict::default();
     let faults = &mut verdict.faults;
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
@@ -36,12 +36,24 @@ pub fn check(scenario: &Scenario, machine: Machine) -> Verdict {
         let problem = format!("is outside 1B to {MAX_SDU}B");
         faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
     }
+    let frames_are_sound = !faults.iter().any(|fault| fault.key.starts_with("tcp.") || fault.key.starts_with("aal5."));
+    if frames_are_sound {
+        frames(scenario, faults);
+    }
+    let before = faults.len();
     topology(&scenario.topology, faults);
     memory(scenario, machine, faults);
-    // The rest needs a network to look at.
+    // Only a topology without a fault, and not too large to hold, can be laid out.
+    let layout = (faults.len() == before).then(|| build::layout(&scenario.topology));
+    let largest_frames = match &layout {
+        Some(layout) => ports(scenario, layout, refused, faults),
+        None => BTreeMap::new(),
+    };
+    for (name, config) in &scenario.port {
+        let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
+        port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
+    }
     if faults.is_empty() {
-        frames(scenario, faults);
-        ports(scenario, faults);
         clock(scenario, &mut verdict);
     }
     verdict
@@ -87,11 +99,13 @@ fn link(path: &str, keys: [&str; 2], rate: BitRate, delay: Duration, faults: &mu
 const NETWORK: &str = "topology.network";
 
 fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
-    let before = faults.len();
     let kinds = nodes(config, faults);
     links(config, &kinds, faults);
+    let graph_is_sound = faults.iter().all(|fault| !fault.key.starts_with(NETWORK));
     let mut names = BTreeSet::new();
+    let mut sound_flows = Vec::new();
     for (i, flow) in config.flows.iter().enumerate() {
+        let before = faults.len();
         let path = format!("{NETWORK}.flows[{i}]");
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{}", i + 1));
         if !names.insert(name.clone()) {
@@ -99,12 +113,18 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
             faults.push(KeyFault::of_value(join(&path, "name"), quoted(name), problem));
         }
         flow_ends(flow, &path, &kinds, faults);
+        if let Some(nodes) = &flow.path {
+            path_form(flow, nodes, &join(&path, "path"), &kinds, faults);
+        }
+        if faults.len() == before {
+            sound_flows.push(i);
+        }
     }
     if config.flows.is_empty() {
         faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), "is empty; a run needs at least one flow"));
     }
-    if faults.len() == before {
-        routes(config, faults);
+    if graph_is_sound {
+        routes(config, &sound_flows, faults);
     }
 }
 
@@ -174,11 +194,37 @@ fn flow_ends(flow: &FlowConfig, path: &str, kinds: &BTreeMap<&str, NodeKind>, fa
     }
 }
 
+/// A path as it is written: from the one end to the other, over switches, and nowhere twice.
+fn path_form(
+    flow: &FlowConfig,
+    nodes: &[String],
+    path: &str,
+    kinds: &BTreeMap<&str, NodeKind>,
+    faults: &mut Vec<KeyFault>,
+) {
+    if nodes.first() != Some(&flow.from) || nodes.last() != Some(&flow.to) {
+        let problem = format!("does not lead from \"{}\" to \"{}\"; both ends belong to it", flow.from, flow.to);
+        faults.push(KeyFault::of_key(path, problem));
+    }
+    let mut seen = BTreeSet::new();
+    for (j, name) in nodes.iter().enumerate() {
+        let at = format!("{path}[{j}]");
+        let inside = j > 0 && j + 1 < nodes.len();
+        if !unknown_node(name, &at, kinds, faults) && inside && kinds[name.as_str()] == NodeKind::Host {
+            faults.push(KeyFault::of_value(&at, quoted(name), "is a host; only switches forward"));
+        }
+        if !seen.insert(name) {
+            faults.push(KeyFault::of_value(&at, quoted(name), "is a loop: the path has been there before"));
+        }
+    }
+}
+
 /// Every flow has a way to go.
-fn routes(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
+fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFault>) {
     let (graph, index) = build::graph(config);
     let leaving = graph.leaving();
-    for (i, flow) in config.flows.iter().enumerate() {
+    for &i in sound_flows {
+        let flow = &config.flows[i];
         let path = format!("{NETWORK}.flows[{i}]");
         let Some(nodes) = &flow.path else {
             if graph.shortest_path(&leaving, index[flow.from.as_str()], index[flow.to.as_str()]).is_none() {
@@ -187,36 +233,11 @@ fn routes(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
             }
             continue;
         };
-        let path = join(&path, "path");
-        if nodes.first() != Some(&flow.from) || nodes.last() != Some(&flow.to) {
-            let problem = format!("does not lead from \"{}\" to \"{}\"; both ends belong to it", flow.from, flow.to);
-            faults.push(KeyFault::of_key(&path, problem));
-        }
-        let mut seen = BTreeSet::new();
-        for (j, name) in nodes.iter().enumerate() {
-            let at = format!("{path}[{j}]");
-            match index.get(name.as_str()) {
-                None => {
-                    faults.push(KeyFault::of_value(&at, quoted(name), "is not a host or a switch"));
-                }
-                Some(&node) => {
-                    let inside = j > 0 && j + 1 < nodes.len();
-                    if inside && graph.nodes[node].kind == NodeKind::Host {
-                        faults.push(KeyFault::of_value(&at, quoted(name), "is a host; only switches forward"));
-                    }
-                }
-            }
-            if !seen.insert(name) {
-                faults.push(KeyFault::of_value(&at, quoted(name), "is a loop: the path has been there before"));
-            }
-        }
         for (j, pair) in nodes.windows(2).enumerate() {
-            let (Some(&from), Some(&to)) = (index.get(pair[0].as_str()), index.get(pair[1].as_str())) else {
-                continue;
-            };
+            let (from, to) = (index[pair[0].as_str()], index[pair[1].as_str()]);
             if !leaving[from].iter().any(|&link| graph.links[link].to == to) {
                 let problem = format!("has no link from \"{}\"", pair[0]);
-                faults.push(KeyFault::of_value(format!("{path}[{}]", j + 1), quoted(&pair[1]), problem));
+                faults.push(KeyFault::of_value(format!("{path}.path[{}]", j + 1), quoted(&pair[1]), problem));
             }
         }
     }
@@ -242,9 +263,14 @@ fn frames(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
     }
 }
 
-/// Every port that a VC crosses has a buffer and a policy that suit it, and every port named exists.
-fn ports(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
-    let layout = build::layout(&scenario.topology);
+/// Every port that a VC crosses has a table, and every table names a port. The largest frame that crosses the ports of
+/// each table, in cells.
+fn ports<'a>(
+    scenario: &'a Scenario,
+    layout: &build::Layout,
+    refused: &[KeyFault],
+    faults: &mut Vec<KeyFault>,
+) -> BTreeMap<&'a str, u32> {
     let mut largest_frame = vec![0; layout.graph.links.len()];
     let data_cells = scenario.aal5.segment_cells(scenario.tcp.options().mss.bytes);
     for flow in &layout.flows {
@@ -254,53 +280,48 @@ fn ports(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
             }
         }
     }
+    let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
+    let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
+    let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
+    let meant: BTreeMap<&str, Option<&str>> = scenario
+        .port
+        .keys()
+        .filter(|name| !known.contains(name.as_str()))
+        .map(|name| (name.as_str(), nearest(name, known.iter().copied())))
+        .collect();
+    for (name, meant) in &meant {
+        let hint = meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+        let link = &layout.graph.links[layout.bottleneck].name;
+        let problem = format!(
+            "is not an output port of a switch; {hint}It must be bottleneck, default, or a link such as \"{link}\""
+        );
+        faults.push(KeyFault::of_key(join("port", name), problem));
+    }
     let is_n_source = matches!(scenario.topology, Topology::NSource(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    for (index, link) in layout.graph.links.iter().enumerate() {
-        if layout.graph.nodes[link.from].kind == NodeKind::Host {
-            continue;
-        }
+    for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
         let is_bottleneck = index == layout.bottleneck;
-        let name = if scenario.port.contains_key(&link.name) {
-            link.name.as_str()
-        } else if is_bottleneck && scenario.port.contains_key("bottleneck") {
-            "bottleneck"
-        } else if scenario.port.contains_key("default") {
-            "default"
-        } else {
-            if largest_frame[index] > 0 && (is_bottleneck || !is_n_source) {
-                let shown = if is_bottleneck && is_n_source { "bottleneck" } else { &link.name };
-                let path = join("port", shown);
-                let problem = "has no buffer and no policy; write its table, or [port.default] for all others";
-                faults.push(KeyFault::of_key(path, problem));
-            }
+        let bottleneck = is_bottleneck.then_some("bottleneck");
+        let names = [Some(link.name.as_str()), bottleneck, Some("default")];
+        let table = names.into_iter().flatten().find_map(|name| scenario.port.get_key_value(name));
+        if let Some((name, _)) = table {
+            let frame = used.entry(name).or_insert(0);
+            *frame = (*frame).max(largest_frame[index]);
             continue;
-        };
-        let frame = used.entry(name).or_insert(0);
-        *frame = (*frame).max(largest_frame[index]);
-    }
-    let known = || {
-        let from_switch =
-            |link: &&celltrain_core::network::Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
-        let names = layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
-        ["bottleneck", "default"].into_iter().chain(names)
-    };
-    for (name, config) in &scenario.port {
-        let path = join("port", name);
-        match used.get(name.as_str()) {
-            Some(&frame) => port(&path, config, frame, faults),
-            None if known().any(|known| known == name) => port(&path, config, 0, faults),
-            None => {
-                let hint = nearest(name, known()).map(|meant| format!("did you mean \"{meant}\"? "));
-                let problem = format!(
-                    "is not an output port of a switch; {}It must be bottleneck, default, or a link such as \"{}\"",
-                    hint.unwrap_or_default(),
-                    layout.graph.links[layout.bottleneck].name,
-                );
-                faults.push(KeyFault::of_key(path, problem));
-            }
+        }
+        if largest_frame[index] == 0 || (is_n_source && !is_bottleneck) {
+            continue;
+        }
+        let shown = if is_bottleneck && is_n_source { "bottleneck" } else { &link.name };
+        let path = join("port", shown);
+        // A table that was refused, or whose name was misspelt, is not missing as well.
+        let is_misspelt = names.into_iter().flatten().any(|name| meant.values().any(|meant| *meant == Some(name)));
+        if !is_misspelt && !refused.iter().any(|fault| fault.key.starts_with(&path)) {
+            let problem = "has no buffer and no policy; write its table, or [port.default] for all others";
+            faults.push(KeyFault::of_key(path, problem));
         }
     }
+    used
 }
 
 fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<KeyFault>) {

@@ -33,6 +33,8 @@ impl SyntaxFault {
 
 /// A scenario is a page; anything near this size is another kind of file.
 const MAX_BYTES: usize = 1 << 20;
+/// A longer piece of text says no more than its line.
+const MAX_QUOTED: usize = 60;
 /// A text broken in many places is shown the first few.
 const MAX_SYNTAX_FAULTS: usize = 20;
 
@@ -47,6 +49,10 @@ impl Document {
         if !errors.is_empty() {
             let mut faults: Vec<_> = errors.iter().map(|error| syntax_fault(text, error)).collect();
             faults.dedup();
+            // What follows a nesting too deep to follow is about nothing.
+            if let Some(deep) = faults.iter().position(|fault| fault.problem.contains("recurse")) {
+                faults.truncate(deep + 1);
+            }
             faults.truncate(MAX_SYNTAX_FAULTS);
             return Err(faults);
         }
@@ -152,7 +158,16 @@ fn refuse_large(text: &str) -> Result<(), Vec<SyntaxFault>> {
 fn syntax_fault(text: &str, error: &toml::de::Error) -> SyntaxFault {
     let line = error.span().map(|span| LineIndex::new(text).line(span.start));
     let message = error.message().trim().replace('\n', "; ");
-    SyntaxFault { line, problem: format!("is not TOML: {message}") }
+    let quoted = error.span().and_then(|span| text.get(span)).and_then(|quoted| quoted.lines().next());
+    let at = match quoted.map(str::trim) {
+        Some(quoted) if shows_well(quoted) => format!(" at `{quoted}`"),
+        _ => String::new(),
+    };
+    SyntaxFault { line, problem: format!("is not TOML: {message}{at}") }
+}
+
+fn shows_well(quoted: &str) -> bool {
+    !quoted.is_empty() && quoted.len() <= MAX_QUOTED && !quoted.contains(char::is_control)
 }
 
 /// Where each line of a text starts.

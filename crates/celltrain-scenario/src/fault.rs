@@ -70,7 +70,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     names
         .into_iter()
         .map(|name| (distance(given, name), name))
-        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3) && *distance < name.len().min(given.len()))
         .min()
         .map(|(_, name)| name)
 }

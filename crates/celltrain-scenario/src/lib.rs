@@ -58,7 +58,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
     if let Some(scenario) = &scenario {
-        let verdict = check::check(scenario, machine);
+        let verdict = check::check(scenario, &faults, machine);
         faults.extend(verdict.faults);
         warnings = verdict.warnings;
     }

@@ -167,6 +167,36 @@ fn all_faults_are_reported_at_once() {
 }
 
 #[test]
+fn faults_of_different_kinds_do_not_hide_each_other() {
+    let text = GENERAL
+        .replace("duration", "sed = 1\nduration")
+        .replace("delay = \"1ms\", rate = \"34.368Mbps\"", "delay = \"1ms\", rate = \"0bps\"")
+        .replace("to = \"b\" }", "to = \"zz\" }, { from = \"a\", to = \"b\", path = [\"a\", \"s\", \"a\", \"b\"] }")
+        .replace("buffer = 500", "buffer = 0")
+        .replace("policy.tail_drop = {}", "policy.epd = { threshold = 9 }");
+    let messages = messages(&text);
+    for expected in [
+        "sed is unknown",
+        "\"0bps\" is not a positive rate",
+        "\"zz\" is not a host",
+        "is a loop",
+        "buffer = 0 is",
+        "threshold = 9 is above",
+    ] {
+        assert!(messages.iter().any(|message| message.contains(expected)), "{expected}: {messages:#?}");
+    }
+}
+
+#[test]
+fn a_misspelt_or_refused_port_is_not_missing_as_well() {
+    let misspelt = messages(&GOOD.replace("port.bottleneck", "port.botleneck"));
+    assert!(misspelt.len() == 1 && misspelt[0].contains("did you mean \"bottleneck\"?"), "{misspelt:#?}");
+    let refused = format!("{}port.bottleneck = 5\n", GOOD.split("[topology").next().unwrap());
+    let refused = refused + "[topology" + GOOD.split("[topology").nth(1).unwrap().split("[port").next().unwrap();
+    assert_eq!(messages(&refused).len(), 1, "{:#?}", messages(&refused));
+}
+
+#[test]
 fn a_missing_key_says_what_it_must_be() {
     assert_eq!(
         message("duration = \"10s\"\n", ""),

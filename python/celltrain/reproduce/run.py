@@ -291,6 +291,8 @@ def follow(answer: Any, path: Sequence[str]) -> float:
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
+    if not isinstance(seeds, int | Mapping) or isinstance(seeds, bool):
+        raise PaperError(f"seeds = {seeds!r} is not a whole number, or one for each network")
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:

@@ -12,7 +12,7 @@ use crate::tcp::{
     Backoff, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart, WindowGrowth,
 };
 use crate::tie::{ServiceOrder, TieOrder};
-use crate::units::{BitRate, Bytes, Duration, Span};
+use crate::units::{BitRate, Bytes, Duration};
 
 /// A random network: a chain of switches with hosts on them, everything drawn from one seed.
 fn network(seed: u64) -> Network {
@@ -110,8 +110,8 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
 fn recorder(network: &Network) -> Recorder {
     let clock = network.clock();
     let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
-    let step = Span((network.end(clock).0 / 50).max(1));
-    Recorder::new(choice, (0..network.links.len()).collect(), step, network.end(clock))
+    let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
+    Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
 }
 
 fn compare(seed: u64) -> Result<(), TestCaseError> {

@@ -8,7 +8,7 @@ use crate::policy::{PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
-use crate::units::{Bytes, Span};
+use crate::units::Bytes;
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
@@ -68,7 +68,8 @@ fn a_probe_changes_nothing() {
     let clock = network.clock();
     let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
     for engine in Engine::ALL {
-        let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Span(97_200), network.end(clock));
+        let mut recorder =
+            Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), clock, network.end(clock));
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
         assert_eq!(watched, run(&network));
         assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
@@ -88,6 +89,22 @@ fn service_before_arrivals_makes_room_in_the_same_instant() {
     let after = run(&network);
     network.service_order = ServiceOrder::BeforeArrivals;
     assert_ne!(after.fingerprint, run(&network).fingerprint);
+}
+
+#[test]
+fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
+    // A cell takes a second here, and nothing else is finer: the 200 ms timer once rounded to no time at all.
+    let mut network = lan(1, None, "10s");
+    for link in &mut network.links {
+        link.rate = crate::units::BitRate::from_bits_per_second(424);
+        link.delay = crate::units::Duration::default();
+    }
+    let second = crate::units::Duration::from_milliseconds(1000);
+    let options =
+        TcpOptions { timer_granularity: second, delayed_acks: crate::tcp::DelayedAcks::On, ..TcpOptions::default() };
+    network.flows[0].tcp = TcpConfig::Vanilla(options);
+    assert_eq!(network.clock().units_per_second, 5);
+    run(&network);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window_scale;
 use crate::error::Fault;
 use crate::units::{Bytes, Duration};
 
@@ -201,9 +202,11 @@ impl TcpOptions {
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
-    /// The receive window in whole segments: `floor(rwnd / MSS)` (section 3.1).
+    /// The receive window in whole segments: `floor(rwnd / MSS)` (section 3.1), of a window as it can be advertised:
+    /// without the bits below the window scale.
     pub fn window_segments(&self) -> u64 {
-        self.receive_window.bytes / self.mss.bytes
+        let scale = window_scale(self.receive_window.bytes);
+        (self.receive_window.bytes >> scale << scale) / self.mss.bytes
     }
 }
 
