@@ -197,11 +197,6 @@ impl Port {
         self.occupancy
     }
 
-    /// K: places for waiting cells; `u32::MAX` without limit.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
     /// `Y_i`: cells waiting of each VC, by label.
     pub fn per_vc(&self) -> &[u32] {
         &self.per_vc

@@ -5,7 +5,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Reading, Scenario, build};
+use celltrain_scenario::{Reading, Scenario};
 use serde::Serialize;
 use serde_json::json;
 
@@ -210,9 +210,4 @@ impl Series {
             ssthresh_segments: trace.choice.windows.then_some(recorder.ssthresh_segments),
         }
     }
-}
-
-/// The network of a scenario, for whoever runs it.
-pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
-    build::network(scenario, seed)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::Scenario;
+use celltrain_scenario::{Scenario, build};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -74,7 +74,7 @@ fn run(
     stop: &AtomicBool,
     share: &AtomicU64,
 ) -> Done {
-    let network = answer::network(scenario, seed);
+    let network = build::network(scenario, seed);
     let keep_going = |done: f64| {
         share.store(done.to_bits(), Ordering::Relaxed);
         !stop.load(Ordering::Relaxed)

@@ -251,7 +251,6 @@ const CPI_ALIGNMENT_ONLY: u8 = 0;
 
 #[cfg(test)]
 mod tests {
-    use super::super::seeded;
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -292,7 +291,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(seeded(0x6161_6c35))]
+        #![proptest_config(crate::rng::proptest_seeded(0x6161_6c35))]
 
         #[test]
         fn any_frame_that_can_be_built_is_parsed_back(payload in any_payload(), uu in any::<u8>()) {

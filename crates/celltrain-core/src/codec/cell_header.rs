@@ -162,7 +162,6 @@ const HEC_COSET: u8 = 0x55;
 
 #[cfg(test)]
 mod tests {
-    use super::super::seeded;
     use super::*;
     use proptest::prelude::*;
 
@@ -183,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(seeded(0x0063_6865))]
+        #![proptest_config(crate::rng::proptest_seeded(0x0063_6865))]
 
         #[test]
         fn any_header_that_can_be_built_is_parsed_back(header in any_header()) {

@@ -212,7 +212,6 @@ const CHECKSUM_AT: usize = 10;
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::seeded;
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -249,7 +248,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(seeded(0x6970_7634))]
+        #![proptest_config(crate::rng::proptest_seeded(0x6970_7634))]
 
         #[test]
         fn any_packet_that_can_be_built_is_parsed_back(

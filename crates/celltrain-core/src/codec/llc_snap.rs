@@ -98,13 +98,12 @@ const ETHERTYPE_IPV4: u16 = 0x0800;
 
 #[cfg(test)]
 mod tests {
-    use super::super::seeded;
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(seeded(0x0073_6e61))]
+        #![proptest_config(crate::rng::proptest_seeded(0x0073_6e61))]
 
         #[test]
         fn any_packet_that_is_wrapped_is_unwrapped_again(packet in vec(any::<u8>(), 0..200)) {

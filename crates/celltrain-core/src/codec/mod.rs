@@ -243,18 +243,6 @@ fn split_cell(cell: &[u8; CELL_BYTES]) -> (&[u8], &[u8; cell_header::PAYLOAD_BYT
     cell.split_last_chunk().expect("a cell is longer than its payload")
 }
 
-/// Property tests draw the same cases on every run, so that a failure is a fact about the code and
-/// not about the day.
-#[cfg(test)]
-fn seeded(seed: u64) -> proptest::test_runner::Config {
-    proptest::test_runner::Config {
-        cases: 256,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(seed),
-        failure_persistence: None,
-        ..proptest::test_runner::Config::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(seeded(0x0000_6174_6d35))]
+        #![proptest_config(crate::rng::proptest_seeded(0x0000_6174_6d35))]
 
         #[test]
         fn any_segment_that_can_be_built_is_parsed_back(segment in any_segment(0..600)) {

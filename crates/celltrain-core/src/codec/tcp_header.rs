@@ -406,7 +406,6 @@ const KIND_TIMESTAMPS: u8 = 8;
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::seeded;
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -478,7 +477,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(seeded(0x0074_6370))]
+        #![proptest_config(crate::rng::proptest_seeded(0x0074_6370))]
 
         #[test]
         fn any_segment_that_can_be_built_is_parsed_back(

@@ -414,3 +414,17 @@ fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
         agenda.set(server, key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hot_records_have_the_sizes_the_design_page_gives() {
+        assert_eq!(size_of::<Cell>(), 8);
+        assert_eq!(size_of::<Train>(), 32);
+        assert_eq!(size_of::<Delivery>(), 24);
+        assert_eq!(nic::QUEUED_BYTES, 16);
+        assert_eq!(size_of::<Late>(), 16);
+    }
+}

@@ -38,6 +38,9 @@ struct Queued {
     cells: u32,
 }
 
+#[cfg(test)]
+pub(super) const QUEUED_BYTES: usize = size_of::<Queued>();
+
 impl Nic {
     pub(super) fn new(cell_time: Span, vcs: usize) -> Self {
         Self {
