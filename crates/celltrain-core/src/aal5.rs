@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::units::Bytes;
 
 /// Payload bytes of one cell.
@@ -174,6 +174,29 @@ impl Reassembler {
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
         Reassembled::Incomplete
+    }
+}
+
+impl Reassembler {
+    /// Takes the cells of a run, one after the other; discarded cells are those of all together.
+    #[inline]
+    pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(u32) -> u32) -> Reassembled {
+        if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
+            // All but the last are only counted.
+            self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
+            self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
+            self.cells += run.cells - 1;
+            return self.on_cell(run.last, max_cells, cells_of);
+        }
+        let mut damaged = 0;
+        for cell in run.iter() {
+            match self.on_cell(cell, max_cells, &cells_of) {
+                Reassembled::Incomplete => {}
+                Reassembled::Damaged { cells } => damaged += cells,
+                Reassembled::Whole(frame) => return Reassembled::Whole(frame),
+            }
+        }
+        if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete }
     }
 }
 

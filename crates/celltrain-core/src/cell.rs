@@ -41,6 +41,13 @@ impl Cell {
         self.label_and_bits & LAST_CELL != 0
     }
 
+    /// A cell of the same frame that is not its last.
+    #[inline]
+    #[must_use]
+    pub fn not_last(self) -> Self {
+        Self { label_and_bits: self.label_and_bits & !LAST_CELL, ..self }
+    }
+
     /// The same cell under the label of the next link.
     #[inline]
     #[must_use]
@@ -49,9 +56,62 @@ impl Cell {
     }
 }
 
+/// Consecutive cells of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The last of them; those before it differ from it in not being the last of the frame.
+    pub last: Cell,
+    /// How many they are, at least one.
+    pub cells: u32,
+}
+
+impl Run {
+    /// The first of them, and those behind it if there are any.
+    #[inline]
+    pub fn split_first(self) -> (Cell, Option<Run>) {
+        if self.cells == 1 {
+            return (self.last, None);
+        }
+        (self.last.not_last(), Some(Run { cells: self.cells - 1, ..self }))
+    }
+
+    /// The first `cells` of them, fewer than all.
+    #[inline]
+    #[must_use]
+    pub fn first(self, cells: u32) -> Run {
+        debug_assert!(0 < cells && cells < self.cells, "a part of a run is smaller than the run");
+        Run { last: self.last.not_last(), cells }
+    }
+
+    /// Its first cells, or all if there are no more than that; nothing of none.
+    pub fn at_most(self, cells: u32) -> Option<Run> {
+        match cells {
+            0 => None,
+            cells if cells < self.cells => Some(self.first(cells)),
+            _ => Some(self),
+        }
+    }
+
+    /// Its cells one by one.
+    pub fn iter(self) -> impl Iterator<Item = Cell> {
+        (1..=self.cells).map(move |i| if i == self.cells { self.last } else { self.last.not_last() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_last_cell_of_a_run_may_end_the_frame() {
+        let run = Run { last: Cell::new(3, 77, true), cells: 3 };
+        let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
+        assert_eq!(ends, [false, false, true]);
+        let (first, rest) = run.split_first();
+        assert_eq!((first, rest), (Cell::new(3, 77, false), Some(Run { cells: 2, ..run })));
+        assert!(!run.first(2).last.last_cell());
+        assert_eq!(Run { cells: 1, ..run }.split_first(), (run.last, None));
+    }
 
     #[test]
     fn a_cell_is_eight_bytes() {

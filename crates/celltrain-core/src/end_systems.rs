@@ -4,7 +4,7 @@
 //! put on the output port of a host. Nothing in here knows when that port will send them.
 
 use crate::aal5::{Frame, FrameLog, Reassembled, Reassembler};
-use crate::cell::{Cell, Label};
+use crate::cell::{Label, Run};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::rng::Stream;
@@ -30,6 +30,8 @@ pub struct EndSystems {
     max_cells: u32,
     flows: Vec<Connection>,
     vcs: Vec<VcEnds>,
+    /// By VC, apart from the rest of its ends: looked at for every cell.
+    collections: Vec<Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
 }
@@ -52,8 +54,15 @@ struct VcEnds {
     link: u32,
     label: Label,
     log: FrameLog<Body>,
+    offered: u64,
+    damaged: u64,
+}
+
+/// What the host at a VC's end has collected.
+#[derive(Clone, Default)]
+struct Collection {
     reassembler: Reassembler,
-    counters: VcCounters,
+    delivered: u64,
 }
 
 /// What became of a VC's cells between its two ends.
@@ -110,13 +119,14 @@ impl EndSystems {
             link: index(vc.path[0]),
             label,
             log: FrameLog::default(),
-            reassembler: Reassembler::default(),
-            counters: VcCounters::default(),
+            offered: 0,
+            damaged: 0,
         });
         Self {
             max_cells: network.aal5.max_cells(),
             flows: flows.collect(),
             vcs: vcs.collect(),
+            collections: vec![Collection::default(); network.vcs.len()],
             clocks: host_clocks(network, clock),
             due: Vec::new(),
         }
@@ -127,18 +137,17 @@ impl EndSystems {
         self.send(flow, out);
     }
 
-    /// A cell of `vc` reaches the host at its end; the frame's number when this makes one whole. Cells of a VC come in
-    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
+    /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`].
     #[inline]
-    pub fn collect(&mut self, vc: u32, cell: Cell) -> Option<u32> {
-        let ends = &mut self.vcs[vc as usize];
-        ends.counters.delivered += 1;
-        let log = &ends.log;
-        match ends.reassembler.on_cell(cell, self.max_cells, |frame| log.frame(frame).cells) {
+    pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
+        let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
+        *delivered += u64::from(run.cells);
+        match reassembler.on_run(run, self.max_cells, |frame| self.vcs[vc as usize].log.frame(frame).cells) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
-                ends.counters.damaged += u64::from(cells);
+                self.vcs[vc as usize].damaged += u64::from(cells);
                 None
             }
             Reassembled::Whole(frame) => Some(frame),
@@ -194,7 +203,8 @@ impl EndSystems {
 
     /// What became of a VC's cells between its two ends.
     pub fn vc_counters(&self, vc: usize) -> VcCounters {
-        self.vcs[vc].counters
+        let VcEnds { offered, damaged, .. } = self.vcs[vc];
+        VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
     }
 
     /// Folds what every connection saw, in flow order.
@@ -210,8 +220,9 @@ impl EndSystems {
                 connection.sender.cwnd().to_bits(),
             ]);
         }
-        for vc in &self.vcs {
-            fingerprint.fold_all([vc.counters.offered, vc.counters.delivered, vc.counters.damaged]);
+        for vc in 0..self.vcs.len() {
+            let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
+            fingerprint.fold_all([offered, delivered, damaged]);
         }
     }
 
@@ -251,7 +262,7 @@ impl EndSystems {
 
 impl VcEnds {
     fn put(&mut self, frame: Frame<Body>) -> Departure {
-        self.counters.offered += u64::from(frame.cells);
+        self.offered += u64::from(frame.cells);
         let number = self.log.push(frame);
         Departure { link: self.link, label: self.label, frame: number, cells: frame.cells }
     }

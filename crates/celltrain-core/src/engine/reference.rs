@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Interrupted, Outcome};
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Next, Routing};
@@ -201,7 +201,7 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, cell) in self.now.at_hosts.drain(..) {
-            if let Some(frame) = self.end_systems.collect(vc, cell) {
+            if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
                 self.end_systems.deliver(vc, frame, now, &mut self.now.departures);
             }
         }

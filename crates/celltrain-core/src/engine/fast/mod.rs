@@ -13,7 +13,7 @@ mod server;
 use std::collections::VecDeque;
 
 use super::{Interrupted, Outcome};
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Routing};
@@ -76,8 +76,9 @@ struct Engine<'a> {
     starts: VecDeque<(Time, u32)>,
     end_systems: EndSystems,
     agenda: Agenda,
-    /// Cells that arrive at the end of their stage only after the run, by link: they need counting one by one.
-    late: Vec<Vec<Late>>,
+    /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
+    /// departure is known arrive there only after the run.
+    late: Vec<Vec<Vec<u64>>>,
     departures: Vec<Departure>,
     onward: Vec<Onward>,
 }
@@ -91,15 +92,7 @@ struct Delivery {
     frame: u32,
 }
 
-/// Cells that start one cell time apart and reach the end of their stage after the run.
-#[derive(Clone, Copy)]
-struct Late {
-    label: Label,
-    first_start: Time,
-    cells: u32,
-}
-
-/// A cell on its way to another contended port.
+/// Cells on their way to another contended port.
 #[derive(Clone, Copy)]
 struct Onward {
     server: u32,
@@ -138,7 +131,7 @@ impl<'a> Engine<'a> {
             starts: starts.into(),
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
-            late: vec![Vec::new(); network.links.len()],
+            late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
             departures: Vec::new(),
             onward: Vec::new(),
             plan,
@@ -190,8 +183,11 @@ impl<'a> Engine<'a> {
             let period = self.nics[number].cell_time();
             let arrival = first_start + stage.lead;
             let last = arrival + period * u64::from(cells - 1);
+            let mut in_time = cells;
             if last > self.end {
-                self.late[link].push(Late { label, first_start, cells });
+                let passed = &self.plan.passed[link][label as usize];
+                let late = &mut self.late[link][label as usize];
+                in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
             }
             match stage.end {
                 StageEnd::Port { server, input, label } => {
@@ -200,13 +196,10 @@ impl<'a> Engine<'a> {
                     settle_by(&mut self.agenda, server as usize, effect);
                 }
                 StageEnd::Host { vc, link, lane } => {
-                    let mut whole = None;
-                    for i in 1..=cells {
-                        if arrival + period * u64::from(i - 1) <= self.end {
-                            whole = self.end_systems.collect(vc, Cell::new(label, frame, i == cells));
-                        }
-                    }
-                    if let Some(frame) = whole {
+                    let run = Run { last: Cell::new(label, frame, true), cells };
+                    if let Some(run) = run.at_most(in_time)
+                        && let Some(frame) = self.end_systems.collect(vc, run)
+                    {
                         let lane = lane as usize;
                         self.lanes[lane].push_back(Delivery { time: last, link, vc, frame });
                         schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
@@ -223,27 +216,33 @@ impl<'a> Engine<'a> {
         let link = plan.contended[number];
         let stages = &plan.stages[link];
         let until = now.min(end + Span(1));
-        servers[number].work(until, |cell, start| {
-            let stage: Stage = stages[cell.label() as usize];
-            let arrival = start + stage.lead;
-            if arrival > end {
-                late[link].push(Late { label: cell.label(), first_start: start, cells: 1 });
-                return;
+        servers[number].work(until, |run, first_start, period| {
+            let label = run.last.label() as usize;
+            let stage: Stage = stages[label];
+            let arrival = first_start + stage.lead;
+            let mut last = arrival + period * u64::from(run.cells - 1);
+            let mut run = run;
+            if last > end {
+                let of_run = (first_start, period, run.cells);
+                let missed = count_late(&mut late[link][label], &plan.passed[link][label], stage.lead, end, of_run);
+                let Some(in_time) = run.at_most(run.cells - missed) else { return };
+                run = in_time;
+                last = arrival + period * u64::from(run.cells - 1);
             }
             match stage.end {
                 StageEnd::Host { vc, link, lane } => {
-                    if let Some(frame) = end_systems.collect(vc, cell) {
+                    if let Some(frame) = end_systems.collect(vc, run) {
                         let lane = lane as usize;
-                        lanes[lane].push_back(Delivery { time: arrival, link, vc, frame });
+                        lanes[lane].push_back(Delivery { time: last, link, vc, frame });
                         if lanes[lane].len() == 1 {
                             schedule_lane(agenda, count, lane, &lanes[lane]);
                         }
                     }
                 }
                 StageEnd::Port { server, input, label } => {
-                    let ends_frame = cell.last_cell();
-                    let period = stage.period;
-                    let train = Train { next: arrival, period, cells: 1, ends_frame, label, frame: cell.frame };
+                    let Run { last, cells } = run;
+                    let ends_frame = last.last_cell();
+                    let train = Train { next: arrival, period, cells, ends_frame, label, frame: last.frame };
                     onward.push(Onward { server, input, train });
                 }
             }
@@ -260,7 +259,7 @@ impl<'a> Engine<'a> {
     fn settle(&mut self, now: Time) {
         for number in 0..self.servers.len() {
             self.work(number, now + Span(1));
-            self.servers[number].serve_before(now + Span(1), &mut |_, _| {});
+            self.servers[number].look_at(now + Span(1));
         }
     }
 
@@ -300,26 +299,20 @@ impl<'a> Engine<'a> {
                 Role::Host(_) => false,
                 Role::Transparent => continue,
             };
-            let mut late_by_label = vec![Vec::new(); self.plan.stages[link].len()];
-            for late in &self.late[link] {
-                late_by_label[late.label as usize].push(*late);
-            }
-            for (label, stage) in self.plan.stages[link].iter().enumerate() {
+            for (label, late) in self.late[link].iter().enumerate() {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
                 // Cells whose departure is known, those that will only start after the run among them.
                 let known = counters.forwarded + waiting;
-                let late = late_by_label[label].iter();
-                for Passed { link, label, lead } in &self.plan.passed[link][label] {
-                    let after_the_end = |late: &Late| late.after(self.end, *lead, stage.period);
-                    let passed = known - late.clone().map(after_the_end).sum::<u64>();
+                for (Passed { link, label, .. }, late) in self.plan.passed[link][label].iter().zip(late) {
+                    let passed = known - late;
                     let port = &mut ports[*link];
                     port.counters[*label as usize].offered = passed;
                     port.counters[*label as usize].forwarded = passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
-                let arrived = known - late.map(|late| late.after(self.end, stage.lead, stage.period)).sum::<u64>();
+                let arrived = known - late.last().expect("every way has an end");
                 on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived;
             }
         }
@@ -336,16 +329,24 @@ impl<'a> Engine<'a> {
     }
 }
 
-impl Late {
-    /// How many of the cells arrive after `end` at a place this `lead` away.
-    fn after(&self, end: Time, lead: Span, period: Span) -> u64 {
-        let first = self.first_start + lead;
-        if first > end {
-            return u64::from(self.cells);
-        }
-        let in_time = (end - first).0 / period.0 + 1;
-        u64::from(self.cells) - in_time.min(u64::from(self.cells))
+/// Counts cells that arrive after `end` at the transparent ports they pass and at the end of their stage; how many miss the
+/// latter. They are told by when the first starts, the time from one to the next, and their number.
+#[cold]
+fn count_late(
+    late: &mut [u64],
+    passed: &[Passed],
+    lead: Span,
+    end: Time,
+    (first_start, period, cells): (Time, Span, u32),
+) -> u32 {
+    let mut missed = 0;
+    for (late, lead) in late.iter_mut().zip(passed.iter().map(|passed| passed.lead).chain([lead])) {
+        let first = first_start + lead;
+        let in_time = if first > end { 0 } else { (end - first).0 / period.0 + 1 };
+        missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+        *late += u64::from(missed);
     }
+    missed
 }
 
 /// What a probe sees of the queues at an instant everything is settled at.
@@ -425,6 +426,5 @@ mod tests {
         assert_eq!(size_of::<Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
-        assert_eq!(size_of::<Late>(), 16);
     }
 }

@@ -23,8 +23,6 @@ pub(super) enum Role {
 /// The way of one VC's cells from where they may wait to where they may wait or end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// One cell's transmission where the stage begins: cells come no closer together on all of it.
-    pub(super) period: Span,
     /// From the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
     /// What is there.
@@ -150,7 +148,7 @@ impl Plan {
                     }
                 }
             };
-            stages.push(Stage { period: times[start].cell_time, lead, end });
+            stages.push(Stage { lead, end });
             ways.push(passed);
         }
         (stages, ways)

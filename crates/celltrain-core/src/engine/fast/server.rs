@@ -9,8 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::cell::{Cell, Label};
-use crate::port::Port;
+use crate::cell::{Cell, Label, Run};
+use crate::port::{Fate, Port};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -21,6 +21,8 @@ pub(super) struct Server {
     cell_time: Span,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
+    /// When a cell that is admitted now can start: after all that wait.
+    tail_start: Time,
     inputs: Vec<Input>,
     /// Inputs whose trains are under way, by the arrival of their next cells, then by number.
     running: VecDeque<(Time, u32)>,
@@ -66,6 +68,22 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
+    /// Takes those that arrive before `until`, at least one.
+    #[inline]
+    fn take_before(&mut self, until: Time) -> Run {
+        let cells = if self.last() < until {
+            self.cells
+        } else if self.next + self.period >= until {
+            1
+        } else {
+            let in_time = (until - self.next).0.div_ceil(self.period.0);
+            u32::try_from(in_time).expect("no more than all")
+        };
+        self.cells -= cells;
+        self.next += self.period * u64::from(cells);
+        Run { last: Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame), cells }
+    }
+
     /// No train.
     const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, label: 0, frame: 0 };
 
@@ -76,24 +94,6 @@ impl Train {
             && self.label == later.label
             && self.period == later.period
             && self.last() + self.period == later.next
-    }
-}
-
-impl Input {
-    /// Takes the next cell, and says whether its train goes on; the train behind comes forward with the last one.
-    #[inline]
-    fn take(&mut self) -> (Cell, bool) {
-        let train = &mut self.train;
-        train.cells -= 1;
-        train.next += train.period;
-        let cell = Cell::new(train.label, train.frame, train.cells == 0 && train.ends_frame);
-        if train.cells > 0 {
-            return (cell, true);
-        }
-        if let Some(behind) = self.behind.pop_front() {
-            *train = behind;
-        }
-        (cell, false)
     }
 }
 
@@ -126,6 +126,7 @@ impl Server {
             ties,
             cell_time,
             next_start: Time::default(),
+            tail_start: Time::default(),
             inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
             running: VecDeque::new(),
             coming: BinaryHeap::new(),
@@ -147,7 +148,7 @@ impl Server {
         let Input { train: head, behind } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.announce(input);
+            self.coming.push(Reverse((train.next, number(input))));
         } else {
             let tail = behind.back_mut().unwrap_or(head);
             if tail.goes_on_with(&train) {
@@ -176,18 +177,29 @@ impl Server {
         Some(self.effect_of(matters))
     }
 
-    /// Works on everything before `until`. `depart` is told of every cell whose departure became known, and when it
-    /// starts.
+    /// Works on everything before `until`. `depart` is told of cells whose departure became known: when the first of
+    /// them starts, and the time from one to the next.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Cell, Time)) {
-        while let Some((time, input)) = self.first().filter(|first| first.0 < until) {
-            let second = self.running.get(1).map_or(until, |second| second.0.min(until));
-            let next = self.coming.peek().map_or(second, |first| first.0.0.min(second));
-            if next > time {
-                self.running.pop_front();
-                self.run_alone(input as usize, next, &mut depart);
+    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
+        loop {
+            let begins = self.coming.peek().map_or(until, |coming| coming.0.0.min(until));
+            if let Some(&(now, input)) = self.running.front()
+                && now < begins
+            {
+                let other = self.running.get(1).map_or(begins, |second| second.0.min(begins));
+                if other == now {
+                    self.tie(now, &mut depart);
+                } else {
+                    let (run, period) = self.take_first(now, input, other);
+                    self.arrive_in_step(now, period, run, &mut depart);
+                }
+            } else if begins < until
+                && let Some(Reverse((time, input))) = self.coming.pop()
+            {
+                // The next train has come to its time: it is under way from now on.
+                self.go_on(time, input);
             } else {
-                self.tie(time, &mut depart);
+                break;
             }
         }
         if self.timing.departs_late {
@@ -196,47 +208,67 @@ impl Server {
     }
 
     /// Lets go of cells whose transmission starts before `until`.
-    pub(super) fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Cell, Time)) {
-        while self.next_start < until {
-            let Some(cell) = self.port.take() else { break };
-            if self.timing.departs_late {
-                depart(cell, self.next_start);
+    #[inline]
+    fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.timing.departs_late {
+            while self.next_start < until {
+                let Some(cell) = self.port.take() else { break };
+                depart(Run { last: cell, cells: 1 }, self.next_start, self.cell_time);
+                self.next_start += self.cell_time;
             }
+            return;
+        }
+        let waiting = self.port.occupancy();
+        let mut gone = 0;
+        while self.next_start < until && gone < waiting {
             self.next_start += self.cell_time;
+            gone += 1;
+        }
+        if gone > 0 {
+            self.port.let_go(gone);
         }
     }
 
-    /// Cells of one input, as long as no other comes before `until` or with them.
+    /// Everything before `until` is worked on; the counts are brought to that instant too.
+    pub(super) fn look_at(&mut self, until: Time) {
+        if !self.timing.departs_late {
+            self.serve_before(until, &mut |_, _, _| {});
+        }
+        self.port.count_off();
+    }
+
+    /// Takes the cells of the first running input that arrive before `until`, the first of them at `now`, and the time
+    /// from one to the next.
     #[inline]
-    fn run_alone(&mut self, input: usize, until: Time, depart: &mut impl FnMut(Cell, Time)) {
-        loop {
-            let now = self.inputs[input].train.next;
-            if now >= until {
-                self.go_on(now, input);
-                return;
-            }
-            let (cell, goes_on) = self.inputs[input].take();
-            self.catch_up(now, depart);
-            self.arrive(now, cell, depart);
-            if !goes_on {
-                self.announce(input);
-                return;
+    fn take_first(&mut self, now: Time, input: u32, until: Time) -> (Run, Span) {
+        let Input { train, behind } = &mut self.inputs[input as usize];
+        let period = train.period;
+        let run = train.take_before(until);
+        let goes_on = train.cells > 0;
+        self.running.pop_front();
+        if goes_on {
+            let next = train.next;
+            self.go_on(next, input);
+        } else if let Some(next) = behind.pop_front() {
+            *train = next;
+            if next.next <= now + period * u64::from(run.cells) {
+                // It begins where the other ended: as good as under way.
+                self.go_on(next.next, input);
+            } else {
+                self.coming.push(Reverse((next.next, input)));
             }
         }
+        (run, period)
     }
 
     /// Cells that arrive in the same instant.
-    fn tie(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+    fn tie(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut together = std::mem::take(&mut self.together);
-        while let Some((_, input)) = self.first().filter(|first| first.0 == now) {
-            self.running.pop_front();
-            let (cell, goes_on) = self.inputs[input as usize].take();
-            together.push((input, cell));
-            if goes_on {
-                self.go_on(self.inputs[input as usize].train.next, input as usize);
-            } else {
-                self.announce(input as usize);
-            }
+        while let Some(&(time, input)) = self.running.front()
+            && time == now
+        {
+            let (run, _) = self.take_first(now, input, now + Span(1));
+            together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| input);
         self.catch_up(now, depart);
@@ -246,48 +278,94 @@ impl Server {
         self.together = together;
     }
 
+    /// Cells that arrive a period apart, the first of them `now`, and nothing else between them.
+    #[inline]
+    fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+        self.catch_up(now, depart);
+        if run.cells == 1 {
+            self.arrive(now, run.last, depart);
+            return;
+        }
+        if !self.timing.departs_late {
+            match self.port.fate(run.last.label()) {
+                Fate::Refused => {
+                    self.port.refuse(run);
+                    return;
+                }
+                Fate::Admitted if self.admit_in_step(now, period, run, depart) => return,
+                Fate::Admitted | Fate::CellByCell => {}
+            }
+        }
+        let mut at = now;
+        for cell in run.iter() {
+            self.catch_up(at, depart);
+            self.arrive(at, cell, depart);
+            at += period;
+        }
+    }
+
+    /// Admits all cells of a run at once, unless the buffer would be full for one of them.
+    ///
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or only
+    /// shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
+    #[inline]
+    fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let first_start = self.tail_start.max(now);
+        let in_a_row = first_start + self.cell_time * behind;
+        let last_start = in_a_row.max(last_arrival);
+        let at_first = self.port.occupancy() + 1;
+        let at_last = if period == self.cell_time { at_first } else { self.waiting_with(last_start, last_arrival) };
+        let peak = at_first.max(at_last);
+        if peak > self.port.capacity() {
+            return false;
+        }
+        self.port.admit(run, peak, at_first + run.cells - 1 - at_last);
+        self.tail_start = last_start + self.cell_time;
+        self.next_start = Time(last_start.0 - self.cell_time.0 * u64::from(at_last - 1));
+        if last_start == in_a_row {
+            depart(run, first_start, self.cell_time);
+            return true;
+        }
+        // The queue runs empty under way: from then on every cell starts as it arrives.
+        let in_a_row = (first_start - now).0 / (period.0 - self.cell_time.0) + 1;
+        let head = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        depart(head, first_start, self.cell_time);
+        depart(Run { cells: run.cells - head.cells, ..run }, now + period * in_a_row, period);
+        true
+    }
+
+    /// How many cells wait when one has just arrived that will start at `start`, itself among them.
+    fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
+        let ahead = (start - arrival).0;
+        let gone_at_once = u64::from(self.timing.serve_first && ahead > 0);
+        u32::try_from((ahead - gone_at_once) / self.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
+    }
+
     /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
     #[inline]
-    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let before = if self.timing.serve_first { now + Span(1) } else { now };
         self.serve_before(before, depart);
     }
 
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Cell, Time)) {
+    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.occupancy() == 0 {
             self.next_start = self.next_start.max(now);
+            self.tail_start = self.next_start;
         }
         if self.port.offer(cell) && !self.timing.departs_late {
-            depart(cell, self.next_start + self.cell_time * u64::from(self.port.occupancy() - 1));
-        }
-    }
-
-    /// The input whose next cell comes first; a train whose time has come is under way from now on.
-    #[inline]
-    fn first(&mut self) -> Option<(Time, u32)> {
-        if let Some(&Reverse(coming)) = self.coming.peek()
-            && self.running.front().is_none_or(|running| coming < *running)
-        {
-            self.coming.pop();
-            self.running.push_front(coming);
-        }
-        self.running.front().copied()
-    }
-
-    /// An input's train, if it has one, is still to begin.
-    #[inline]
-    fn announce(&mut self, input: usize) {
-        let train = &self.inputs[input].train;
-        if train.cells > 0 {
-            self.coming.push(Reverse((train.next, number(input))));
+            depart(Run { last: cell, cells: 1 }, self.tail_start, self.cell_time);
+            self.tail_start += self.cell_time;
         }
     }
 
     /// A train that is under way goes on at `time`. Where all cell times are equal that is after every other's next cell.
     #[inline]
-    fn go_on(&mut self, time: Time, input: usize) {
-        let entry = (time, number(input));
+    fn go_on(&mut self, time: Time, input: u32) {
+        let entry = (time, input);
         if self.running.back().is_none_or(|last| entry > *last) {
             self.running.push_back(entry);
         } else {
@@ -298,7 +376,7 @@ impl Server {
 
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start.
     fn effect_of(&self, arrival: Time) -> Time {
-        let backlog = if self.timing.departs_late { 0 } else { u64::from(self.port.occupancy()) };
-        arrival.max(self.next_start + self.cell_time * backlog) + self.least_lead
+        let earliest = if self.timing.departs_late { self.next_start } else { self.next_start.max(self.tail_start) };
+        arrival.max(earliest) + self.least_lead
     }
 }
