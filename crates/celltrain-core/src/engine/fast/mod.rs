@@ -38,18 +38,18 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
     let mut engine = Engine::new(network);
     let mut events = 0u32;
     loop {
-        let (key, leaf) = engine.agenda.first();
-        while let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
+        let key = engine.agenda.first();
+        if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look);
             let seen = engine.seen(look);
             probe.look(look, &NetworkView { queues: &seen, end_systems: &engine.end_systems });
+            // A look works on ports, and what they settle may come before what was next.
+            continue;
         }
-        // A look works on ports, and what they settle may come before what was next.
-        let (key, leaf) = if engine.agenda.first() == (key, leaf) { (key, leaf) } else { continue };
         if key.time() > engine.end {
             break;
         }
-        engine.step(key, leaf);
+        engine.step(key);
         events += 1;
         if events == EVENTS_PER_QUESTION {
             events = 0;
@@ -142,8 +142,8 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    fn step(&mut self, key: Key, leaf: usize) {
-        let now = key.time();
+    fn step(&mut self, key: Key) {
+        let (now, leaf) = (key.time(), key.leaf());
         if leaf < self.servers.len() {
             self.work(leaf, now);
             return;
@@ -248,7 +248,7 @@ impl<'a> Engine<'a> {
             }
         });
         let effect = servers[number].next_effect();
-        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE)));
+        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         for Onward { server, input, train } in onward.drain(..) {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
@@ -265,13 +265,13 @@ impl<'a> Engine<'a> {
 
     fn schedule_starts(&mut self) {
         let leaf = self.servers.len() + self.lanes.len();
-        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START));
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.servers.len() + self.lanes.len() + 1;
-        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK));
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
@@ -403,14 +403,20 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
 /// The first frame of a lane is what happens next there.
 #[inline]
 fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link);
-    agenda.set(servers + lane, frames.front().map_or(Key::NEVER, key));
+    let leaf = servers + lane;
+    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
+    agenda.set(leaf, frames.front().map_or(Key::NEVER, key));
+}
+
+#[inline]
+fn index(leaf: usize) -> u32 {
+    u32::try_from(leaf).expect("indices fit 32 bits")
 }
 
 /// A port has to have settled its past by `time`.
 #[inline]
 fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
-    let key = Key::new(time, SETTLE);
+    let key = Key::new(time, SETTLE, index(server));
     if key < agenda.key(server) {
         agenda.set(server, key);
     }

@@ -6,8 +6,7 @@
 //! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
 //! instants in question, and never later than the earliest effect these could have anywhere else.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::cell::{Cell, Label, Run};
 use crate::port::{Fate, Port};
@@ -24,10 +23,9 @@ pub(super) struct Server {
     /// When a cell that is admitted now can start: after all that wait.
     tail_start: Time,
     inputs: Vec<Input>,
-    /// Inputs whose trains are under way, by the arrival of their next cells, then by number.
-    running: VecDeque<(Time, u32)>,
-    /// Inputs whose trains are still to begin, the first on top.
-    coming: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Inputs that have a train, by the arrival of its next cell, then by number. What is put in goes to the end more often
+    /// than not: trains come in the order hosts send them in, and cells of trains under way take turns.
+    next: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
     timing: Timing,
     /// Least time from the start of a transmission to its arrival anywhere it matters.
@@ -128,8 +126,7 @@ impl Server {
             next_start: Time::default(),
             tail_start: Time::default(),
             inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
-            running: VecDeque::new(),
-            coming: BinaryHeap::new(),
+            next: VecDeque::new(),
             together: Vec::new(),
             timing,
             least_lead: leads.min().unwrap_or(cell_time),
@@ -148,7 +145,7 @@ impl Server {
         let Input { train: head, behind } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.coming.push(Reverse((train.next, number(input))));
+            self.enlist(train.next, number(input));
         } else {
             let tail = behind.back_mut().unwrap_or(head);
             if tail.goes_on_with(&train) {
@@ -167,12 +164,10 @@ impl Server {
         if self.timing.departs_late && self.port.occupancy() > 0 {
             return Some(self.next_start + self.least_lead);
         }
-        let coming = self.coming.iter().map(|entry| entry.0);
-        let inputs = self.running.iter().copied().chain(coming);
-        let matters = if self.every_cell_matters || self.running.len() + self.coming.len() > FEW {
-            self.running.front().copied().into_iter().chain(self.coming.peek().map(|first| first.0)).min()?.0
+        let matters = if self.every_cell_matters || self.next.len() > FEW {
+            self.next.front()?.0
         } else {
-            inputs.map(|(_, input)| self.inputs[input as usize].train.last()).min()?
+            self.next.iter().map(|&(_, input)| self.inputs[input as usize].train.last()).min()?
         };
         Some(self.effect_of(matters))
     }
@@ -181,25 +176,15 @@ impl Server {
     /// them starts, and the time from one to the next.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
-        loop {
-            let begins = self.coming.peek().map_or(until, |coming| coming.0.0.min(until));
-            if let Some(&(now, input)) = self.running.front()
-                && now < begins
-            {
-                let other = self.running.get(1).map_or(begins, |second| second.0.min(begins));
-                if other == now {
-                    self.tie(now, &mut depart);
-                } else {
-                    let (run, period) = self.take_first(now, input, other);
-                    self.arrive_in_step(now, period, run, &mut depart);
-                }
-            } else if begins < until
-                && let Some(Reverse((time, input))) = self.coming.pop()
-            {
-                // The next train has come to its time: it is under way from now on.
-                self.go_on(time, input);
+        while let Some(&(now, input)) = self.next.front()
+            && now < until
+        {
+            let other = self.next.get(1).map_or(until, |second| second.0.min(until));
+            if other == now {
+                self.tie(now, &mut depart);
             } else {
-                break;
+                let (run, period) = self.take_first(input, other);
+                self.arrive_in_step(now, period, run, &mut depart);
             }
         }
         if self.timing.departs_late {
@@ -237,37 +222,29 @@ impl Server {
         self.port.count_off();
     }
 
-    /// Takes the cells of the first running input that arrive before `until`, the first of them at `now`, and the time
-    /// from one to the next.
+    /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
     #[inline]
-    fn take_first(&mut self, now: Time, input: u32, until: Time) -> (Run, Span) {
+    fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
         let Input { train, behind } = &mut self.inputs[input as usize];
         let period = train.period;
         let run = train.take_before(until);
-        let goes_on = train.cells > 0;
-        self.running.pop_front();
-        if goes_on {
-            let next = train.next;
-            self.go_on(next, input);
-        } else if let Some(next) = behind.pop_front() {
+        self.next.pop_front();
+        if train.cells == 0 {
+            let Some(next) = behind.pop_front() else { return (run, period) };
             *train = next;
-            if next.next <= now + period * u64::from(run.cells) {
-                // It begins where the other ended: as good as under way.
-                self.go_on(next.next, input);
-            } else {
-                self.coming.push(Reverse((next.next, input)));
-            }
         }
+        let next = train.next;
+        self.enlist(next, input);
         (run, period)
     }
 
     /// Cells that arrive in the same instant.
     fn tie(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut together = std::mem::take(&mut self.together);
-        while let Some(&(time, input)) = self.running.front()
+        while let Some(&(time, input)) = self.next.front()
             && time == now
         {
-            let (run, _) = self.take_first(now, input, now + Span(1));
+            let (run, _) = self.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| input);
@@ -362,15 +339,15 @@ impl Server {
         }
     }
 
-    /// A train that is under way goes on at `time`. Where all cell times are equal that is after every other's next cell.
+    /// An input's next cell arrives at `time`.
     #[inline]
-    fn go_on(&mut self, time: Time, input: u32) {
+    fn enlist(&mut self, time: Time, input: u32) {
         let entry = (time, input);
-        if self.running.back().is_none_or(|last| entry > *last) {
-            self.running.push_back(entry);
+        if self.next.back().is_none_or(|last| entry > *last) {
+            self.next.push_back(entry);
         } else {
-            let place = self.running.partition_point(|running| *running < entry);
-            self.running.insert(place, entry);
+            let place = self.next.partition_point(|other| *other < entry);
+            self.next.insert(place, entry);
         }
     }
 
