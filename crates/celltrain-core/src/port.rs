@@ -178,6 +178,13 @@ impl Port {
         self.offer_unwelcome(cell)
     }
 
+    /// Whether a VC is within a frame whose next cells are admitted as long as there is room for them.
+    #[inline]
+    pub fn passes(&self, label: Label) -> bool {
+        let vc = &self.vcs[label as usize];
+        vc.mode == Mode::Pass && !vc.at_start
+    }
+
     /// What will become of the next cells of a VC as long as there is room for them. It asks the policy where a frame
     /// starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]

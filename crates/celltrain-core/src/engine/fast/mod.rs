@@ -382,22 +382,21 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
     let policy = link.policy.build(link.buffer, vcs);
+    let cell_time = times[index].cell_time;
+    let stages = &plan.stages[index];
+    let leads = || stages.iter().map(|stage| stage.lead);
+    let end = network.end(network.clock());
     let timing = Timing {
+        cell_time,
+        least_lead: leads().min().unwrap_or(cell_time),
+        latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
+        every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: policy.overflow() == Overflow::PushOutFront,
     };
     let inputs = routing.inputs[link.from];
-    let stages = &plan.stages[index];
-    let leads_on = stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. }));
-    Server::new(
-        Port::new(link.buffer, vcs, policy, stream("policy")),
-        TieBreaker::new(network.tie_order, inputs, stream("ties")),
-        inputs as usize,
-        times[index].cell_time,
-        timing,
-        stages.iter().map(|stage| stage.lead),
-        leads_on,
-    )
+    let port = Port::new(link.buffer, vcs, policy, stream("policy"));
+    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.

@@ -17,7 +17,6 @@ use crate::units::{Span, Time};
 pub(super) struct Server {
     pub(super) port: Port,
     ties: TieBreaker,
-    cell_time: Span,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
     /// When a cell that is admitted now can start: after all that wait.
@@ -27,16 +26,21 @@ pub(super) struct Server {
     /// than not: trains come in the order hosts send them in, and cells of trains under way take turns.
     next: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
+    in_step: Vec<(u32, Cell)>,
     timing: Timing,
-    /// Least time from the start of a transmission to its arrival anywhere it matters.
-    least_lead: Span,
-    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
-    every_cell_matters: bool,
 }
 
 /// What a server needs to know about when things happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
+    /// One cell's transmission.
+    pub(super) cell_time: Span,
+    /// Least time from the start of a transmission to its arrival anywhere it matters.
+    pub(super) least_lead: Span,
+    /// A cell that starts no later is in time for the end of the run, wherever it goes.
+    pub(super) latest_start: Time,
+    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
+    pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
     /// Admitted cells may be pushed out again, so their departure is known only as it happens.
@@ -110,27 +114,17 @@ struct Input {
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(
-        port: Port,
-        ties: TieBreaker,
-        inputs: usize,
-        cell_time: Span,
-        timing: Timing,
-        leads: impl Iterator<Item = Span>,
-        every_cell_matters: bool,
-    ) -> Self {
+    pub(super) fn new(port: Port, ties: TieBreaker, inputs: u32, timing: Timing) -> Self {
         Self {
             port,
             ties,
-            cell_time,
             next_start: Time::default(),
             tail_start: Time::default(),
-            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
+            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs as usize],
             next: VecDeque::new(),
             together: Vec::new(),
+            in_step: Vec::new(),
             timing,
-            least_lead: leads.min().unwrap_or(cell_time),
-            every_cell_matters,
         }
     }
 
@@ -156,15 +150,15 @@ impl Server {
             }
         }
         // Joined to another train or not, it is its own cells that could matter first.
-        self.effect_of(if self.every_cell_matters { train.next } else { train.last() })
+        self.effect_of(if self.timing.every_cell_matters { train.next } else { train.last() })
     }
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
         if self.timing.departs_late && self.port.occupancy() > 0 {
-            return Some(self.next_start + self.least_lead);
+            return Some(self.next_start + self.timing.least_lead);
         }
-        let matters = if self.every_cell_matters || self.next.len() > FEW {
+        let matters = if self.timing.every_cell_matters || self.next.len() > FEW {
             self.next.front()?.0
         } else {
             self.next.iter().map(|&(_, input)| self.inputs[input as usize].train.last()).min()?
@@ -181,7 +175,7 @@ impl Server {
         {
             let other = self.next.get(1).map_or(until, |second| second.0.min(until));
             if other == now {
-                self.tie(now, &mut depart);
+                self.tie(now, until, &mut depart);
             } else {
                 let (run, period) = self.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
@@ -198,15 +192,15 @@ impl Server {
         if self.timing.departs_late {
             while self.next_start < until {
                 let Some(cell) = self.port.take() else { break };
-                depart(Run { last: cell, cells: 1 }, self.next_start, self.cell_time);
-                self.next_start += self.cell_time;
+                depart(Run { last: cell, cells: 1 }, self.next_start, self.timing.cell_time);
+                self.next_start += self.timing.cell_time;
             }
             return;
         }
         let waiting = self.port.occupancy();
         let mut gone = 0;
         while self.next_start < until && gone < waiting {
-            self.next_start += self.cell_time;
+            self.next_start += self.timing.cell_time;
             gone += 1;
         }
         if gone > 0 {
@@ -228,22 +222,31 @@ impl Server {
         let Input { train, behind } = &mut self.inputs[input as usize];
         let period = train.period;
         let run = train.take_before(until);
-        self.next.pop_front();
         if train.cells == 0 {
-            let Some(next) = behind.pop_front() else { return (run, period) };
+            let Some(next) = behind.pop_front() else {
+                self.next.pop_front();
+                return (run, period);
+            };
             *train = next;
         }
         let next = train.next;
-        self.enlist(next, input);
+        self.put_back_first((next, input));
         (run, period)
     }
 
-    /// Cells that arrive in the same instant.
-    fn tie(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
+    /// long as nothing else comes before `until`.
+    fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        let tied = self.next.iter().take_while(|next| next.0 == now).count();
+        let other = self.next.get(tied).map_or(until, |other| other.0.min(until));
+        let rounds = self.rounds_in_step(now, tied, other);
+        if rounds > 1 {
+            self.keep_step(now, tied, rounds, depart);
+            return;
+        }
         let mut together = std::mem::take(&mut self.together);
-        while let Some(&(time, input)) = self.next.front()
-            && time == now
-        {
+        for _ in 0..tied {
+            let input = self.next[0].1;
             let (run, _) = self.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
@@ -252,6 +255,63 @@ impl Server {
         for (_, cell) in together.drain(..) {
             self.arrive(now, cell, depart);
         }
+        self.together = together;
+    }
+
+    /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
+    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
+    /// when a single one departs.
+    fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
+        if self.timing.departs_late || self.timing.every_cell_matters {
+            return 0;
+        }
+        let period = self.inputs[self.next[0].1 as usize].train.period;
+        let (mut rounds, mut cells) = (u32::MAX, 0);
+        for &(_, input) in self.next.range(..tied) {
+            let train = &self.inputs[input as usize].train;
+            if train.cells == 1 || train.period != period || !self.port.passes(train.label) {
+                return 0;
+            }
+            rounds = rounds.min(train.cells - 1);
+            cells += 1;
+        }
+        let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let room = (self.port.capacity() - self.port.occupancy()) / cells;
+        // No round puts the end of the queue off by more than its cells take, or than it takes itself.
+        let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
+        let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start.max(now).0) / a_round;
+        rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
+    }
+
+    /// So many rounds of the `tied` inputs that come first.
+    fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
+        let mut in_step = std::mem::take(&mut self.in_step);
+        let mut together = std::mem::take(&mut self.together);
+        in_step.extend(self.next.range(..tied).map(|&(_, input)| {
+            let Train { label, frame, .. } = self.inputs[input as usize].train;
+            (input, Cell::new(label, frame, false))
+        }));
+        let period = self.inputs[in_step[0].0 as usize].train.period;
+        let mut at = now;
+        for _ in 0..rounds {
+            together.extend_from_slice(&in_step);
+            self.ties.order(&mut together, |&(input, _)| input);
+            self.catch_up(at, depart);
+            for (_, cell) in together.drain(..) {
+                self.arrive(at, cell, &mut |_, _, _| {});
+            }
+            at += period;
+        }
+        // None of them completes a frame, so it is enough to tell them all with the start of the last.
+        let last_start = Time(self.tail_start.0 - self.timing.cell_time.0);
+        for (input, cell) in in_step.drain(..) {
+            let train = &mut self.inputs[input as usize].train;
+            train.cells -= rounds;
+            train.next = at;
+            self.put_back_first((at, input));
+            depart(Run { last: cell, cells: rounds }, last_start, Span(0));
+        }
+        self.in_step = in_step;
         self.together = together;
     }
 
@@ -290,25 +350,26 @@ impl Server {
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
         let first_start = self.tail_start.max(now);
-        let in_a_row = first_start + self.cell_time * behind;
+        let in_a_row = first_start + self.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
         let at_first = self.port.occupancy() + 1;
-        let at_last = if period == self.cell_time { at_first } else { self.waiting_with(last_start, last_arrival) };
+        let at_last =
+            if period == self.timing.cell_time { at_first } else { self.waiting_with(last_start, last_arrival) };
         let peak = at_first.max(at_last);
         if peak > self.port.capacity() {
             return false;
         }
         self.port.admit(run, peak, at_first + run.cells - 1 - at_last);
-        self.tail_start = last_start + self.cell_time;
-        self.next_start = Time(last_start.0 - self.cell_time.0 * u64::from(at_last - 1));
+        self.tail_start = last_start + self.timing.cell_time;
+        self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(at_last - 1));
         if last_start == in_a_row {
-            depart(run, first_start, self.cell_time);
+            depart(run, first_start, self.timing.cell_time);
             return true;
         }
         // The queue runs empty under way: from then on every cell starts as it arrives.
-        let in_a_row = (first_start - now).0 / (period.0 - self.cell_time.0) + 1;
+        let in_a_row = (first_start - now).0 / (period.0 - self.timing.cell_time.0) + 1;
         let head = run.first(u32::try_from(in_a_row).expect("fewer than all"));
-        depart(head, first_start, self.cell_time);
+        depart(head, first_start, self.timing.cell_time);
         depart(Run { cells: run.cells - head.cells, ..run }, now + period * in_a_row, period);
         true
     }
@@ -317,7 +378,7 @@ impl Server {
     fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
         let gone_at_once = u64::from(self.timing.serve_first && ahead > 0);
-        u32::try_from((ahead - gone_at_once) / self.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
+        u32::try_from((ahead - gone_at_once) / self.timing.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
     }
 
     /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
@@ -334,8 +395,8 @@ impl Server {
             self.tail_start = self.next_start;
         }
         if self.port.offer(cell) && !self.timing.departs_late {
-            depart(Run { last: cell, cells: 1 }, self.tail_start, self.cell_time);
-            self.tail_start += self.cell_time;
+            depart(Run { last: cell, cells: 1 }, self.tail_start, self.timing.cell_time);
+            self.tail_start += self.timing.cell_time;
         }
     }
 
@@ -351,9 +412,24 @@ impl Server {
         }
     }
 
+    /// The input that comes first takes another place: behind all if they are under way, or behind the few that are.
+    #[inline]
+    fn put_back_first(&mut self, entry: (Time, u32)) {
+        let before = self.next.iter().skip(1).take(FEW).take_while(|other| **other < entry).count();
+        if before == FEW {
+            self.next.pop_front();
+            self.enlist(entry.0, entry.1);
+            return;
+        }
+        for i in 0..before {
+            self.next[i] = self.next[i + 1];
+        }
+        self.next[before] = entry;
+    }
+
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start.
     fn effect_of(&self, arrival: Time) -> Time {
         let earliest = if self.timing.departs_late { self.next_start } else { self.next_start.max(self.tail_start) };
-        arrival.max(earliest) + self.least_lead
+        arrival.max(earliest) + self.timing.least_lead
     }
 }
