@@ -24,6 +24,7 @@ __all__ = [
     "Link",
     "NSource",
     "OutOfOrder",
+    "PerVc",
     "Policy",
     "Port",
     "Ppd",
@@ -31,6 +32,7 @@ __all__ = [
     "Scenario",
     "SelectiveDrop",
     "ServiceOrder",
+    "SingleDrop",
     "SsthreshRule",
     "SwitchOptions",
     "Tahoe",
@@ -141,6 +143,26 @@ class Fba(Model):
     )
 
 
+PerVc: TypeAlias = float | dict[str, float]
+"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""
+
+
+class SingleDrop(Model):
+    """Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before
+    one has found it below.
+
+    Source: ATM Forum 97-0831, section 3 and Table 1.
+    """
+
+    thresholds_cells: PerVc = Field(
+        validation_alias="thresholds",
+        serialization_alias="thresholds",
+        description="`r_i`: cells of a VC at which it loses a frame; a number, or a table by the VC's name.",
+    )
+
+
 class DropFromFront(Model):
     """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the
     waiting rest of its frame, the last cell excepted. It has no parameters.
@@ -150,8 +172,16 @@ class DropFromFront(Model):
 
 
 Policy: TypeAlias = Annotated[
-    TailDrop | Ppd | Epd | SelectiveDrop | Fba | DropFromFront,
-    Keyed(tail_drop=TailDrop, ppd=Ppd, epd=Epd, selective_drop=SelectiveDrop, fba=Fba, drop_from_front=DropFromFront),
+    TailDrop | Ppd | Epd | SelectiveDrop | Fba | SingleDrop | DropFromFront,
+    Keyed(
+        tail_drop=TailDrop,
+        ppd=Ppd,
+        epd=Epd,
+        selective_drop=SelectiveDrop,
+        fba=Fba,
+        single_drop=SingleDrop,
+        drop_from_front=DropFromFront,
+    ),
 ]
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""
 

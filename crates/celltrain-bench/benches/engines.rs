@@ -60,7 +60,7 @@ fn filled(policy: &str, occupancy: u32) -> Port {
     };
     let config: PolicyConfig = serde_json::from_value(json!({policy: settings}))
         .expect("a policy without defaults has its settings in this function");
-    let built = config.build(Some(CAPACITY), VCS as usize);
+    let built = config.build(Some(CAPACITY), &[""; VCS as usize]);
     let mut port = Port::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
     // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
     for i in 0..occupancy {

@@ -79,6 +79,8 @@ pub struct Link {
 /// A virtual channel: the links its cells cross, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vc {
+    /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
+    pub name: String,
     /// Indices of its links.
     pub path: Vec<usize>,
 }
@@ -131,6 +133,11 @@ pub struct Routing {
 }
 
 impl Network {
+    /// The names of the VCs that cross a link, by label.
+    pub fn vc_names(&self, routing: &Routing, link: usize) -> Vec<&str> {
+        routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].name.as_str()).collect()
+    }
+
     /// The clock on which every time of this network is whole, if there is one.
     pub fn clock(&self) -> Clock {
         let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
@@ -320,7 +327,7 @@ pub(crate) mod tests {
         network.links[N_SOURCE_BOTTLENECK].policy = policy;
         for i in 0..sources {
             let data_vc = network.vcs.len();
-            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { path }));
+            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { name: format!("vc{i}"), path }));
             network.flows.push(Flow {
                 name: format!("tcp{}", i + 1),
                 data_vc,

@@ -169,7 +169,7 @@ impl Port {
         vc.current = cell.frame;
         let starts_frame = std::mem::replace(&mut vc.at_start, cell.last_cell());
         if starts_frame {
-            self.judge_frame(cell.label());
+            self.judge_frame(cell);
         }
         if self.occupancy < self.capacity && self.vcs[cell.label() as usize].mode == Mode::Pass {
             self.enqueue(cell);
@@ -185,14 +185,15 @@ impl Port {
         vc.mode == Mode::Pass && !vc.at_start
     }
 
-    /// What will become of the next cells of a VC as long as there is room for them. It asks the policy where a frame
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy where a frame
     /// starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
-    pub fn fate(&mut self, label: Label) -> Fate {
-        if std::mem::take(&mut self.vcs[label as usize].at_start) {
-            self.judge_frame(label);
+    pub fn fate(&mut self, cell: Cell) -> Fate {
+        let vc = cell.label() as usize;
+        if std::mem::take(&mut self.vcs[vc].at_start) {
+            self.judge_frame(cell);
         }
-        match self.vcs[label as usize].mode {
+        match self.vcs[vc].mode {
             Mode::Pass => Fate::Admitted,
             Mode::RefuseFrame => Fate::Refused,
             Mode::RefuseRest { .. } => Fate::CellByCell,
@@ -232,13 +233,15 @@ impl Port {
 
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
-    fn judge_frame(&mut self, label: Label) {
+    fn judge_frame(&mut self, cell: Cell) {
         self.count_off();
+        let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
             capacity: self.capacity,
             active_vcs: self.active_vcs,
             per_vc: &self.per_vc,
+            tagged: cell.tagged(),
         };
         let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
         self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };

@@ -45,7 +45,8 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
     let mut flows = Vec::with_capacity(layout.flows.len());
     for route in layout.flows {
         let data_vc = vcs.len();
-        vcs.extend([Vc { path: route.data }, Vc { path: route.acks }]);
+        let [name, acks] = vc_names(&route.name);
+        vcs.extend([Vc { name, path: route.data }, Vc { name: acks, path: route.acks }]);
         let tcp = scenario.tcp.clone();
         flows.push(Flow { name: route.name, data_vc, ack_vc: data_vc + 1, start: route.start, tcp });
     }
@@ -61,6 +62,11 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         service_order: scenario.switch.service_order,
         aal5: scenario.aal5.clone(),
     }
+}
+
+/// The names of a flow's two VCs.
+pub fn vc_names(flow: &str) -> [String; 2] {
+    [flow.to_string(), format!("{flow}-acks")]
 }
 
 /// The settings of a switch's port: under its link's name, as the bottleneck, or as every other port.

@@ -272,11 +272,14 @@ fn ports<'a>(
     faults: &mut Vec<KeyFault>,
 ) -> BTreeMap<&'a str, u32> {
     let mut largest_frame = vec![0; layout.graph.links.len()];
+    let mut crossing: Vec<Vec<String>> = vec![Vec::new(); layout.graph.links.len()];
     let data_cells = scenario.aal5.segment_cells(scenario.tcp.options().mss.bytes);
     for flow in &layout.flows {
-        for (path, cells) in [(&flow.acks, scenario.aal5.segment_cells(0)), (&flow.data, data_cells)] {
+        let [data, acks] = build::vc_names(&flow.name);
+        for (path, cells, vc) in [(&flow.acks, scenario.aal5.segment_cells(0), acks), (&flow.data, data_cells, data)] {
             for &link in path {
                 largest_frame[link] = largest_frame[link].max(cells);
+                crossing[link].push(vc.clone());
             }
         }
     }
@@ -297,6 +300,19 @@ fn ports<'a>(
         );
         faults.push(KeyFault::of_key(join("port", name), problem));
     }
+    let every_vc: Vec<String> = layout.flows.iter().flat_map(|flow| build::vc_names(&flow.name)).collect();
+    for (name, config) in &scenario.port {
+        for (key, setting) in config.policy.per_vc() {
+            let path = join(&join(&join("port", name), "policy"), config.policy.name());
+            for unknown in setting.unknown(&every_vc) {
+                let hint = nearest(unknown, every_vc.iter().map(String::as_str));
+                let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+                let problem =
+                    format!("names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+                faults.push(KeyFault::of_key(join(&join(&path, key), unknown), problem));
+            }
+        }
+    }
     let is_n_source = matches!(scenario.topology, Topology::NSource(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
@@ -304,9 +320,10 @@ fn ports<'a>(
         let bottleneck = is_bottleneck.then_some("bottleneck");
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
         let table = names.into_iter().flatten().find_map(|name| scenario.port.get_key_value(name));
-        if let Some((name, _)) = table {
+        if let Some((name, config)) = table {
             let frame = used.entry(name).or_insert(0);
             *frame = (*frame).max(largest_frame[index]);
+            per_vc(&join("port", name), config, &link.name, &crossing[index], faults);
             continue;
         }
         if largest_frame[index] == 0 || (is_n_source && !is_bottleneck) {
@@ -322,6 +339,23 @@ fn ports<'a>(
         }
     }
     used
+}
+
+/// Every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
+fn per_vc(path: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) {
+    for (key, setting) in config.policy.per_vc() {
+        let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
+        let Some(first) = without.first() else { continue };
+        let others = match without.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
+        let path = join(&join(&join(path, "policy"), config.policy.name()), key);
+        if !faults.iter().any(|fault| fault.key == path) {
+            faults.push(KeyFault::of_key(path, problem));
+        }
+    }
 }
 
 fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<KeyFault>) {
@@ -344,7 +378,7 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
 
 /// Bytes a run may come to need: buffers are reserved, windows can all be in flight.
 fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
-    const BYTES_PER_WAITING_CELL: u64 = 8;
+    const BYTES_PER_WAITING_CELL: u64 = 12;
     const BYTES_PER_CELL_IN_FLIGHT: u64 = 48;
     const BYTES_PER_FLOW: u64 = 8192;
     let Some(limit) = machine.memory else { return };

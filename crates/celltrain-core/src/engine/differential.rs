@@ -64,7 +64,10 @@ fn network(seed: u64) -> Network {
         }
         let data_vc = vcs.len();
         for (a, b) in [(from, to), (to, from)] {
-            vcs.push(Vc { path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere") });
+            vcs.push(Vc {
+                name: String::new(),
+                path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere"),
+            });
         }
         let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
         let tcp = if pick(4) == 0 { self::tcp(&mut pick) } else { tcp.clone() };

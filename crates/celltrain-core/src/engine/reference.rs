@@ -131,7 +131,8 @@ impl<'a> Engine<'a> {
         };
         let port = |(index, link): (usize, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
-            Port::new(link.buffer, vcs, link.policy.build(link.buffer, vcs), stream(index, "policy"))
+            let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            Port::new(link.buffer, vcs, policy, stream(index, "policy"))
         };
         let ties = |(index, link): (usize, &crate::network::Link)| {
             TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))

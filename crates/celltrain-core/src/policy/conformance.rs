@@ -15,7 +15,7 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(config: &impl Configure, capacity: u32, vcs: usize) -> Self {
-        Self::of(Box::new(config.build(capacity, vcs)), capacity, vcs)
+        Self::of(Box::new(config.build(capacity, &NAMES[..vcs])), capacity, vcs)
     }
 
     fn of(policy: Box<dyn BufferPolicy>, capacity: u32, vcs: usize) -> Self {
@@ -41,8 +41,8 @@ impl Bench {
 
 /// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0 `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
-    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y] };
-    config.build(k, 1).admit_frame(&view, 0, &mut Stream::new(1, "bench"))
+    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y], tagged: false };
+    config.build(k, &NAMES[..1]).admit_frame(&view, 0, &mut Stream::new(1, "bench"))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +57,11 @@ fn operations(vcs: Label) -> impl Strategy<Value = Vec<Operation>> {
 }
 
 const VCS: Label = 4;
+/// The VCs' names where settings are by name.
+const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2", "vc3"];
 
 fn bench(config: &PolicyConfig, capacity: u32) -> Bench {
-    Bench::of(config.build(Some(capacity), VCS as usize), capacity, VCS as usize)
+    Bench::of(config.build(Some(capacity), &NAMES), capacity, VCS as usize)
 }
 
 fn apply(bench: &mut Bench, operation: Operation) -> Option<Cell> {
@@ -167,7 +169,7 @@ proptest! {
 }
 
 fn overflow(config: &PolicyConfig) -> Overflow {
-    config.build(Some(1), 1).overflow()
+    config.build(Some(1), &NAMES[..1]).overflow()
 }
 
 /// Arriving cells that did not enter so far.
@@ -192,8 +194,8 @@ fn default_settings_pass_their_own_check() {
 #[test]
 fn who_says_it_admits_when_nothing_waits_does() {
     for config in PolicyConfig::samples(100) {
-        let mut policy = config.build(Some(100), 2);
-        let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0] };
+        let mut policy = config.build(Some(100), &NAMES[..2]);
+        let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0], tagged: false };
         let mut rng = Stream::new(1, "bench");
         let before = rng.clone().next_u64();
         if policy.admits_when_empty() {

@@ -45,7 +45,7 @@ impl Configure for Config {
         }
     }
 
-    fn build(&self, _capacity: u32, _vcs: usize) -> Epd {
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> Epd {
         Epd { r: self.threshold }
     }
 }

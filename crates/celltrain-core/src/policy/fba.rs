@@ -51,7 +51,7 @@ impl Configure for Config {
         needs_a_limit(capacity, self.threshold)
     }
 
-    fn build(&self, capacity: u32, _vcs: usize) -> Fba {
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {
         let k = f64::from(capacity);
         Fba { k, r: self.threshold * k, z: self.z }
     }

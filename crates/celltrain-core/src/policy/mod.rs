@@ -4,6 +4,10 @@
 //! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/` and
 //! one scenario; its name in scenarios, its Python class and the conformance tests follow.
 
+mod per_vc;
+
+pub use per_vc::PerVc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +45,15 @@ macro_rules! policies {
                 }
             }
 
-            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by `vcs` VCs.
-            pub fn build(&self, capacity: Option<u32>, vcs: usize) -> Box<dyn BufferPolicy> {
+            /// The settings that may differ from VC to VC, by key.
+            pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+                match self {
+                    $(Self::$Policy(config) => config.per_vc(),)*
+                }
+            }
+
+            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
+            pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
                 let capacity = capacity.unwrap_or(u32::MAX);
                 match self {
                     $(Self::$Policy(config) => Box::new(config.build(capacity, vcs)),)*
@@ -69,6 +80,8 @@ policies! {
     selective_drop: SelectiveDrop,
     /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
     fba: Fba,
+    /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
+    single_drop: SingleDrop,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
     drop_from_front: DropFromFront,
 }
@@ -103,6 +116,8 @@ pub struct View<'a> {
     pub active_vcs: u32,
     /// `Y_i`: cells of each VC waiting now, by label.
     pub per_vc: &'a [u32],
+    /// Whether the frame that asks is tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// What happens to a cell of an admitted frame that finds no room.
@@ -131,8 +146,13 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by `vcs` VCs.
-    fn build(&self, capacity: u32, vcs: usize) -> Self::Policy;
+    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
 /// A policy whose formula needs the buffer's size refuses a buffer without limit.

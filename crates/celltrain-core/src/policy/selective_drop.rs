@@ -48,7 +48,7 @@ impl Configure for Config {
         needs_a_limit(capacity, self.threshold)
     }
 
-    fn build(&self, capacity: u32, _vcs: usize) -> SelectiveDrop {
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {
         SelectiveDrop { r: self.threshold * f64::from(capacity), z: self.z }
     }
 }

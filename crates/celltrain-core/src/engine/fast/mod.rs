@@ -191,7 +191,7 @@ impl<'a> Engine<'a> {
             }
             match stage.end {
                 StageEnd::Port { server, input, label } => {
-                    let train = Train { next: arrival, period, cells, ends_frame: true, label, frame };
+                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged: false, label, frame };
                     let effect = self.servers[server as usize].join(input as usize, train);
                     settle_by(&mut self.agenda, server as usize, effect);
                 }
@@ -241,8 +241,8 @@ impl<'a> Engine<'a> {
                 }
                 StageEnd::Port { server, input, label } => {
                     let Run { last, cells } = run;
-                    let ends_frame = last.last_cell();
-                    let train = Train { next: arrival, period, cells, ends_frame, label, frame: last.frame };
+                    let (ends_frame, tagged, frame) = (last.last_cell(), last.tagged(), last.frame);
+                    let train = Train { next: arrival, period, cells, ends_frame, tagged, label, frame };
                     onward.push(Onward { server, input, train });
                 }
             }
@@ -381,7 +381,7 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let link = &network.links[index];
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-    let policy = link.policy.build(link.buffer, vcs);
+    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
     let cell_time = times[index].cell_time;
     let stages = &plan.stages[index];
     let leads = || stages.iter().map(|stage| stage.lead);

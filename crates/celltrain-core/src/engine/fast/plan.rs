@@ -186,5 +186,5 @@ fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &
         Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
         Feeder::Several => false,
     };
-    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, 0).admits_when_empty()
+    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
 }

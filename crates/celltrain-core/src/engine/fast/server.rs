@@ -58,6 +58,8 @@ pub(super) struct Train {
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
+    /// Whether they may be discarded before others (CLP = 1).
+    pub(super) tagged: bool,
     /// Their label at this port.
     pub(super) label: Label,
     /// Their frame.
@@ -83,17 +85,20 @@ impl Train {
         };
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
-        Run { last: Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame), cells }
+        let last = Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame).with_tag(self.tagged);
+        Run { last, cells }
     }
 
     /// No train.
-    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, label: 0, frame: 0 };
+    const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, tagged: false, label: 0, frame: 0 };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         self.frame == later.frame
             && self.label == later.label
+            && self.tagged == later.tagged
             && self.period == later.period
             && self.last() + self.period == later.next
     }
@@ -288,8 +293,8 @@ impl Server {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
         in_step.extend(self.next.range(..tied).map(|&(_, input)| {
-            let Train { label, frame, .. } = self.inputs[input as usize].train;
-            (input, Cell::new(label, frame, false))
+            let Train { label, frame, tagged, .. } = self.inputs[input as usize].train;
+            (input, Cell::new(label, frame, false).with_tag(tagged))
         }));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let mut at = now;
@@ -324,7 +329,7 @@ impl Server {
             return;
         }
         if !self.timing.departs_late {
-            match self.port.fate(run.last.label()) {
+            match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
                     return;
