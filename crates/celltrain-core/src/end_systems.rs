@@ -32,6 +32,8 @@ pub struct EndSystems {
     vcs: Vec<VcEnds>,
     /// By VC, apart from the rest of its ends: looked at for every cell.
     collections: Vec<Collection>,
+    /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
+    branches: Vec<Vec<u32>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
 }
@@ -53,6 +55,8 @@ pub struct Connection {
 struct VcEnds {
     link: u32,
     label: Label,
+    /// The high bits of its frames' numbers: which branch of a merge it is.
+    branch: u32,
     log: FrameLog<Body>,
     offered: u64,
     damaged: u64,
@@ -115,18 +119,23 @@ impl EndSystems {
                 fingerprint: Fingerprint::default(),
             }
         });
-        let vcs = network.vcs.iter().zip(&routing.first_label).map(|(vc, &label)| VcEnds {
-            link: index(vc.path[0]),
-            label,
-            log: FrameLog::default(),
-            offered: 0,
-            damaged: 0,
+        let mut branches = vec![Vec::new(); network.vcs.len()];
+        let first_branches = network.first_branches();
+        let vcs = network.vcs.iter().zip(&routing.first_label).zip(0..).map(|((vc, &label), number)| {
+            let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
+            let branch = index(siblings.len()) << NUMBER_BITS;
+            siblings.extend(vc.merge.map(|_| number));
+            let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
+            let log = FrameLog::with_numbers_of(bits);
+            VcEnds { link: index(vc.path[0]), label, branch, log, offered: 0, damaged: 0 }
         });
+        let vcs = vcs.collect();
         Self {
             max_cells: network.aal5.max_cells(),
             flows: flows.collect(),
-            vcs: vcs.collect(),
+            vcs,
             collections: vec![Collection::default(); network.vcs.len()],
+            branches,
             clocks: host_clocks(network, clock),
             due: Vec::new(),
         }
@@ -144,7 +153,9 @@ impl EndSystems {
     pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
         let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
         *delivered += u64::from(run.cells);
-        match reassembler.on_run(run, self.max_cells, |frame| self.vcs[vc as usize].log.frame(frame).cells) {
+        let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
+        let cells_of = |frame| vcs[sender_of(branches, vc, frame) as usize].log.frame(frame).cells;
+        match reassembler.on_run(run, self.max_cells, cells_of) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
                 self.vcs[vc as usize].damaged += u64::from(cells);
@@ -156,7 +167,8 @@ impl EndSystems {
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
     pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
-        let log = &mut self.vcs[vc as usize].log;
+        let sender = sender_of(&self.branches[vc as usize], vc, number);
+        let log = &mut self.vcs[sender as usize].log;
         log.forget_before(number);
         let frame = log.frame(number);
         self.on_frame(frame, now, out);
@@ -201,7 +213,7 @@ impl EndSystems {
         &self.flows
     }
 
-    /// What became of a VC's cells between its two ends.
+    /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
     pub fn vc_counters(&self, vc: usize) -> VcCounters {
         let VcEnds { offered, damaged, .. } = self.vcs[vc];
         VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
@@ -260,10 +272,19 @@ impl EndSystems {
     }
 }
 
+/// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+#[inline]
+fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
+    if branches.is_empty() { vc } else { branches[(frame >> NUMBER_BITS) as usize] }
+}
+
+/// Bits of a frame's number where VCs merge; those above tell the branch.
+const NUMBER_BITS: u32 = 24;
+
 impl VcEnds {
     fn put(&mut self, frame: Frame<Body>) -> Departure {
         self.offered += u64::from(frame.cells);
-        let number = self.log.push(frame);
+        let number = self.log.push(frame) | self.branch;
         Departure { link: self.link, label: self.label, frame: number, cells: frame.cells }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
 
-use crate::end_systems::EndSystems;
+use crate::end_systems::{EndSystems, VcCounters};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
@@ -137,20 +137,30 @@ impl Ended<'_> {
     }
 
     fn conserve(&self) -> CellTotals {
+        // Beyond a merge its branches cannot be told apart, so they are counted together.
+        let first_branches = self.network.first_branches();
+        let first = |vc: u32| first_branches[vc as usize] as usize;
         let mut within = vec![PortCounters::default(); self.network.vcs.len()];
-        let mut waiting = vec![0u64; self.network.vcs.len()];
+        let mut in_flight = vec![0u64; self.network.vcs.len()];
+        let mut at_ends = vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
-                within[vc as usize].add(counters);
-                waiting[vc as usize] += u64::from(held);
+                within[first(vc)].add(counters);
+                in_flight[first(vc)] += u64::from(held);
             }
         }
+        for (vc, &on_links) in (0..).zip(self.on_links) {
+            in_flight[first(vc)] += on_links;
+            let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
+            let ends = &mut at_ends[first(vc)];
+            ends.offered += offered;
+            ends.delivered += delivered;
+            ends.damaged += damaged;
+        }
         let mut totals = CellTotals::default();
-        for (vc, (counters, waiting)) in within.iter().zip(waiting).enumerate() {
-            let ends = self.end_systems.vc_counters(vc);
-            let in_flight = waiting + self.on_links[vc];
+        for ((counters, in_flight), ends) in within.iter().zip(in_flight).zip(at_ends) {
             assert_eq!(
                 ends.offered,
                 ends.delivered + counters.lost() + counters.discarded() + in_flight,

@@ -22,6 +22,12 @@ pub struct Port {
     per_vc: Vec<u32>,
     vcs: Vec<VcState>,
     refused: Vec<Refused>,
+    /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
+    held: Vec<Option<Held>>,
+    /// Cells of all of them; those of `occupancy` that cannot be sent yet.
+    held_cells: u32,
+    /// Runs the latest offer made ready to be sent.
+    released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
     policy: Box<dyn BufferPolicy>,
@@ -100,6 +106,13 @@ struct VcState {
     at_start: bool,
 }
 
+/// The waiting cells of a VC's frame that is not yet whole.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    runs: Vec<Run>,
+    cells: u32,
+}
+
 /// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
@@ -154,11 +167,30 @@ impl Port {
             per_vc: vec![0; vcs],
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
+            held: Vec::new(),
+            held_cells: 0,
+            released: 0,
             gone: 0,
             overflow: policy.overflow(),
             policy,
             rng,
         }
+    }
+
+    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
+    /// sent in one go. One that loses a cell is discarded whole.
+    #[must_use]
+    pub fn merging(mut self, merging: &[bool]) -> Self {
+        if merging.contains(&true) {
+            self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
+        }
+        self
+    }
+
+    /// Whether frames of some VC wait until they are whole.
+    #[inline]
+    pub fn merges(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// Admits an arriving cell, or counts why not; whether it was admitted.
@@ -251,6 +283,12 @@ impl Port {
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let vc = cell.label() as usize;
+        if self.vcs[vc].mode == Mode::Pass && self.holds(cell.label()) {
+            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell: false };
+            self.refused[vc].overflow += 1;
+            self.discard_held(cell.label());
+            return false;
+        }
         if self.vcs[vc].mode == Mode::Pass {
             match self.overflow {
                 Overflow::LoseCell => {}
@@ -323,6 +361,22 @@ impl Port {
         }
     }
 
+    /// Cells that can be sent: all that wait, but for frames that wait until they are whole.
+    #[inline]
+    pub fn ready(&self) -> u32 {
+        self.occupancy - self.held_cells
+    }
+
+    /// Cells of a VC's frame that waits until it is whole.
+    pub fn held(&self, label: Label) -> u32 {
+        self.held.get(label as usize).and_then(Option::as_ref).map_or(0, |held| held.cells)
+    }
+
+    /// What the latest offer, of a port where VCs merge, made ready to be sent.
+    pub fn released(&self) -> impl Iterator<Item = Run> {
+        self.fifo.range(self.fifo.len() - self.released..).copied()
+    }
+
     /// X: cells waiting.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
@@ -345,9 +399,10 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first.
+    /// The waiting cells, the next to be sent first, those of frames that are not yet whole last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize)
+        let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held)
     }
 
     /// What became of each VC's cells, by label.
@@ -392,11 +447,50 @@ impl Port {
         let count = &mut self.per_vc[run.last.label() as usize];
         self.active_vcs += u32::from(*count == 0);
         *count += run.cells;
+        if self.merges() {
+            self.hold(run);
+            return;
+        }
         match self.fifo.back_mut() {
             Some(back) if back.last == run.last.not_last() => {
                 *back = Run { last: run.last, cells: back.cells + run.cells };
             }
             _ => self.fifo.push_back(run),
+        }
+    }
+
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet whole.
+    fn hold(&mut self, run: Run) {
+        self.released = 0;
+        let Some(held) = &mut self.held[run.last.label() as usize] else {
+            self.fifo.push_back(run);
+            self.released = 1;
+            return;
+        };
+        held.runs.push(run);
+        held.cells += run.cells;
+        self.held_cells += run.cells;
+        if run.last.last_cell() {
+            self.held_cells -= std::mem::take(&mut held.cells);
+            self.released = held.runs.len();
+            self.fifo.extend(held.runs.drain(..));
+        }
+    }
+
+    fn holds(&self, label: Label) -> bool {
+        self.held.get(label as usize).is_some_and(Option::is_some)
+    }
+
+    /// A frame that waited to be whole never will be.
+    fn discard_held(&mut self, label: Label) {
+        let Some(held) = &mut self.held[label as usize] else { return };
+        held.runs.clear();
+        let cells = std::mem::take(&mut held.cells);
+        self.held_cells -= cells;
+        self.occupancy -= cells;
+        self.refused[label as usize].pushed_out += u64::from(cells);
+        if cells > 0 {
+            self.count_out(label, cells);
         }
     }
 

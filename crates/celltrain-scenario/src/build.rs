@@ -46,7 +46,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
     for route in layout.flows {
         let data_vc = vcs.len();
         let [name, acks] = vc_names(&route.name);
-        vcs.extend([Vc { name, path: route.data }, Vc { name: acks, path: route.acks }]);
+        vcs.extend([Vc { name, path: route.data, merge: None }, Vc { name: acks, path: route.acks, merge: None }]);
         let tcp = scenario.tcp.clone();
         flows.push(Flow { name: route.name, data_vc, ack_vc: data_vc + 1, start: route.start, tcp });
     }
@@ -56,6 +56,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         nodes: layout.graph.nodes,
         links: layout.graph.links,
         vcs,
+        merges: Vec::new(),
         flows,
         bottleneck: layout.bottleneck,
         tie_order: scenario.switch.tie_order,

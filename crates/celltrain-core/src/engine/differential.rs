@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{fast, reference};
 use crate::aal5::{Aal5Options, Encapsulation};
-use crate::network::{Flow, Graph, Network, NodeKind, Vc};
+use crate::network::{Flow, Graph, Merge, Network, NodeKind, Vc};
 use crate::policy::PolicyConfig;
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rng::{Stream, proptest_seeded};
@@ -66,6 +66,7 @@ fn network(seed: u64) -> Network {
         for (a, b) in [(from, to), (to, from)] {
             vcs.push(Vc {
                 name: String::new(),
+                merge: None,
                 path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere"),
             });
         }
@@ -73,12 +74,14 @@ fn network(seed: u64) -> Network {
         let tcp = if pick(4) == 0 { self::tcp(&mut pick) } else { tcp.clone() };
         flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp });
     }
+    let merges = merge(&graph, &mut vcs, &mut pick);
     Network {
         seed,
         duration: Duration::from_microseconds(u64::from(1 + pick(60_000))),
         nodes: graph.nodes,
         links: graph.links,
         vcs,
+        merges,
         flows,
         bottleneck: 0,
         tie_order: [TieOrder::Random, TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][pick(4) as usize],
@@ -88,6 +91,35 @@ fn network(seed: u64) -> Network {
             ..Aal5Options::default()
         },
     }
+}
+
+/// Makes branches of one merge of VCs that end at one host, sometimes.
+fn merge(graph: &Graph, vcs: &mut [Vc], pick: &mut impl FnMut(u32) -> u32) -> Vec<Merge> {
+    let mut merges = Vec::new();
+    let ends: std::collections::BTreeSet<usize> = vcs.iter().filter_map(|vc| vc.path.last().copied()).collect();
+    for end in ends {
+        if pick(2) == 0 {
+            continue;
+        }
+        // From the link on that all of them share.
+        let branches: Vec<usize> = (0..vcs.len()).filter(|&vc| vcs[vc].path.last() == Some(&end)).collect();
+        let shared = |behind: usize| {
+            let of = |vc: usize| vcs[vc].path.iter().rev().nth(behind);
+            branches.iter().all(|&vc| of(vc).is_some() && of(vc) == of(branches[0]))
+        };
+        let behind = (0..).take_while(|&behind| shared(behind)).count();
+        let at = vcs[branches[0]].path[vcs[branches[0]].path.len() - behind];
+        let from_switch = graph.nodes[graph.links[at].from].kind == NodeKind::Switch;
+        let keeps_order = !matches!(graph.links[at].policy, PolicyConfig::DropFromFront(_));
+        let diverse = branches.iter().all(|&vc| vcs[vc].path[0] != at);
+        if branches.len() > 1 && from_switch && keeps_order && diverse {
+            for vc in branches {
+                vcs[vc].merge = Some(merges.len());
+            }
+            merges.push(Merge { name: format!("merged{end}"), at });
+        }
+    }
+    merges
 }
 
 fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {

@@ -302,13 +302,18 @@ impl<'a> Engine<'a> {
             for (label, late) in self.late[link].iter().enumerate() {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                let held = match *role {
+                    Role::Contended(number) => u64::from(self.servers[number].port.held(index(label))),
+                    _ => 0,
+                };
                 // Cells whose departure is known, those that will only start after the run among them.
-                let known = counters.forwarded + waiting;
+                let known = counters.forwarded + waiting - held;
                 for (Passed { link, label, .. }, late) in self.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ports[*link];
-                    port.counters[*label as usize].offered = passed;
-                    port.counters[*label as usize].forwarded = passed;
+                    // Branches of a merge have the same label here.
+                    port.counters[*label as usize].offered += passed;
+                    port.counters[*label as usize].forwarded += passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
@@ -395,7 +400,7 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
         departs_late: policy.overflow() == Overflow::PushOutFront,
     };
     let inputs = routing.inputs[link.from];
-    let port = Port::new(link.buffer, vcs, policy, stream("policy"));
+    let port = Port::new(link.buffer, vcs, policy, stream("policy")).merging(&routing.merging[index]);
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
 }
 

@@ -94,7 +94,7 @@ impl Plan {
             let role = if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
-            } else if is_transparent(network, times, link, feeder) {
+            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
                 Role::Transparent
             } else {
                 plan.contended.push(link);

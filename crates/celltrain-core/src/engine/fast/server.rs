@@ -160,7 +160,7 @@ impl Server {
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        if self.timing.departs_late && self.port.occupancy() > 0 {
+        if self.timing.departs_late && self.port.ready() > 0 {
             return Some(self.next_start + self.timing.least_lead);
         }
         let matters = if self.timing.every_cell_matters || self.next.len() > FEW {
@@ -202,7 +202,7 @@ impl Server {
             }
             return;
         }
-        let waiting = self.port.occupancy();
+        let waiting = self.port.ready();
         let mut gone = 0;
         while self.next_start < until && gone < waiting {
             self.next_start += self.timing.cell_time;
@@ -267,7 +267,7 @@ impl Server {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
     /// when a single one departs.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.departs_late || self.timing.every_cell_matters {
+        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
             return 0;
         }
         let period = self.inputs[self.next[0].1 as usize].train.period;
@@ -328,7 +328,7 @@ impl Server {
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.timing.departs_late {
+        if !self.timing.departs_late && !self.port.merges() {
             match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
@@ -395,11 +395,19 @@ impl Server {
 
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.port.occupancy() == 0 {
+        if self.port.ready() == 0 {
             self.next_start = self.next_start.max(now);
             self.tail_start = self.next_start;
         }
-        if self.port.offer(cell) && !self.timing.departs_late {
+        if !self.port.offer(cell) || self.timing.departs_late {
+            return;
+        }
+        if self.port.merges() {
+            for run in self.port.released() {
+                depart(run, self.tail_start, self.timing.cell_time);
+                self.tail_start += self.timing.cell_time * u64::from(run.cells);
+            }
+        } else {
             depart(Run { last: cell, cells: 1 }, self.tail_start, self.timing.cell_time);
             self.tail_start += self.timing.cell_time;
         }
