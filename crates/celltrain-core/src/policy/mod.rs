@@ -6,7 +6,7 @@
 
 mod per_vc;
 
-pub use per_vc::PerVc;
+pub use per_vc::{PerVc, is_in_range};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -61,7 +61,7 @@ impl PerVc {
 }
 
 /// Whether a key such as `tcp2-4` stands for a name such as `tcp3`.
-fn is_in_range(key: &str, name: &str) -> bool {
+pub fn is_in_range(key: &str, name: &str) -> bool {
     let Some((first, last)) = key.split_once('-') else { return false };
     let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = |text: &str| text.parse::<u32>().ok();
