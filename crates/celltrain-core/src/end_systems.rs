@@ -23,6 +23,8 @@ pub struct Departure {
     pub frame: u32,
     /// Its length.
     pub cells: u32,
+    /// Whether all its cells are tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// The ends of all connections.
@@ -57,6 +59,7 @@ struct VcEnds {
     label: Label,
     /// The high bits of its frames' numbers: which branch of a merge it is.
     branch: u32,
+    tagged: bool,
     log: FrameLog<Body>,
     offered: u64,
     damaged: u64,
@@ -127,7 +130,7 @@ impl EndSystems {
             siblings.extend(vc.merge.map(|_| number));
             let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
-            VcEnds { link: index(vc.path[0]), label, branch, log, offered: 0, damaged: 0 }
+            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, offered: 0, damaged: 0 }
         });
         let vcs = vcs.collect();
         Self {
@@ -285,7 +288,7 @@ impl VcEnds {
     fn put(&mut self, frame: Frame<Body>) -> Departure {
         self.offered += u64::from(frame.cells);
         let number = self.log.push(frame) | self.branch;
-        Departure { link: self.link, label: self.label, frame: number, cells: frame.cells }
+        Departure { link: self.link, label: self.label, frame: number, cells: frame.cells, tagged: self.tagged }
     }
 }
 

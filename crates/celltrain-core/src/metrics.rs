@@ -4,6 +4,7 @@
 
 use crate::end_systems::{EndSystems, VcCounters};
 use crate::fingerprint::Fingerprint;
+use crate::gfr::{Edge, EdgeCounters};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::units::{Clock, Time};
@@ -21,6 +22,8 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// By link.
     pub ports: Vec<PortResult>,
+    /// VCs with a contract.
+    pub contracts: Vec<ContractResult>,
     /// All VCs together.
     pub cells: CellTotals,
     /// Cells that crossed a link, counted once a link.
@@ -73,6 +76,19 @@ pub struct PortResult {
     pub utilisation: f64,
 }
 
+/// What became of the frames of a VC with a contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractResult {
+    /// The VC's name.
+    pub name: String,
+    /// What the edge of the network found.
+    pub edge: EdgeCounters,
+    /// Frames discarded whole by the policies of the ports it crosses alone, before any merge.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell there for want of room.
+    pub cut_frames: u64,
+}
+
 /// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
@@ -104,6 +120,8 @@ pub struct Ended<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a [u64],
+    /// The contracts at its edge.
+    pub edge: &'a Edge,
 }
 
 impl Ended<'_> {
@@ -129,6 +147,7 @@ impl Ended<'_> {
             efficiency: shares.sum(),
             fairness: jain(&goodputs),
             ports: self.ports(),
+            contracts: self.contracts(),
             cells,
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
@@ -194,6 +213,25 @@ impl Ended<'_> {
             }
         };
         self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
+    }
+
+    fn contracts(&self) -> Vec<ContractResult> {
+        let mut contracts = Vec::new();
+        for (number, vc) in self.network.vcs.iter().enumerate() {
+            let Some(edge) = self.edge.counters(number) else { continue };
+            let mut frames = PortCounters::default();
+            for &link in &vc.path {
+                let label = self.routing.vcs[link].iter().position(|&vc| vc as usize == number);
+                frames.add(&label.map(|label| self.ports[link].counters[label]).unwrap_or_default());
+            }
+            contracts.push(ContractResult {
+                name: vc.name.clone(),
+                edge,
+                discarded_frames: frames.discarded_frames,
+                cut_frames: frames.cut_frames,
+            });
+        }
+        contracts
     }
 
     fn ports(&self) -> Vec<PortResult> {

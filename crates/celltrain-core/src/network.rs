@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use crate::aal5::Aal5Options;
 use crate::cell::Label;
 use crate::end_systems::DELAYED_ACK_TICK;
+use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -79,7 +80,7 @@ pub struct Link {
 }
 
 /// A virtual channel: the links its cells cross, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
     /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
     pub name: String,
@@ -87,6 +88,10 @@ pub struct Vc {
     pub path: Vec<usize>,
     /// Index of the merge it is a branch of.
     pub merge: Option<usize>,
+    /// What the network has promised it, and looks after where its first link reaches a switch.
+    pub contract: Option<Gfr>,
+    /// Whether its source sends all of it tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -380,7 +385,11 @@ pub(crate) mod tests {
         network.links[N_SOURCE_BOTTLENECK].policy = policy;
         for i in 0..sources {
             let data_vc = network.vcs.len();
-            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { name: format!("vc{i}"), path, merge: None }));
+            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc {
+                name: format!("vc{i}"),
+                path,
+                ..Vc::default()
+            }));
             network.flows.push(Flow {
                 name: format!("tcp{}", i + 1),
                 data_vc,

@@ -51,6 +51,10 @@ pub struct PortCounters {
     pub discarded_frame: u64,
     /// Later cells of frames that had already lost one.
     pub discarded_remainder: u64,
+    /// Frames the policy refused whole.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell for want of room.
+    pub cut_frames: u64,
 }
 
 impl PortCounters {
@@ -80,6 +84,8 @@ impl PortCounters {
         self.lost_pushed_out += other.lost_pushed_out;
         self.discarded_frame += other.discarded_frame;
         self.discarded_remainder += other.discarded_remainder;
+        self.discarded_frames += other.discarded_frames;
+        self.cut_frames += other.cut_frames;
     }
 }
 
@@ -120,11 +126,19 @@ struct Refused {
     pushed_out: u64,
     frame: u64,
     remainder: u64,
+    frames: u64,
+    cut_frames: u64,
+    /// The frame under way is counted among those.
+    is_cut: bool,
 }
 
 impl Refused {
-    fn sum(&self) -> u64 {
+    fn cells(&self) -> u64 {
         self.overflow + self.pushed_out + self.frame + self.remainder
+    }
+
+    fn cut(&mut self) {
+        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
     }
 }
 
@@ -277,6 +291,9 @@ impl Port {
         };
         let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
         self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let refused = &mut self.refused[label as usize];
+        refused.frames += u64::from(!admitted);
+        refused.is_cut = false;
     }
 
     /// A cell of a refused frame, or one that finds no room.
@@ -286,6 +303,7 @@ impl Port {
         if self.vcs[vc].mode == Mode::Pass && self.holds(cell.label()) {
             self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell: false };
             self.refused[vc].overflow += 1;
+            self.refused[vc].cut();
             self.discard_held(cell.label());
             return false;
         }
@@ -295,6 +313,7 @@ impl Port {
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
                     self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
                     self.refused[vc].overflow += 1;
+                    self.refused[vc].cut();
                     return false;
                 }
                 Overflow::PushOutFront => self.push_out_front(cell),
@@ -305,7 +324,10 @@ impl Port {
         match self.vcs[vc].mode {
             Mode::RefuseFrame => refused.frame += 1,
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => refused.overflow += 1,
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
+                refused.overflow += 1;
+                refused.cut();
+            }
             Mode::Pass | Mode::RefuseRest { .. } => {
                 self.enqueue(cell);
                 return true;
@@ -410,11 +432,13 @@ impl Port {
         let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
         all.map(|((vc, refused), &waiting)| PortCounters {
             offered: vc.offered,
-            forwarded: vc.offered - refused.sum() - u64::from(waiting),
+            forwarded: vc.offered - refused.cells() - u64::from(waiting),
             lost_overflow: refused.overflow,
             lost_pushed_out: refused.pushed_out,
             discarded_frame: refused.frame,
             discarded_remainder: refused.remainder,
+            discarded_frames: refused.frames,
+            cut_frames: refused.cut_frames,
         })
     }
 
@@ -527,10 +551,13 @@ impl Port {
         self.count_out(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
         self.refused[vc].pushed_out += u64::from(pushed_out);
+        // Its last cell ends it, so what is pushed out of one frame is pushed out at once.
+        self.refused[vc].cut_frames += u64::from(pushed_out > 0);
         let frame = &mut self.vcs[vc];
         let in_progress = of_victim(arriving) || (!frame.at_start && frame.current == victim.frame);
         if in_progress {
             frame.mode = Mode::RefuseRest { keep_last_cell: true };
+            self.refused[vc].is_cut = true;
         }
     }
 }

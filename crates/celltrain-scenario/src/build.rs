@@ -99,7 +99,7 @@ pub fn channels(layout: &Layout) -> Channels {
         let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
             let data_vc = channels.vcs.len();
             by_name.entry(name).or_default().push(data_vc);
-            let vc = |name: &str, path: &[usize]| Vc { name: name.to_string(), path: path.to_vec(), merge: None };
+            let vc = |name: &str, path: &[usize]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
             channels.vcs.extend([vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)]);
             data_vc
         });

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::{fast, reference};
 use crate::aal5::{Aal5Options, Encapsulation};
+use crate::gfr::Gfr;
 use crate::network::{Flow, Graph, Merge, Network, NodeKind, Vc};
 use crate::policy::PolicyConfig;
 use crate::probe::{Nothing, Recorder, SeriesChoice};
@@ -65,9 +66,10 @@ fn network(seed: u64) -> Network {
         let data_vc = vcs.len();
         for (a, b) in [(from, to), (to, from)] {
             vcs.push(Vc {
-                name: String::new(),
-                merge: None,
                 path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere"),
+                contract: (pick(4) == 0).then(|| contract(&mut pick)),
+                tagged: pick(8) == 0,
+                ..Vc::default()
             });
         }
         let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
@@ -91,6 +93,12 @@ fn network(seed: u64) -> Network {
             ..Aal5Options::default()
         },
     }
+}
+
+fn contract(pick: &mut impl FnMut(u32) -> u32) -> Gfr {
+    let mcr = BitRate::from_bits_per_second([1_000_000, 15_552_000, 31_104_000][pick(3) as usize]);
+    let cdvt = Duration::from_microseconds([0, 0, 3, 100][pick(4) as usize]);
+    Gfr { mcr, pcr: None, mfs: 12 + pick(200), mbs: None, cdvt, tagging: pick(4) > 0 }
 }
 
 /// Makes branches of one merge of VCs that end at one host, sometimes.

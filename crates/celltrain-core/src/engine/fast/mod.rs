@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use super::{Interrupted, Outcome};
 use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
+use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Overflow;
@@ -74,6 +75,7 @@ struct Engine<'a> {
     servers: Vec<Server>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
+    edge: Edge,
     end_systems: EndSystems,
     agenda: Agenda,
     /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
@@ -129,6 +131,7 @@ impl<'a> Engine<'a> {
             servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, link)).collect(),
             lanes: vec![VecDeque::new(); plan.lanes],
             starts: starts.into(),
+            edge: Edge::new(network, clock),
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
@@ -175,7 +178,7 @@ impl<'a> Engine<'a> {
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
     fn depart(&mut self, now: Time, phase: Phase) {
-        for Departure { link, label, frame, cells } in self.departures.drain(..) {
+        for Departure { link, label, frame, cells, tagged } in self.departures.drain(..) {
             let link = link as usize;
             let Role::Host(number) = self.plan.roles[link] else { unreachable!("end systems send from hosts") };
             let first_start = self.nics[number].join(now, phase, label, cells);
@@ -189,14 +192,23 @@ impl<'a> Engine<'a> {
                 let late = &mut self.late[link][label as usize];
                 in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
             }
+            let vc = self.routing.vcs[link][label as usize];
+            let mut tagged = tagged;
+            if self.edge.polices(vc) {
+                let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+                let at_switch = first_start + period + self.plan.delays[link];
+                for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
+                    tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
+                }
+            }
             match stage.end {
                 StageEnd::Port { server, input, label } => {
-                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged: false, label, frame };
+                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged, label, frame };
                     let effect = self.servers[server as usize].join(input as usize, train);
                     settle_by(&mut self.agenda, server as usize, effect);
                 }
                 StageEnd::Host { vc, link, lane } => {
-                    let run = Run { last: Cell::new(label, frame, true), cells };
+                    let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
                     if let Some(run) = run.at_most(in_time)
                         && let Some(frame) = self.end_systems.collect(vc, run)
                     {
@@ -329,6 +341,7 @@ impl<'a> Engine<'a> {
             ports: &ports,
             end_systems: &self.end_systems,
             on_links: &on_links,
+            edge: &self.edge,
         };
         ended.measure()
     }

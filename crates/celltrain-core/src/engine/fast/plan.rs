@@ -77,6 +77,8 @@ pub(super) struct Plan {
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// How many lanes there are.
     pub(super) lanes: usize,
+    /// Propagation by link.
+    pub(super) delays: Vec<Span>,
 }
 
 impl Plan {
@@ -88,6 +90,7 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             lanes: 0,
+            delays: times.iter().map(|times| times.delay).collect(),
         };
         let feeders = feeders(network);
         for (link, feeder) in feeders.iter().enumerate() {
