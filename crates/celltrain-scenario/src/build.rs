@@ -8,7 +8,7 @@ use celltrain_core::network::{
 use celltrain_core::policy::is_in_range;
 use celltrain_core::units::Duration;
 
-use crate::scenario::{FlowOptions, GeneralNetwork, PortConfig, Scenario, Topology, VcMerge};
+use crate::scenario::{FlowOptions, GeneralNetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
 
 /// A scenario's graph and the paths of its flows.
 pub struct Layout {
@@ -57,7 +57,13 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
             link.policy = port.policy.clone();
         }
     }
-    let Channels { vcs, merges, of_flow } = channels(&layout);
+    let Channels { mut vcs, merges, of_flow } = channels(&layout);
+    for vc in &mut vcs {
+        if let Some(own) = vc_options(scenario, &vc.name) {
+            vc.contract.clone_from(&own.gfr);
+            vc.tagged = own.tagged;
+        }
+    }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
         let own = flow_options(scenario, &route.name);
         let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
@@ -82,8 +88,17 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
 
 /// What a flow has of its own: under its name, or the first range its name is in.
 pub fn flow_options<'a>(scenario: &'a Scenario, flow: &str) -> Option<&'a FlowOptions> {
-    let in_range = || scenario.flow.iter().find(|(key, _)| is_in_range(key, flow)).map(|(_, options)| options);
-    scenario.flow.get(flow).or_else(in_range)
+    by_name(&scenario.flow, flow)
+}
+
+/// What a VC has of its own: under its name, or the first range its name is in.
+pub fn vc_options<'a>(scenario: &'a Scenario, vc: &str) -> Option<&'a VcOptions> {
+    by_name(&scenario.vc, vc)
+}
+
+fn by_name<'a, T>(table: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
+    let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, options)| options);
+    table.get(name).or_else(in_range)
 }
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.

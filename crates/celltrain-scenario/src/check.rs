@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::error::Fault;
 use celltrain_core::network::{Link, Merge, NodeKind};
 use celltrain_core::policy::{Overflow, is_in_range};
 use celltrain_core::tcp::TcpConfig;
@@ -58,6 +59,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     let largest_frames = match &layout {
         Some(layout) => {
             flow_tables(scenario, layout, faults);
+            contracts(scenario, layout, faults);
             ports(scenario, layout, refused, faults)
         }
         None => BTreeMap::new(),
@@ -111,6 +113,63 @@ fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<Key
         let hint = nearest(key, names).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
         let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
         faults.push(KeyFault::of_key(join("flow", key), problem));
+    }
+}
+
+/// Every table of a VC is about one, its contract can hold, and no link has promised more than it has.
+fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    if scenario.vc.is_empty() {
+        return;
+    }
+    let channels = build::channels(layout);
+    let names = || channels.vcs.iter().map(|vc| vc.name.as_str());
+    let mut longest_frame: BTreeMap<usize, u32> = BTreeMap::new();
+    for (flow, vcs) in layout.flows.iter().zip(&channels.of_flow) {
+        let own = build::flow_options(scenario, &flow.name).and_then(|own| own.tcp.as_ref());
+        let mss = own.unwrap_or(&scenario.tcp).options().mss.bytes;
+        for (vc, payload) in vcs.iter().zip([mss, 0]) {
+            let longest = longest_frame.entry(*vc).or_insert(0);
+            *longest = scenario.aal5.segment_cells(payload).max(*longest);
+        }
+    }
+    let mut promised: BTreeMap<usize, u64> = BTreeMap::new();
+    for (key, options) in &scenario.vc {
+        let path = join("vc", key);
+        let meant = |vc: &str| vc == key || (is_in_range(key, vc) && !scenario.vc.contains_key(vc));
+        let vcs: Vec<usize> = (0..channels.vcs.len()).filter(|&vc| meant(&channels.vcs[vc].name)).collect();
+        if vcs.is_empty() {
+            let hint = nearest(key, names()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let problem =
+                format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+            faults.push(KeyFault::of_key(&path, problem));
+        }
+        let Some(gfr) = &options.gfr else { continue };
+        let path = join(&path, "gfr");
+        let mut found: Vec<Fault> = Vec::new();
+        for &vc in &vcs {
+            let first = &layout.graph.links[channels.vcs[vc].path[0]];
+            for fault in gfr.check(first.rate, longest_frame[&vc]) {
+                if !found.iter().any(|other| other.key == fault.key) {
+                    found.push(fault);
+                }
+            }
+            for &link in &channels.vcs[vc].path {
+                *promised.entry(link).or_insert(0) += gfr.mcr.bits_per_second;
+            }
+        }
+        let of_value = |fault: Fault| KeyFault::of_value(join(&path, fault.key), fault.value, fault.problem);
+        faults.extend(found.into_iter().map(of_value));
+    }
+    let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
+    if let Some((&link, &sum)) = promised.iter().filter(more).max_by_key(|&(_, &sum)| sum) {
+        let link = &layout.graph.links[link];
+        let problem = format!(
+            "promises VCs {} in all over {}, which has {}; the sum of mcr must not be above it",
+            BitRate::from_bits_per_second(sum),
+            link.name,
+            link.rate
+        );
+        faults.push(KeyFault::of_key("vc", problem));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::aal5::Aal5Options;
+use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
@@ -30,6 +31,10 @@ pub struct Scenario {
     /// What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
+    /// What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's name, that of its
+    /// acknowledgements ends in `-acks`.
+    #[serde(default)]
+    pub vc: BTreeMap<String, VcOptions>,
     /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links (`local*->sw1`), or
     /// `default` for all others.
     #[serde(default)]
@@ -118,6 +123,16 @@ pub struct FlowOptions {
     pub tcp: Option<TcpConfig>,
     /// When it starts to send; as the topology says when absent.
     pub start: Option<Duration>,
+}
+
+/// What a VC has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VcOptions {
+    /// Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).
+    pub gfr: Option<Gfr>,
+    /// Whether its source sends all of it tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// Any network: hosts send and receive, switches forward, links join two of them both ways.
