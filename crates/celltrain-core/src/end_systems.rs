@@ -3,13 +3,16 @@
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
 //! put on the output port of a host. Nothing in here knows when that port will send them.
 
-use crate::aal5::{Frame, FrameLog, Reassembled, Reassembler};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Cell, Label};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, Segment, Sender, TickPhase};
+use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -32,6 +35,9 @@ pub struct EndSystems {
     vcs: Vec<VcEnds>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
+    /// When paced senders may go on, each at most once.
+    departures: BinaryHeap<Reverse<(Time, u32)>>,
+    aal5: Aal5Options,
 }
 
 /// One connection: its two ends and what they have to show.
@@ -44,6 +50,11 @@ pub struct Connection {
     ack_vc: u32,
     data_cells: u32,
     ack_cells: u32,
+    /// The blocks of acknowledgements on their way, in step with the frames of their VC; only where the ends exchange them.
+    blocks: Option<FrameLog<SackBlocks>>,
+    start: Time,
+    /// When its pace lets it go on, as noted among all departures.
+    departure: Option<Time>,
     fingerprint: Fingerprint,
 }
 
@@ -96,13 +107,21 @@ impl EndSystems {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let flows = network.flows.iter().map(|flow| {
             let options = flow.tcp.options();
+            let data_cells = network.aal5.segment_cells(options.mss.bytes);
+            let sender = Sender::new(&flow.tcp, clock);
             Connection {
-                sender: Sender::new(&flow.tcp),
-                receiver: Receiver::new(options),
+                sender: match options.pacing_rate {
+                    Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
+                    None => sender,
+                },
+                receiver: Receiver::new(&flow.tcp),
                 data_vc: index(flow.data_vc),
                 ack_vc: index(flow.ack_vc),
-                data_cells: network.aal5.segment_cells(options.mss.bytes),
+                data_cells,
                 ack_cells: network.aal5.segment_cells(0),
+                blocks: flow.tcp.selective().then(FrameLog::default),
+                start: Time::default() + clock.span(flow.start),
+                departure: None,
                 fingerprint: Fingerprint::default(),
             }
         });
@@ -119,12 +138,15 @@ impl EndSystems {
             vcs: vcs.collect(),
             clocks: host_clocks(network, clock),
             due: Vec::new(),
+            departures: BinaryHeap::with_capacity(network.flows.len()),
+            aal5: network.aal5.clone(),
         }
     }
 
     /// A connection starts to send.
     pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        self.send(flow, out);
+        let start = self.flows[flow as usize].start;
+        self.send(flow, start, out);
     }
 
     /// A cell of `vc` reaches the host at its end; the frame's number when this makes one whole. Cells of a VC come in
@@ -150,15 +172,22 @@ impl EndSystems {
         let log = &mut self.vcs[vc as usize].log;
         log.forget_before(number);
         let frame = log.frame(number);
-        self.on_frame(frame, now, out);
+        self.on_frame(frame, number, now, out);
     }
 
-    /// The next instant at which a clock ticks.
+    /// Whether what TCP does may bring the next tick forward: whether any sender is paced.
+    pub fn paced(&self) -> bool {
+        !self.departures.is_empty()
+    }
+
+    /// The next instant at which a clock ticks or a paced sender goes on.
     pub fn next_tick(&self) -> Option<Time> {
-        self.clocks.iter().map(|clock| clock.ticks.next()).min()
+        let departure = self.departures.peek().map(|departure| departure.0.0);
+        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order.
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
+    /// go on at `now` do, in index order.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -171,10 +200,12 @@ impl EndSystems {
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
-                    connection.sender.on_tick();
+                    let may_send = connection.sender.on_tick();
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
-                        self.send(flow, out);
+                    }
+                    if may_send {
+                        self.send(flow, now, out);
                     }
                 }
                 ClockKind::DelayedAck => {
@@ -185,6 +216,11 @@ impl EndSystems {
             }
         }
         self.due = due;
+        while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
+            self.departures.pop();
+            self.flows[flow as usize].departure = None;
+            self.send(flow, now, out);
+        }
     }
 
     /// The connections, by flow.
@@ -215,7 +251,7 @@ impl EndSystems {
         }
     }
 
-    fn on_frame(&mut self, frame: Frame<Body>, now: Time, out: &mut Vec<Departure>) {
+    fn on_frame(&mut self, frame: Frame<Body>, number: u32, now: Time, out: &mut Vec<Departure>) {
         match frame.body {
             Body::Data { flow, segment } => {
                 let connection = &mut self.flows[flow as usize];
@@ -227,24 +263,44 @@ impl EndSystems {
             Body::Ack { flow, ack } => {
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                connection.sender.on_ack(ack);
-                self.send(flow, out);
+                let blocks = connection.blocks.as_mut().map_or_else(SackBlocks::default, |log| {
+                    log.forget_before(number);
+                    log.frame(number).body
+                });
+                connection.sender.on_ack(ack, &blocks, now);
+                self.send(flow, now, out);
             }
         }
     }
 
-    fn send(&mut self, flow: u32, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
-        while let Some(segment) = connection.sender.next_segment() {
+        while let Some(segment) = connection.sender.next_segment(now) {
+            // A window probe carries a byte; everything else is a full segment.
+            let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let frame = Frame { cells, body: Body::Data { flow, segment } };
             out.push(self.vcs[vc as usize].put(frame));
+        }
+        let departure = connection.sender.next_departure(now);
+        if departure.is_some() && departure != connection.departure {
+            // One that was noted before has passed: the pace only moves on when a segment leaves.
+            connection.departure = departure;
+            self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
     }
 
     fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
-        let connection = &self.flows[flow as usize];
-        let frame = Frame { cells: connection.ack_cells, body: Body::Ack { flow, ack } };
+        let connection = &mut self.flows[flow as usize];
+        let mut cells = connection.ack_cells;
+        if let Some(log) = &mut connection.blocks {
+            let blocks = connection.receiver.blocks();
+            if !blocks.is_empty() {
+                cells = self.aal5.segment_cells(blocks.option_bytes());
+            }
+            log.push(Frame { cells, body: blocks });
+        }
+        let frame = Frame { cells, body: Body::Ack { flow, ack } };
         out.push(self.vcs[connection.ack_vc as usize].put(frame));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::network::{Link, NodeKind};
+use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
@@ -273,8 +274,10 @@ fn ports<'a>(
 ) -> BTreeMap<&'a str, u32> {
     let mut largest_frame = vec![0; layout.graph.links.len()];
     let data_cells = scenario.aal5.segment_cells(scenario.tcp.options().mss.bytes);
+    let ack_options = if scenario.tcp.selective() { MAX_OPTION_BYTES } else { 0 };
+    let ack_cells = scenario.aal5.segment_cells(ack_options);
     for flow in &layout.flows {
-        for (path, cells) in [(&flow.acks, scenario.aal5.segment_cells(0)), (&flow.data, data_cells)] {
+        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
                 largest_frame[link] = largest_frame[link].max(cells);
             }
