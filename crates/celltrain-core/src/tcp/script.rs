@@ -25,10 +25,11 @@
 //!
 //! Two settings are not options: `first_segment`, before which everything is sent and acknowledged, and `pace`, the
 //! milliseconds between segments. Whatever is sent or received goes through the bytes of a TCP header, whose sequence
-//! numbers start 16 segments or fewer before they wrap.
+//! numbers wrap after 8000 bytes.
 //!
 //! Everything sent must be written down: a script fails on a segment too many as on one too few. `#` begins a comment,
-//! where the sentence of the source that asks for the behaviour stands.
+//! where the sentence of the source that asks for the behaviour stands. A number alone in the comment behind an
+//! acknowledgement is that of the segment whose arrival it answers.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -287,7 +288,7 @@ fn every_script_holds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= 40, "the scripts are found");
+    assert!(paths.len() >= 110, "the scripts are found");
     let mut failures = String::new();
     for path in paths {
         if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {
@@ -330,6 +331,27 @@ fn a_receivers_script_that_does_not_hold_fails() {
     assert!(play("receive 0\n> 1").is_err(), "an acknowledgement taken for a segment");
     assert!(play("set delayed_acks 200ms\nreceive 0\n< ack 1").is_err(), "an acknowledgement that still waits");
     assert!(play("delayed tick\n< ack 0").is_err(), "nothing waits");
+}
+
+#[test]
+fn a_script_with_blocks_that_does_not_hold_fails() {
+    let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
+    assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
+    assert!(play(&format!("{begin}< ack 1")).is_err(), "a block not written down");
+    assert!(play(&format!("{begin}< ack 1 sack 2")).is_err(), "the wrong block");
+    let newest_first = format!("{begin}< ack 1 sack 3\nreceive 4 to 6\n< ack 1 sack 3-4\n< ack 1 sack 3-5\n");
+    assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 8 3-6")).is_ok());
+    assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 3-6 8")).is_err());
+    assert!(play("set variant sack\nstart\n> 0\nack 0 sack").is_ok(), "no block at all");
+    assert!(play("set variant sack\nstart\n> 0\nack 0 lack 2").is_err());
+}
+
+#[test]
+fn a_script_with_times_that_does_not_hold_fails() {
+    let begin = "set pace 10\nstart\n> 0\nack 1\n";
+    assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
+    assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
+    assert!(play(&format!("{begin}at 10")).is_err(), "a segment not written down");
 }
 
 #[test]

@@ -370,3 +370,43 @@ impl Sender {
         self.snd_nxt = self.snd_una;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::TcpOptions;
+
+    const NOW: Time = Time(0);
+
+    fn sender() -> Sender {
+        Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), Clock { units_per_second: 1, exact: true })
+    }
+
+    #[test]
+    fn the_byte_of_a_probe_may_be_taken_and_what_follows_begins_behind_it() {
+        let mut sender = sender();
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
+        sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
+        assert_eq!(sender.next_segment(NOW), None);
+        assert!(!sender.on_tick() && !sender.on_tick(), "the first probe waits for a retransmission timeout");
+        assert!(sender.on_tick());
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 512, len: 1 }));
+        assert_eq!(sender.next_segment(NOW), None);
+        // RFC 1122 (4.2.2.17): the window has opened, and the update was lost.
+        sender.on_ack(Ack { ack: 513, window: 65535 }, &SackBlocks::default(), NOW);
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 513, len: 512 }));
+        let counters = sender.counters();
+        assert_eq!((counters.segments_sent, counters.retransmitted_segments, counters.timeouts), (3, 0, 0));
+    }
+
+    #[test]
+    fn a_paced_sender_says_when_it_wants_to_go_on_only_while_a_segment_waits() {
+        let mut sender = sender().paced(Span(10));
+        assert!(sender.next_segment(NOW).is_some());
+        assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");
+        sender.on_ack(Ack { ack: 512, window: 65535 }, &SackBlocks::default(), Time(4));
+        assert_eq!((sender.next_segment(Time(4)), sender.next_departure(Time(4))), (None, Some(Time(10))));
+        assert!(sender.next_segment(Time(10)).is_some());
+        assert_eq!((sender.next_segment(Time(10)), sender.next_departure(Time(10))), (None, Some(Time(20))));
+    }
+}
