@@ -118,15 +118,17 @@ variants! {
     /// Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681).
     reno: Reno,
     /// Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582).
-    newreno: NewReno,
+    newreno: Newreno,
     /// The same, with a new segment for every two duplicate acknowledgements (Hoe 1996).
-    newreno_hoe: NewRenoHoe,
+    newreno_hoe: NewrenoHoe,
     /// Selective acknowledgements, the network's load read off the scoreboard (RFC 6675).
     sack: Sack,
     /// Selective acknowledgements, the network's load estimated (Fall and Floyd 1996).
     sack_pipe: SackPipe,
 }
 
+#[cfg(test)]
+mod pipe;
 #[cfg(test)]
 mod script;
 

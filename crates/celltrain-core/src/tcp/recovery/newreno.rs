@@ -11,7 +11,7 @@ use crate::tcp::congestion::Windows;
 
 /// Where the recovery ends.
 #[derive(Debug, Default)]
-pub struct NewReno {
+pub struct Newreno {
     dup_acks: u32,
     /// RFC 6582 (3.2, step 1): at first the beginning of the stream.
     recover: u64,
@@ -26,7 +26,7 @@ enum Stage {
     Recovering { partial_acks: bool },
 }
 
-impl Recovery for NewReno {
+impl Recovery for Newreno {
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         if self.stage != Stage::Open {
             // Step 2 leads to RFC 5681 (3.2, step 4): one more segment has left the network.

@@ -10,7 +10,7 @@ use crate::tcp::congestion::Windows;
 
 /// The phase between a fast retransmit and the acknowledgement of everything outstanding then.
 #[derive(Debug, Default)]
-pub struct NewRenoHoe {
+pub struct NewrenoHoe {
     dup_acks: u32,
     /// What must be acknowledged before another fast retransmit.
     recover: u64,
@@ -22,7 +22,7 @@ pub struct NewRenoHoe {
 /// Hoe 1996: duplicates that stand for one new segment.
 const DUPLICATES_PER_SEGMENT: u32 = 2;
 
-impl Recovery for NewRenoHoe {
+impl Recovery for NewrenoHoe {
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         self.dup_acks += 1;
         if self.recovering {

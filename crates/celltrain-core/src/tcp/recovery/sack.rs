@@ -121,3 +121,46 @@ impl Sack {
         may.then_some(Choice::Rescue(last))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tcp::scoreboard::{SackBlocks, Scoreboard};
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(9))]
+
+        #[test]
+        fn pipe_counts_what_section_4_counts_octet_by_octet(
+            sacked in prop::collection::btree_set(1u64..40, 0..30),
+            resent_below in 0u64..40,
+        ) {
+            const MSS: u64 = 3;
+            const MAX: u64 = 40;
+            let mut board = Scoreboard::default();
+            for &segment in &sacked {
+                let mut block = SackBlocks::default();
+                block.push(segment * MSS, (segment + 1) * MSS);
+                board.record(&block, 0);
+            }
+            let flight = Flight { una: 0, max: MAX * MSS, mss: MSS, board: &board };
+            let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
+            // The text, octet by octet.
+            let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
+            let is_lost = |octet: u64| {
+                let above = || octets.iter().filter(|&&other| other > octet);
+                let discontiguous = above().filter(|&&other| !octets.contains(&(other - 1))).count();
+                discontiguous >= 3 || above().count() as u64 > 2 * MSS
+            };
+            let mut pipe = 0;
+            for octet in (0..MAX * MSS).filter(|octet| !octets.contains(octet)) {
+                pipe += u64::from(!is_lost(octet)) + u64::from(octet < sack.high_rxt);
+            }
+            prop_assert_eq!(sack.pipe(&flight), pipe);
+        }
+    }
+}
