@@ -219,8 +219,11 @@ class Comparison:
 
     @property
     def curve(self) -> float:
-        """The mean distance between the curves' values in order of size, as a share of theirs: the teeth of the two saws
-        drift apart in time, because ns-2's packets are stored at every hop and our cells are not, but not in shape."""
+        """The mean distance between the curves' values in order of size, as a share of theirs.
+
+        The teeth of the two saws drift apart in time, because ns-2's packets are stored at every hop and our cells are
+        not, but not in shape.
+        """
         values = [sorted(v for sample in run.cwnd for v in sample) for run in (self.ours, self.theirs)]
         return sum(abs(a - b) for a, b in zip(*values, strict=False)) / sum(values[1])
 
