@@ -225,7 +225,8 @@ class Comparison:
         not, but not in shape.
         """
         values = [sorted(v for sample in run.cwnd for v in sample) for run in (self.ours, self.theirs)]
-        return sum(abs(a - b) for a, b in zip(*values, strict=False)) / sum(values[1])
+        apart = [abs(a - b) for a, b in zip(*values, strict=False)]
+        return float(sum(apart) / sum(values[1]))
 
     @property
     def agrees(self) -> bool:

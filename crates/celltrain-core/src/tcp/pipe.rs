@@ -138,18 +138,18 @@ proptest! {
         seed in any::<u64>(),
         (loss, ack_loss, lateness) in (0u32..40, 0u32..40, 0u32..30),
         window in 1u64..60,
-        choices in 0u32..64,
+        (keep, delay_acks, cubic, paced) in any::<(bool, bool, bool, bool)>(),
     ) {
         for &name in TcpConfig::NAMES {
             let options = TcpOptions {
                 receive_window: Bytes { bytes: window * MSS },
                 maximum_rto: Duration::from_milliseconds(2000),
-                out_of_order: if choices & 1 == 0 { OutOfOrder::Keep } else { OutOfOrder::Discard },
-                delayed_acks: if choices & 6 == 0 { DelayedAcks::On } else { DelayedAcks::Off },
-                congestion: if choices & 8 == 0 { Congestion::Jacobson } else { Congestion::Cubic },
+                out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
+                delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
+                congestion: if cubic { Congestion::Cubic } else { Congestion::Jacobson },
                 ..TcpOptions::default()
             };
-            let pace = (choices & 48 == 0).then_some(3);
+            let pace = paced.then_some(3);
             let run = || {
                 let mut pipe = Pipe::new(&TcpConfig::named(name, options.clone()).expect("a listed name"), pace);
                 let mut rng = Stream::new(seed, "pipe");

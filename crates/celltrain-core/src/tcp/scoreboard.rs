@@ -212,7 +212,7 @@ mod tests {
                     prop_assert_eq!(board.hole(from * MSS), hole.map(|segment| segment * MSS));
                     prop_assert_eq!(board.missing(from * MSS, MAX), missing(from).count() as u64 * MSS);
                 }
-                prop_assert_eq!(board.last_missing(MAX), (missing(0).last().unwrap() + 1) * MSS);
+                prop_assert_eq!(board.last_missing(MAX), (missing(0).next_back().unwrap() + 1) * MSS);
                 let runs_above = |segment: u64| {
                     set.iter().filter(|&&s| s > segment && !set.contains(&(s - 1))).count()
                 };

@@ -82,7 +82,9 @@ fn ack_through_bytes(ack: Ack, blocks: &SackBlocks, near: u64) -> Result<(Ack, S
     let mut blocks = SackBlocks::default();
     for option in &read.options {
         if let TcpOption::Sack(edges) = option {
-            edges.iter().for_each(|edge| blocks.push(offset(edge.left), offset(edge.right)));
+            for edge in edges {
+                blocks.push(offset(edge.left), offset(edge.right));
+            }
         }
     }
     Ok((Ack { ack: offset(read.acknowledgement), window: read.window }, blocks))

@@ -1,4 +1,4 @@
-//! NewReno: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
+//! `newreno`: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
 //!
 //! Source: RFC 6582 (3.2), its `recover` kept; `MECHANISMS` 3.6, option of A-26.
 //! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the window
