@@ -13,6 +13,7 @@ __all__ = [
     "Aal5Options",
     "Backoff",
     "Buffer",
+    "Congestion",
     "DelayedAcks",
     "DropFromFront",
     "Encapsulation",
@@ -25,12 +26,17 @@ __all__ = [
     "Infinite",
     "Link",
     "NSource",
+    "Newreno",
+    "NewrenoHoe",
     "OutOfOrder",
     "PerVc",
     "Policy",
     "Port",
     "Ppd",
+    "Reno",
     "RttSampling",
+    "Sack",
+    "SackPipe",
     "Scenario",
     "SelectiveDrop",
     "ServiceOrder",
@@ -74,6 +80,9 @@ class Aal5Options(Model):
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
+Congestion: TypeAlias = Literal["jacobson", "cubic"]
+"""How cwnd grows in congestion avoidance, and by how much congestion shrinks it."""
+
 DelayedAcks: TypeAlias = Literal["off", "200ms"]
 """When the receiver acknowledges segments that arrive in order."""
 
@@ -100,6 +109,9 @@ class TcpOptions(Model):
     """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
 
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
+    congestion: Congestion = Field(
+        default="jacobson", description="How cwnd grows in congestion avoidance, and by how much congestion shrinks it."
+    )
     delayed_acks: DelayedAcks = Field(
         default="off", description="When the receiver acknowledges segments that arrive in order."
     )
@@ -122,6 +134,14 @@ class TcpOptions(Model):
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
     out_of_order: OutOfOrder = Field(
         default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
+    )
+    pacing_rate: str | None = Field(
+        default=None,
+        description=(
+            "The sender is paced: its segments leave no closer together than one takes at this rate, a rate of "
+            "the line, cell headers included. They leave as the windows allow when absent."
+        ),
+        examples=["155.52Mbps"],
     )
     receive_window: str = Field(
         default="65.535kB",
@@ -156,7 +176,32 @@ class Tahoe(TcpOptions):
     """Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988)."""
 
 
-Tcp: TypeAlias = Annotated[Vanilla | Tahoe, Keyed(vanilla=Vanilla, tahoe=Tahoe)]
+class Reno(TcpOptions):
+    """Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681)."""
+
+
+class Newreno(TcpOptions):
+    """Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582)."""
+
+
+class NewrenoHoe(TcpOptions):
+    """The same, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
+
+
+class Sack(TcpOptions):
+    """Selective acknowledgements, the network's load read off the scoreboard (RFC 6675)."""
+
+
+class SackPipe(TcpOptions):
+    """Selective acknowledgements, the network's load estimated (Fall and Floyd 1996)."""
+
+
+Tcp: TypeAlias = Annotated[
+    Vanilla | Tahoe | Reno | Newreno | NewrenoHoe | Sack | SackPipe,
+    Keyed(
+        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=Newreno, newreno_hoe=NewrenoHoe, sack=Sack, sack_pipe=SackPipe
+    ),
+]
 """The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
 
 

@@ -3,13 +3,16 @@
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
 //! put on the output port of a host. Nothing in here knows when that port will send them.
 
-use crate::aal5::{Frame, FrameLog, Reassembled, Reassembler};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, Segment, Sender, TickPhase};
+use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -38,6 +41,9 @@ pub struct EndSystems {
     branches: Vec<Vec<u32>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
+    /// When paced senders may go on, each at most once.
+    departures: BinaryHeap<Reverse<(Time, u32)>>,
+    aal5: Aal5Options,
 }
 
 /// One connection: its two ends and what they have to show.
@@ -50,6 +56,11 @@ pub struct Connection {
     ack_vc: u32,
     data_cells: u32,
     ack_cells: u32,
+    /// Whether its ends exchange SACK blocks.
+    selective: bool,
+    start: Time,
+    /// When its pace lets it go on, as noted among all departures.
+    departure: Option<Time>,
     fingerprint: Fingerprint,
 }
 
@@ -61,6 +72,8 @@ struct VcEnds {
     branch: u32,
     tagged: bool,
     log: FrameLog<Body>,
+    /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
+    blocks: Option<FrameLog<SackBlocks>>,
     offered: u64,
     damaged: u64,
 }
@@ -112,16 +125,28 @@ impl EndSystems {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let flows = network.flows.iter().map(|flow| {
             let options = flow.tcp.options();
+            let data_cells = network.aal5.segment_cells(options.mss.bytes);
+            let sender = Sender::new(&flow.tcp, clock);
             Connection {
-                sender: Sender::new(&flow.tcp),
-                receiver: Receiver::new(options),
+                sender: match options.pacing_rate {
+                    Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
+                    None => sender,
+                },
+                receiver: Receiver::new(&flow.tcp),
                 data_vc: index(flow.data_vc),
                 ack_vc: index(flow.ack_vc),
-                data_cells: network.aal5.segment_cells(options.mss.bytes),
+                data_cells,
                 ack_cells: network.aal5.segment_cells(0),
+                selective: flow.tcp.selective(),
+                start: Time::default() + clock.span(flow.start),
+                departure: None,
                 fingerprint: Fingerprint::default(),
             }
         });
+        let mut exchanges_blocks = vec![false; network.vcs.len()];
+        for flow in network.flows.iter().filter(|flow| flow.tcp.selective()) {
+            exchanges_blocks[flow.ack_vc] = true;
+        }
         let mut branches = vec![Vec::new(); network.vcs.len()];
         let first_branches = network.first_branches();
         let vcs = network.vcs.iter().zip(&routing.first_label).zip(0..).map(|((vc, &label), number)| {
@@ -130,7 +155,8 @@ impl EndSystems {
             siblings.extend(vc.merge.map(|_| number));
             let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
-            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, offered: 0, damaged: 0 }
+            let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
+            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
         });
         let vcs = vcs.collect();
         Self {
@@ -141,12 +167,15 @@ impl EndSystems {
             branches,
             clocks: host_clocks(network, clock),
             due: Vec::new(),
+            departures: BinaryHeap::with_capacity(network.flows.len()),
+            aal5: network.aal5.clone(),
         }
     }
 
     /// A connection starts to send.
     pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        self.send(flow, out);
+        let start = self.flows[flow as usize].start;
+        self.send(flow, start, out);
     }
 
     /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
@@ -171,18 +200,29 @@ impl EndSystems {
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
     pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
         let sender = sender_of(&self.branches[vc as usize], vc, number);
-        let log = &mut self.vcs[sender as usize].log;
+        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
         log.forget_before(number);
         let frame = log.frame(number);
-        self.on_frame(frame, now, out);
+        let blocks = blocks.as_mut().map_or_else(SackBlocks::default, |log| {
+            log.forget_before(number);
+            log.frame(number).body
+        });
+        self.on_frame(frame, blocks, now, out);
     }
 
-    /// The next instant at which a clock ticks.
+    /// Whether what TCP does may bring the next tick forward: whether any sender is paced.
+    pub fn paced(&self) -> bool {
+        !self.departures.is_empty()
+    }
+
+    /// The next instant at which a clock ticks or a paced sender goes on.
     pub fn next_tick(&self) -> Option<Time> {
-        self.clocks.iter().map(|clock| clock.ticks.next()).min()
+        let departure = self.departures.peek().map(|departure| departure.0.0);
+        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order.
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
+    /// go on at `now` do, in index order.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -195,10 +235,12 @@ impl EndSystems {
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
-                    connection.sender.on_tick();
+                    let may_send = connection.sender.on_tick();
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
-                        self.send(flow, out);
+                    }
+                    if may_send {
+                        self.send(flow, now, out);
                     }
                 }
                 ClockKind::DelayedAck => {
@@ -209,6 +251,11 @@ impl EndSystems {
             }
         }
         self.due = due;
+        while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
+            self.departures.pop();
+            self.flows[flow as usize].departure = None;
+            self.send(flow, now, out);
+        }
     }
 
     /// The connections, by flow.
@@ -241,7 +288,7 @@ impl EndSystems {
         }
     }
 
-    fn on_frame(&mut self, frame: Frame<Body>, now: Time, out: &mut Vec<Departure>) {
+    fn on_frame(&mut self, frame: Frame<Body>, blocks: SackBlocks, now: Time, out: &mut Vec<Departure>) {
         match frame.body {
             Body::Data { flow, segment } => {
                 let connection = &mut self.flows[flow as usize];
@@ -253,25 +300,41 @@ impl EndSystems {
             Body::Ack { flow, ack } => {
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                connection.sender.on_ack(ack);
-                self.send(flow, out);
+                connection.sender.on_ack(ack, &blocks, now);
+                self.send(flow, now, out);
             }
         }
     }
 
-    fn send(&mut self, flow: u32, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
-        while let Some(segment) = connection.sender.next_segment() {
+        while let Some(segment) = connection.sender.next_segment(now) {
+            // A window probe carries a byte; everything else is a full segment.
+            let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let frame = Frame { cells, body: Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(frame));
+            out.push(self.vcs[vc as usize].put(frame, SackBlocks::default()));
+        }
+        let departure = connection.sender.next_departure(now);
+        if departure.is_some() && departure != connection.departure {
+            // One that was noted before has passed: the pace only moves on when a segment leaves.
+            connection.departure = departure;
+            self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
     }
 
     fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
         let connection = &self.flows[flow as usize];
-        let frame = Frame { cells: connection.ack_cells, body: Body::Ack { flow, ack } };
-        out.push(self.vcs[connection.ack_vc as usize].put(frame));
+        let mut cells = connection.ack_cells;
+        let mut blocks = SackBlocks::default();
+        if connection.selective {
+            blocks = connection.receiver.blocks();
+            if !blocks.is_empty() {
+                cells = self.aal5.segment_cells(blocks.option_bytes());
+            }
+        }
+        let frame = Frame { cells, body: Body::Ack { flow, ack } };
+        out.push(self.vcs[connection.ack_vc as usize].put(frame, blocks));
     }
 }
 
@@ -285,7 +348,10 @@ fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
 const NUMBER_BITS: u32 = 24;
 
 impl VcEnds {
-    fn put(&mut self, frame: Frame<Body>) -> Departure {
+    fn put(&mut self, frame: Frame<Body>, blocks: SackBlocks) -> Departure {
+        if let Some(log) = &mut self.blocks {
+            log.push(Frame { cells: frame.cells, body: blocks });
+        }
         self.offered += u64::from(frame.cells);
         let number = self.log.push(frame) | self.branch;
         Departure { link: self.link, label: self.label, frame: number, cells: frame.cells, tagged: self.tagged }

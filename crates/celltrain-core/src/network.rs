@@ -194,7 +194,9 @@ impl Network {
             };
             [flow.start, options.timer_granularity, delayed_ack_tick]
         }));
-        Clock::covering(self.links.iter().map(|link| link.rate), times.chain([self.duration]))
+        let paces = self.flows.iter().filter_map(|flow| flow.tcp.options().pacing_rate);
+        let rates = self.links.iter().map(|link| link.rate).chain(paces);
+        Clock::covering(rates, times.chain([self.duration]))
     }
 
     /// Gives every VC its label on each of its links.

@@ -6,6 +6,7 @@ use celltrain_core::error::Fault;
 use celltrain_core::network::{Link, Merge, NodeKind};
 use celltrain_core::policy::{Overflow, is_in_range};
 use celltrain_core::tcp::TcpConfig;
+use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
@@ -102,6 +103,14 @@ fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
     tcps
 }
 
+/// The cells of a flow's full segments, and of its longest acknowledgements.
+fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
+    let own = build::flow_options(scenario, flow).and_then(|own| own.tcp.as_ref());
+    let tcp = own.unwrap_or(&scenario.tcp);
+    let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
+    [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
+}
+
 /// Every table of a flow is about one.
 fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
     for key in scenario.flow.keys() {
@@ -125,11 +134,9 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
     let names = || channels.vcs.iter().map(|vc| vc.name.as_str());
     let mut longest_frame: BTreeMap<usize, u32> = BTreeMap::new();
     for (flow, vcs) in layout.flows.iter().zip(&channels.of_flow) {
-        let own = build::flow_options(scenario, &flow.name).and_then(|own| own.tcp.as_ref());
-        let mss = own.unwrap_or(&scenario.tcp).options().mss.bytes;
-        for (vc, payload) in vcs.iter().zip([mss, 0]) {
+        for (vc, cells) in vcs.iter().zip(frame_cells(scenario, &flow.name)) {
             let longest = longest_frame.entry(*vc).or_insert(0);
-            *longest = scenario.aal5.segment_cells(payload).max(*longest);
+            *longest = cells.max(*longest);
         }
     }
     let mut promised: BTreeMap<usize, u64> = BTreeMap::new();
@@ -431,9 +438,8 @@ fn ports<'a>(
 ) -> BTreeMap<&'a str, u32> {
     let mut largest_frame = vec![0; layout.graph.links.len()];
     for flow in &layout.flows {
-        let own = build::flow_options(scenario, &flow.name).and_then(|own| own.tcp.as_ref());
-        let data_cells = scenario.aal5.segment_cells(own.unwrap_or(&scenario.tcp).options().mss.bytes);
-        for (path, cells) in [(&flow.acks, scenario.aal5.segment_cells(0)), (&flow.data, data_cells)] {
+        let [data_cells, ack_cells] = frame_cells(scenario, &flow.name);
+        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
                 largest_frame[link] = largest_frame[link].max(cells);
             }

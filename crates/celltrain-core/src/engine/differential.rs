@@ -10,7 +10,8 @@ use crate::policy::PolicyConfig;
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rng::{Stream, proptest_seeded};
 use crate::tcp::{
-    Backoff, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart, WindowGrowth,
+    Backoff, Congestion, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart,
+    WindowGrowth,
 };
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::{BitRate, Bytes, Duration};
@@ -56,7 +57,8 @@ fn network(seed: u64) -> Network {
     let mut flows = Vec::new();
     let mut vcs = Vec::new();
     let leaving = graph.leaving();
-    let tcp = tcp(&mut pick);
+    let mut later = Stream::new(seed, "differential/later");
+    let tcp = tcp(&mut pick, &mut later);
     for i in 0..=pick(7) {
         let from = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
         let to = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
@@ -73,7 +75,7 @@ fn network(seed: u64) -> Network {
             });
         }
         let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
-        let tcp = if pick(4) == 0 { self::tcp(&mut pick) } else { tcp.clone() };
+        let tcp = if pick(4) == 0 { self::tcp(&mut pick, &mut later) } else { tcp.clone() };
         flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp });
     }
     let merges = merge(&graph, &mut vcs, &mut pick);
@@ -130,7 +132,8 @@ fn merge(graph: &Graph, vcs: &mut [Vc], pick: &mut impl FnMut(u32) -> u32) -> Ve
     merges
 }
 
-fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
+/// `later` draws what came later, so that old seeds still mean the same networks.
+fn tcp(pick: &mut impl FnMut(u32) -> u32, later: &mut Stream) -> TcpConfig {
     let mss = [512, 1, 1460, 9140][pick(4) as usize];
     let options = TcpOptions {
         mss: Bytes { bytes: mss },
@@ -144,6 +147,9 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
         rtt_sampling: [RttSampling::Karn, RttSampling::IncludeRetransmissions][pick(2) as usize],
         backoff: [Backoff::Double, Backoff::None][pick(2) as usize],
         timer_restart: [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked][pick(2) as usize],
+        congestion: [Congestion::Jacobson, Congestion::Cubic][later.below(2) as usize],
+        pacing_rate: [None, None, Some(155_520_000), Some(34_368_000)][later.below(4) as usize]
+            .map(BitRate::from_bits_per_second),
         ..TcpOptions::default()
     };
     let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];

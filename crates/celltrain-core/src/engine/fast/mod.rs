@@ -173,6 +173,10 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
         };
+        if self.end_systems.paced() {
+            // A paced sender may want to go on before the next tick.
+            self.schedule_ticks();
+        }
         self.depart(now, phase);
     }
 
