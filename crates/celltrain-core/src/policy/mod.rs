@@ -45,6 +45,13 @@ macro_rules! policies {
                 }
             }
 
+            /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
+            pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+                match self {
+                    $(Self::$Policy(config) => config.check_vcs(capacity, vcs),)*
+                }
+            }
+
             /// The settings that may differ from VC to VC, by key.
             pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
                 match self {
@@ -146,6 +153,13 @@ pub trait Configure {
         Vec::new()
     }
 
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of `capacity`
+    /// cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
+    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let _ = (capacity, vcs);
+        Vec::new()
+    }
+
     /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
@@ -156,14 +170,25 @@ pub trait Configure {
 }
 
 /// A policy whose formula needs the buffer's size refuses a buffer without limit.
-pub(crate) fn needs_a_limit(capacity: Option<u32>, threshold: f64) -> Vec<Fault> {
+pub(crate) fn needs_a_limit(capacity: Option<u32>, key: &str, threshold: f64) -> Vec<Fault> {
     match capacity {
         Some(_) => Vec::new(),
         None => vec![Fault::new(
-            "threshold",
+            key,
             threshold,
             "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
         )],
+    }
+}
+
+/// A threshold in cells is refused above the buffer.
+pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32) -> Vec<Fault> {
+    match capacity {
+        Some(k) if threshold > k => {
+            let problem = format!("is above the buffer of {k} cells; a threshold is at most the buffer");
+            vec![Fault::new(key, threshold, problem)]
+        }
+        _ => Vec::new(),
     }
 }
 
