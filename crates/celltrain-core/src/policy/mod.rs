@@ -83,6 +83,8 @@ policies! {
     ppd: Ppd,
     /// Early packet discard: past a threshold no frame may start.
     epd: Epd,
+    /// Double EPD: early packet discard with a lower threshold for tagged frames.
+    double_epd: DoubleEpd,
     /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
     selective_drop: SelectiveDrop,
     /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
