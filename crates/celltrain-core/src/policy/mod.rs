@@ -87,8 +87,12 @@ policies! {
     double_epd: DoubleEpd,
     /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
     selective_drop: SelectiveDrop,
+    /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
+    wba: Wba,
     /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
     fba: Fba,
+    /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
+    weighted_fba: WeightedFba,
     /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
     single_drop: SingleDrop,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
