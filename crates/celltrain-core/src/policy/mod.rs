@@ -95,6 +95,8 @@ policies! {
     weighted_fba: WeightedFba,
     /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
     single_drop: SingleDrop,
+    /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+    dfba: Dfba,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
     drop_from_front: DropFromFront,
 }
