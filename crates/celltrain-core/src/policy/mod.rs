@@ -97,6 +97,9 @@ policies! {
     single_drop: SingleDrop,
     /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
     dfba: Dfba,
+    /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+    #[serde(rename = "dfba_1998")]
+    dfba_1998: Dfba1998,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
     drop_from_front: DropFromFront,
 }
