@@ -15,6 +15,9 @@ __all__ = [
     "Buffer",
     "Congestion",
     "DelayedAcks",
+    "Dfba",
+    "Dfba1998",
+    "DoubleEpd",
     "DropFromFront",
     "Encapsulation",
     "Epd",
@@ -54,6 +57,8 @@ __all__ = [
     "Vanilla",
     "VcMerge",
     "VcOptions",
+    "Wba",
+    "WeightedFba",
     "WindowGrowth",
 ]
 
@@ -254,6 +259,27 @@ class Epd(Model):
     )
 
 
+class DoubleEpd(Model):
+    """Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
+    `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+
+    Source: Bonaventure 1997.
+    """
+
+    tagged_threshold_cells: int = Field(
+        validation_alias="tagged_threshold",
+        serialization_alias="tagged_threshold",
+        ge=0,
+        description="LBO: waiting cells above which no tagged frame may start.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="HBO: waiting cells above which no frame may start.",
+    )
+
+
 class SelectiveDrop(Model):
     """Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are
     the published best values.
@@ -268,6 +294,36 @@ class SelectiveDrop(Model):
         description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
+
+
+PerVc: TypeAlias = float | dict[str, float]
+"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""
+
+
+class Wba(Model):
+    """Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the
+    occupied buffer may not start a frame.
+
+    Source: ATM Forum 97-0607.
+    """
+
+    threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: float = Field(
+        default=0.8, ge=0.0, description="Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it."
+    )
 
 
 class Fba(Model):
@@ -290,10 +346,32 @@ class Fba(Model):
     )
 
 
-PerVc: TypeAlias = float | dict[str, float]
-"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
-stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
-"""
+class WeightedFba(Model):
+    """Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that
+    falls from infinity to Z as the buffer fills.
+
+    Source: ATM Forum 97-0607.
+    """
+
+    threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: float = Field(
+        default=0.8,
+        ge=0.0,
+        description=(
+            "Z: the linear scale of the drop threshold, the largest weighted load ratio tolerated in a full buffer."
+        ),
+    )
 
 
 class SingleDrop(Model):
@@ -310,6 +388,80 @@ class SingleDrop(Model):
     )
 
 
+class Dfba(Model):
+    """Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames
+    are refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer
+    is congested, and when tagged, they are refused for certain.
+
+    Source: ATM Forum 97-0831, section 4.
+    """
+
+    congestion_threshold_cells: int | None = Field(
+        default=None,
+        validation_alias="congestion_threshold",
+        serialization_alias="congestion_threshold",
+        ge=1,
+        description=(
+            "R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole "
+            "buffer when absent."
+        ),
+    )
+    thresholds_cells: PerVc = Field(
+        validation_alias="thresholds",
+        serialization_alias="thresholds",
+        description=(
+            "`R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC"
+            " that is to have the share `W_i` of the link gets `W_i` R."
+        ),
+    )
+    z: float = Field(
+        default=1.5, ge=1.0, description="Z: how many times its threshold a VC may hold when it starts a frame."
+    )
+
+
+class Dfba1998(Model):
+    """Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one
+    none; between them no tagged frame, and one of a VC above its weighted share only by chance.
+
+    Source: ATM Forum 98-0405.
+    """
+
+    alpha: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description=(
+            "alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands "
+            "for the queue."
+        ),
+    )
+    high_threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="H / K: the share of the buffer above which no frame may start, 0 to 1.",
+    )
+    low_threshold: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: PerVc | None = Field(
+        default=None,
+        description=(
+            "`Z_i`: the largest drop probability, 0 to 1; a number, or a table by the VC's name. 1 - `W_i` / W "
+            "when absent."
+        ),
+    )
+
+
 class DropFromFront(Model):
     """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the
     waiting rest of its frame, the last cell excepted. It has no parameters.
@@ -319,14 +471,30 @@ class DropFromFront(Model):
 
 
 Policy: TypeAlias = Annotated[
-    TailDrop | Ppd | Epd | SelectiveDrop | Fba | SingleDrop | DropFromFront,
+    TailDrop
+    | Ppd
+    | Epd
+    | DoubleEpd
+    | SelectiveDrop
+    | Wba
+    | Fba
+    | WeightedFba
+    | SingleDrop
+    | Dfba
+    | Dfba1998
+    | DropFromFront,
     Keyed(
         tail_drop=TailDrop,
         ppd=Ppd,
         epd=Epd,
+        double_epd=DoubleEpd,
         selective_drop=SelectiveDrop,
+        wba=Wba,
         fba=Fba,
+        weighted_fba=WeightedFba,
         single_drop=SingleDrop,
+        dfba=Dfba,
+        dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
     ),
 ]

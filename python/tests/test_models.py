@@ -84,7 +84,14 @@ def test_tcp_variants_share_their_options_and_stay_apart():
 
 @pytest.mark.parametrize("key, model", list(variants()))
 def test_every_variant_survives_the_core(key, model):
-    required = {"threshold_cells": 50, "link_delay": "5us", "sources": 2}
+    required = {
+        "threshold_cells": 50,
+        "tagged_threshold_cells": 20,
+        "thresholds_cells": {"tcp1-2": 20, "default": 10},
+        "weights": {"tcp1": 2.5, "default": 1},
+        "link_delay": "5us",
+        "sources": 2,
+    }
     if key == "network":
         required = {
             "hosts": ["a", "b"],

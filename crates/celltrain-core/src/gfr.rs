@@ -297,7 +297,8 @@ mod tests {
     #[test]
     fn contracts_that_cannot_hold_are_refused() {
         let link = BitRate::from_bits_per_second(155_520_000);
-        let keys = |contract: Gfr| contract.check(link, FRAME).iter().map(|fault| fault.key).collect::<Vec<_>>();
+        let keys =
+            |contract: Gfr| contract.check(link, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());
         assert_eq!(keys(contract(200_000_000)), ["mcr"]);
         assert_eq!(keys(Gfr { mfs: 11, ..contract(31_104_000) }), ["mfs"]);

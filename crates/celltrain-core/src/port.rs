@@ -231,6 +231,12 @@ impl Port {
         vc.mode == Mode::Pass && !vc.at_start
     }
 
+    /// Whether a VC's next cell starts a frame.
+    #[cfg(test)]
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.vcs[label as usize].at_start
+    }
+
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy where a frame
     /// starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]

@@ -34,7 +34,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     for (key, tcp) in tcps(scenario) {
         for fault in tcp.options().check() {
-            faults.push(KeyFault::of_value(join(&key, fault.key), fault.value, fault.problem));
+            faults.push(KeyFault::of_value(join(&key, &fault.key), fault.value, fault.problem));
         }
     }
     for (name, options) in &scenario.flow {
@@ -164,7 +164,7 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
                 *promised.entry(link).or_insert(0) += gfr.mcr.bits_per_second;
             }
         }
-        let of_value = |fault: Fault| KeyFault::of_value(join(&path, fault.key), fault.value, fault.problem);
+        let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
     let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
@@ -489,7 +489,12 @@ fn ports<'a>(
         if let Some((name, config)) = build::port_of(scenario, &link.name, is_bottleneck) {
             let frame = used.entry(name).or_insert(0);
             *frame = (*frame).max(largest_frame[index]);
-            per_vc(&join("port", name), config, &link.name, &crossing[index], faults);
+            // What was refused has been told of; what it leaves behind is no fault of its own.
+            let policy = join(&join(&join("port", name), "policy"), config.policy.name());
+            let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&policy));
+            if is_whole && per_vc(&policy, config, &link.name, &crossing[index], faults) {
+                together(&policy, config, &crossing[index], faults);
+            }
             continue;
         }
         if largest_frame[index] == 0 || (is_n_source && !is_bottleneck) {
@@ -545,21 +550,40 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     }
 }
 
-/// Every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
-fn per_vc(path: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) {
+/// Whether every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
+fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) -> bool {
+    let mut all = true;
     for (key, setting) in config.policy.per_vc() {
         let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
         let Some(first) = without.first() else { continue };
+        all = false;
         let others = match without.len() {
             1 => String::new(),
             n => format!(" and {} more", n - 1),
         };
         let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
-        let path = join(&join(&join(path, "policy"), config.policy.name()), key);
+        let path = join(policy, key);
         if !faults.iter().any(|fault| fault.key == path) {
             faults.push(KeyFault::of_key(path, problem));
         }
     }
+    all
+}
+
+/// The settings of the VCs that cross a port make sense together. A table for several ports is told of once.
+fn together(policy: &str, config: &PortConfig, crossing: &[String], faults: &mut Vec<KeyFault>) {
+    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
+    for fault in config.policy.check_vcs(config.buffer.cells(), &vcs) {
+        let key = below(policy, &fault.key);
+        if !faults.iter().any(|fault| fault.key == key) {
+            faults.push(KeyFault::of_value(key, fault.value, fault.problem));
+        }
+    }
+}
+
+/// The path of a key that may lead to a value inside a setting, such as `thresholds.tcp1`.
+fn below(path: &str, key: &str) -> String {
+    key.splitn(2, '.').fold(path.to_string(), |path, key| join(&path, key))
 }
 
 fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<KeyFault>) {
@@ -576,7 +600,7 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     }
     let policy = join(&join(path, "policy"), config.policy.name());
     for fault in config.policy.check(capacity) {
-        faults.push(KeyFault::of_value(join(&policy, fault.key), fault.value, fault.problem));
+        faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
     }
 }
 

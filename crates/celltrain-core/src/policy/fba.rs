@@ -48,7 +48,7 @@ impl Configure for Config {
     type Policy = Fba;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        needs_a_limit(capacity, self.threshold)
+        needs_a_limit(capacity, "threshold", self.threshold)
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {

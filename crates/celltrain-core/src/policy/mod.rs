@@ -45,6 +45,13 @@ macro_rules! policies {
                 }
             }
 
+            /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
+            pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+                match self {
+                    $(Self::$Policy(config) => config.check_vcs(capacity, vcs),)*
+                }
+            }
+
             /// The settings that may differ from VC to VC, by key.
             pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
                 match self {
@@ -76,12 +83,23 @@ policies! {
     ppd: Ppd,
     /// Early packet discard: past a threshold no frame may start.
     epd: Epd,
+    /// Double EPD: early packet discard with a lower threshold for tagged frames.
+    double_epd: DoubleEpd,
     /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
     selective_drop: SelectiveDrop,
+    /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
+    wba: Wba,
     /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
     fba: Fba,
+    /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
+    weighted_fba: WeightedFba,
     /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
     single_drop: SingleDrop,
+    /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+    dfba: Dfba,
+    /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+    #[serde(rename = "dfba_1998")]
+    dfba_1998: Dfba1998,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
     drop_from_front: DropFromFront,
 }
@@ -146,6 +164,13 @@ pub trait Configure {
         Vec::new()
     }
 
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of `capacity`
+    /// cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
+    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let _ = (capacity, vcs);
+        Vec::new()
+    }
+
     /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
@@ -156,14 +181,25 @@ pub trait Configure {
 }
 
 /// A policy whose formula needs the buffer's size refuses a buffer without limit.
-pub(crate) fn needs_a_limit(capacity: Option<u32>, threshold: f64) -> Vec<Fault> {
+pub(crate) fn needs_a_limit(capacity: Option<u32>, key: &str, threshold: f64) -> Vec<Fault> {
     match capacity {
         Some(_) => Vec::new(),
         None => vec![Fault::new(
-            "threshold",
+            key,
             threshold,
             "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
         )],
+    }
+}
+
+/// A threshold in cells is refused above the buffer.
+pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32) -> Vec<Fault> {
+    match capacity {
+        Some(k) if threshold > k => {
+            let problem = format!("is above the buffer of {k} cells; a threshold is at most the buffer");
+            vec![Fault::new(key, threshold, problem)]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Fault;
+
 /// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range stands for
 /// all names with numbers from the one to the other, `default` for all VCs the table does not name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,13 +42,22 @@ impl PerVc {
         names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
     }
 
-    /// All values that are written down.
-    pub fn values(&self) -> impl Iterator<Item = f64> {
-        let (same, table) = match self {
-            PerVc::Same(value) => (Some(*value), None),
-            PerVc::ByName(table) => (None, Some(table)),
-        };
-        same.into_iter().chain(table.into_iter().flat_map(|table| table.values().copied()))
+    /// A fault for every value that is written down and not right; `key` is the setting's.
+    pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<Fault> {
+        match self {
+            PerVc::Same(value) if is_right(*value) => Vec::new(),
+            PerVc::Same(value) => vec![Fault::new(key, value, problem)],
+            PerVc::ByName(table) => {
+                let wrong = table.iter().filter(|(_, value)| !is_right(**value));
+                wrong.map(|(name, value)| Fault::new(format!("{key}.{name}"), value, problem)).collect()
+            }
+        }
+    }
+
+    /// A fault for every weight that is not one: only the ratios of weights count, so any positive number will do.
+    pub fn check_weights(&self) -> Vec<Fault> {
+        let problem = "is not a weight; it must be a number above 0 (only the ratios of the weights count)";
+        self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
 
     /// Keys that name none of these VCs.
@@ -82,6 +93,15 @@ mod tests {
         let setting = table(&[("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
         assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
         assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_value_that_is_not_right_is_told_with_the_name_it_stands_under() {
+        let faults = table(&[("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
+        let told: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
+        assert_eq!(told, [("weights.default", "NaN"), ("weights.tcp2-3", "0")]);
+        assert_eq!(PerVc::Same(-1.0).check_weights()[0].key, "weights");
+        assert!(PerVc::Same(149.76).check_weights().is_empty());
     }
 
     #[test]

@@ -37,9 +37,8 @@ impl Configure for Config {
     type Policy = SingleDrop;
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
-        let bad = |r: &f64| r.is_nan() || *r < 1.0;
-        let fault = |r| Fault::new("thresholds", r, "is below one cell; the VC would lose its first frame");
-        self.thresholds.values().filter(bad).map(fault).collect()
+        let problem = "is not a threshold of 1 cell or more; the VC would lose its first frame";
+        self.thresholds.check("thresholds", |r| r >= 1.0, problem)
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {

@@ -26,11 +26,13 @@ impl Key {
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the rank is the middle 32 bits of the key")]
     pub(super) fn rank(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the leaf is the lowest 32 bits of the key")]
     pub(super) fn leaf(self) -> usize {
         self.0 as u32 as usize
     }
@@ -90,6 +92,7 @@ impl Agenda {
 }
 
 #[inline]
+#[expect(clippy::many_single_char_names, reason = "eight keys that differ in nothing but their place")]
 fn least(group: &[Key; GROUP]) -> Key {
     let [a, b, c, d, e, f, g, h] = *group;
     a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
