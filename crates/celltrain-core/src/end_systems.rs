@@ -263,11 +263,13 @@ impl EndSystems {
             Body::Ack { flow, ack } => {
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                let blocks = connection.blocks.as_mut().map_or_else(SackBlocks::default, |log| {
-                    log.forget_before(number);
-                    log.frame(number).body
-                });
-                connection.sender.on_ack(ack, &blocks, now);
+                match &mut connection.blocks {
+                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+                    Some(log) => {
+                        log.forget_before(number);
+                        connection.sender.on_ack(ack, &log.frame(number).body, now);
+                    }
+                }
                 self.send(flow, now, out);
             }
         }
