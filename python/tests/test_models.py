@@ -76,9 +76,7 @@ def test_tcp_variants_share_their_options_and_stay_apart():
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
     # The options alone say no variant.
-    with pytest.raises(
-        ct.ScenarioError, match="not one of Vanilla, Tahoe, Reno, Newreno, NewrenoHoe, Sack or SackPipe"
-    ):
+    with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
 

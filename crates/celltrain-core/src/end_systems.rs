@@ -202,12 +202,27 @@ impl EndSystems {
         let sender = sender_of(&self.branches[vc as usize], vc, number);
         let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
         log.forget_before(number);
-        let frame = log.frame(number);
-        let blocks = blocks.as_mut().map_or_else(SackBlocks::default, |log| {
-            log.forget_before(number);
-            log.frame(number).body
-        });
-        self.on_frame(frame, blocks, now, out);
+        match log.frame(number).body {
+            Body::Data { flow, segment } => {
+                let connection = &mut self.flows[flow as usize];
+                connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
+                if let Some(ack) = connection.receiver.on_segment(segment) {
+                    self.acknowledge(flow, ack, out);
+                }
+            }
+            Body::Ack { flow, ack } => {
+                let connection = &mut self.flows[flow as usize];
+                connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
+                match blocks {
+                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+                    Some(log) => {
+                        log.forget_before(number);
+                        connection.sender.on_ack(ack, &log.frame(number).body, now);
+                    }
+                }
+                self.send(flow, now, out);
+            }
+        }
     }
 
     /// Whether what TCP does may bring the next tick forward: whether any sender is paced.
@@ -288,24 +303,6 @@ impl EndSystems {
         }
     }
 
-    fn on_frame(&mut self, frame: Frame<Body>, blocks: SackBlocks, now: Time, out: &mut Vec<Departure>) {
-        match frame.body {
-            Body::Data { flow, segment } => {
-                let connection = &mut self.flows[flow as usize];
-                connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
-                if let Some(ack) = connection.receiver.on_segment(segment) {
-                    self.acknowledge(flow, ack, out);
-                }
-            }
-            Body::Ack { flow, ack } => {
-                let connection = &mut self.flows[flow as usize];
-                connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                connection.sender.on_ack(ack, &blocks, now);
-                self.send(flow, now, out);
-            }
-        }
-    }
-
     fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
@@ -313,7 +310,7 @@ impl EndSystems {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let frame = Frame { cells, body: Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(frame, SackBlocks::default()));
+            out.push(self.vcs[vc as usize].put(frame, None));
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
@@ -326,12 +323,9 @@ impl EndSystems {
     fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
         let connection = &self.flows[flow as usize];
         let mut cells = connection.ack_cells;
-        let mut blocks = SackBlocks::default();
-        if connection.selective {
-            blocks = connection.receiver.blocks();
-            if !blocks.is_empty() {
-                cells = self.aal5.segment_cells(blocks.option_bytes());
-            }
+        let blocks = connection.selective.then(|| connection.receiver.blocks());
+        if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
+            cells = self.aal5.segment_cells(blocks.option_bytes());
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         out.push(self.vcs[connection.ack_vc as usize].put(frame, blocks));
@@ -348,9 +342,9 @@ fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
 const NUMBER_BITS: u32 = 24;
 
 impl VcEnds {
-    fn put(&mut self, frame: Frame<Body>, blocks: SackBlocks) -> Departure {
+    fn put(&mut self, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = &mut self.blocks {
-            log.push(Frame { cells: frame.cells, body: blocks });
+            log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
         }
         self.offered += u64::from(frame.cells);
         let number = self.log.push(frame) | self.branch;

@@ -14,6 +14,9 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
+    /// No block.
+    pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS], count: 0 };
+
     /// Adds a block behind the others if there is room.
     pub fn push(&mut self, start: u64, end: u64) {
         if let Some(place) = self.blocks.get_mut(self.count) {

@@ -202,6 +202,7 @@ impl Sender {
         self.counters
     }
 
+    #[inline]
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
         if seq < self.snd_max {
