@@ -1,4 +1,6 @@
-//! The fast engine against the reference engine: random networks, equal results to the last counter.
+//! The fast engine against the reference engine on random networks, with what no scenario says: connections of different
+//! TCPs beside each other, and buffers smaller than a frame. The rest is in the differential test of `celltrain-scenario`,
+//! whose cases are scenarios and shrink.
 
 use proptest::prelude::*;
 
@@ -130,26 +132,8 @@ fn compare(seed: u64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Seeds of networks on which the engines once differed, and why.
-const FOUND: &[(u64, &str)] = &[(
-    7_554_936_316_615_427_252,
-    "under before_arrivals the first of two tied cells was served before the second was admitted",
-)];
-
-#[test]
-fn networks_that_once_told_the_engines_apart_no_longer_do() {
-    for (seed, what) in FOUND {
-        compare(*seed).unwrap_or_else(|difference| panic!("{what}: {difference}"));
-    }
-}
-
-/// How many random networks: `CELLTRAIN_DIFFERENTIAL` for a longer campaign.
-fn cases() -> u32 {
-    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..proptest_seeded(5) })]
+    #![proptest_config(ProptestConfig { cases: 500, ..proptest_seeded(5) })]
 
     #[test]
     fn both_engines_agree_on_random_networks(seed in any::<u64>()) {
