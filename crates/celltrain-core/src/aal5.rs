@@ -77,7 +77,10 @@ fn cells_of(sdu: u64) -> u32 {
 /// Cells of one VC never overtake each other, so once a cell of a frame is collected every older frame is forgotten.
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
+    /// Number of the oldest one kept.
     first: u32,
+    /// The bits a number has.
+    mask: u32,
     frames: VecDeque<Frame<B>>,
 }
 
@@ -92,29 +95,37 @@ pub struct Frame<B> {
 
 impl<B> Default for FrameLog<B> {
     fn default() -> Self {
-        Self { first: 0, frames: VecDeque::new() }
+        Self::with_numbers_of(u32::BITS)
+    }
+}
+
+impl<B> FrameLog<B> {
+    /// A log whose numbers have so many bits and then begin anew.
+    pub fn with_numbers_of(bits: u32) -> Self {
+        Self { first: 0, mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
     }
 }
 
 impl<B: Copy> FrameLog<B> {
     /// Notes a frame that is sent now; its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> u32 {
-        let number = self.first.wrapping_add(u32::try_from(self.frames.len()).expect("frames fit 32 bits"));
+        let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        assert!(ahead < self.mask, "frames on their way have different numbers");
         self.frames.push_back(frame);
-        number
+        self.first.wrapping_add(ahead) & self.mask
     }
 
     /// The frame of this number.
     pub fn frame(&self, number: u32) -> Frame<B> {
-        let index = number.wrapping_sub(self.first) as usize;
+        let index = (number.wrapping_sub(self.first) & self.mask) as usize;
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
     /// Forgets every frame before this number.
     pub fn forget_before(&mut self, number: u32) {
-        while self.first != number {
+        while self.first != number & self.mask {
             assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
-            self.first = self.first.wrapping_add(1);
+            self.first = self.first.wrapping_add(1) & self.mask;
         }
     }
 }

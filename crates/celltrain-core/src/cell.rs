@@ -17,6 +17,7 @@ pub type Label = u32;
 
 const LABEL_MASK: u32 = 0x00ff_ffff;
 const LAST_CELL: u32 = 1 << 24;
+const TAGGED: u32 = 1 << 25;
 
 impl Cell {
     /// The most VCs one link can carry.
@@ -39,6 +40,19 @@ impl Cell {
     #[inline]
     pub fn last_cell(self) -> bool {
         self.label_and_bits & LAST_CELL != 0
+    }
+
+    /// Whether it may be discarded before others (CLP = 1).
+    #[inline]
+    pub fn tagged(self) -> bool {
+        self.label_and_bits & TAGGED != 0
+    }
+
+    /// The same cell, tagged or not.
+    #[inline]
+    #[must_use]
+    pub fn with_tag(self, tagged: bool) -> Self {
+        Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
     }
 
     /// A cell of the same frame that is not its last.
@@ -120,8 +134,9 @@ mod tests {
 
     #[test]
     fn relabelling_keeps_the_frame_and_its_end() {
-        let cell = Cell::new(3, 77, true).relabelled(Cell::MAX_LABELS - 1);
+        let cell = Cell::new(3, 77, true).with_tag(true).relabelled(Cell::MAX_LABELS - 1);
         assert_eq!((cell.label(), cell.frame, cell.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
+        assert!(cell.tagged() && cell.not_last().tagged() && !cell.with_tag(false).tagged());
         assert!(!Cell::new(3, 77, false).last_cell());
     }
 }

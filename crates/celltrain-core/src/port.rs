@@ -22,6 +22,12 @@ pub struct Port {
     per_vc: Vec<u32>,
     vcs: Vec<VcState>,
     refused: Vec<Refused>,
+    /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
+    held: Vec<Option<Held>>,
+    /// Cells of all of them; those of `occupancy` that cannot be sent yet.
+    held_cells: u32,
+    /// Runs the latest offer made ready to be sent.
+    released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
     policy: Box<dyn BufferPolicy>,
@@ -45,6 +51,10 @@ pub struct PortCounters {
     pub discarded_frame: u64,
     /// Later cells of frames that had already lost one.
     pub discarded_remainder: u64,
+    /// Frames the policy refused whole.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell for want of room.
+    pub cut_frames: u64,
 }
 
 impl PortCounters {
@@ -74,6 +84,8 @@ impl PortCounters {
         self.lost_pushed_out += other.lost_pushed_out;
         self.discarded_frame += other.discarded_frame;
         self.discarded_remainder += other.discarded_remainder;
+        self.discarded_frames += other.discarded_frames;
+        self.cut_frames += other.cut_frames;
     }
 }
 
@@ -100,6 +112,13 @@ struct VcState {
     at_start: bool,
 }
 
+/// The waiting cells of a VC's frame that is not yet whole.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    runs: Vec<Run>,
+    cells: u32,
+}
+
 /// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
@@ -107,11 +126,19 @@ struct Refused {
     pushed_out: u64,
     frame: u64,
     remainder: u64,
+    frames: u64,
+    cut_frames: u64,
+    /// The frame under way is counted among those.
+    is_cut: bool,
 }
 
 impl Refused {
-    fn sum(&self) -> u64 {
+    fn cells(&self) -> u64 {
         self.overflow + self.pushed_out + self.frame + self.remainder
+    }
+
+    fn cut(&mut self) {
+        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
     }
 }
 
@@ -154,11 +181,30 @@ impl Port {
             per_vc: vec![0; vcs],
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
+            held: Vec::new(),
+            held_cells: 0,
+            released: 0,
             gone: 0,
             overflow: policy.overflow(),
             policy,
             rng,
         }
+    }
+
+    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
+    /// sent in one go. One that loses a cell is discarded whole.
+    #[must_use]
+    pub fn merging(mut self, merging: &[bool]) -> Self {
+        if merging.contains(&true) {
+            self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
+        }
+        self
+    }
+
+    /// Whether frames of some VC wait until they are whole.
+    #[inline]
+    pub fn merges(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// Admits an arriving cell, or counts why not; whether it was admitted.
@@ -169,7 +215,7 @@ impl Port {
         vc.current = cell.frame;
         let starts_frame = std::mem::replace(&mut vc.at_start, cell.last_cell());
         if starts_frame {
-            self.judge_frame(cell.label());
+            self.judge_frame(cell);
         }
         if self.occupancy < self.capacity && self.vcs[cell.label() as usize].mode == Mode::Pass {
             self.enqueue(cell);
@@ -185,14 +231,21 @@ impl Port {
         vc.mode == Mode::Pass && !vc.at_start
     }
 
-    /// What will become of the next cells of a VC as long as there is room for them. It asks the policy where a frame
+    /// Whether a VC's next cell starts a frame.
+    #[cfg(test)]
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.vcs[label as usize].at_start
+    }
+
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy where a frame
     /// starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
-    pub fn fate(&mut self, label: Label) -> Fate {
-        if std::mem::take(&mut self.vcs[label as usize].at_start) {
-            self.judge_frame(label);
+    pub fn fate(&mut self, cell: Cell) -> Fate {
+        let vc = cell.label() as usize;
+        if std::mem::take(&mut self.vcs[vc].at_start) {
+            self.judge_frame(cell);
         }
-        match self.vcs[label as usize].mode {
+        match self.vcs[vc].mode {
             Mode::Pass => Fate::Admitted,
             Mode::RefuseFrame => Fate::Refused,
             Mode::RefuseRest { .. } => Fate::CellByCell,
@@ -232,28 +285,41 @@ impl Port {
 
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
-    fn judge_frame(&mut self, label: Label) {
+    fn judge_frame(&mut self, cell: Cell) {
         self.count_off();
+        let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
             capacity: self.capacity,
             active_vcs: self.active_vcs,
             per_vc: &self.per_vc,
+            tagged: cell.tagged(),
         };
         let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
         self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let refused = &mut self.refused[label as usize];
+        refused.frames += u64::from(!admitted);
+        refused.is_cut = false;
     }
 
     /// A cell of a refused frame, or one that finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let vc = cell.label() as usize;
+        if self.vcs[vc].mode == Mode::Pass && self.holds(cell.label()) {
+            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell: false };
+            self.refused[vc].overflow += 1;
+            self.refused[vc].cut();
+            self.discard_held(cell.label());
+            return false;
+        }
         if self.vcs[vc].mode == Mode::Pass {
             match self.overflow {
                 Overflow::LoseCell => {}
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
                     self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
                     self.refused[vc].overflow += 1;
+                    self.refused[vc].cut();
                     return false;
                 }
                 Overflow::PushOutFront => self.push_out_front(cell),
@@ -264,7 +330,10 @@ impl Port {
         match self.vcs[vc].mode {
             Mode::RefuseFrame => refused.frame += 1,
             Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => refused.overflow += 1,
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
+                refused.overflow += 1;
+                refused.cut();
+            }
             Mode::Pass | Mode::RefuseRest { .. } => {
                 self.enqueue(cell);
                 return true;
@@ -320,6 +389,22 @@ impl Port {
         }
     }
 
+    /// Cells that can be sent: all that wait, but for frames that wait until they are whole.
+    #[inline]
+    pub fn ready(&self) -> u32 {
+        self.occupancy - self.held_cells
+    }
+
+    /// Cells of a VC's frame that waits until it is whole.
+    pub fn held(&self, label: Label) -> u32 {
+        self.held.get(label as usize).and_then(Option::as_ref).map_or(0, |held| held.cells)
+    }
+
+    /// What the latest offer, of a port where VCs merge, made ready to be sent.
+    pub fn released(&self) -> impl Iterator<Item = Run> {
+        self.fifo.range(self.fifo.len() - self.released..).copied()
+    }
+
     /// X: cells waiting.
     pub fn occupancy(&self) -> u32 {
         self.occupancy
@@ -342,9 +427,10 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first.
+    /// The waiting cells, the next to be sent first, those of frames that are not yet whole last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize)
+        let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held)
     }
 
     /// What became of each VC's cells, by label.
@@ -352,11 +438,13 @@ impl Port {
         let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
         all.map(|((vc, refused), &waiting)| PortCounters {
             offered: vc.offered,
-            forwarded: vc.offered - refused.sum() - u64::from(waiting),
+            forwarded: vc.offered - refused.cells() - u64::from(waiting),
             lost_overflow: refused.overflow,
             lost_pushed_out: refused.pushed_out,
             discarded_frame: refused.frame,
             discarded_remainder: refused.remainder,
+            discarded_frames: refused.frames,
+            cut_frames: refused.cut_frames,
         })
     }
 
@@ -389,11 +477,50 @@ impl Port {
         let count = &mut self.per_vc[run.last.label() as usize];
         self.active_vcs += u32::from(*count == 0);
         *count += run.cells;
+        if self.merges() {
+            self.hold(run);
+            return;
+        }
         match self.fifo.back_mut() {
             Some(back) if back.last == run.last.not_last() => {
                 *back = Run { last: run.last, cells: back.cells + run.cells };
             }
             _ => self.fifo.push_back(run),
+        }
+    }
+
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet whole.
+    fn hold(&mut self, run: Run) {
+        self.released = 0;
+        let Some(held) = &mut self.held[run.last.label() as usize] else {
+            self.fifo.push_back(run);
+            self.released = 1;
+            return;
+        };
+        held.runs.push(run);
+        held.cells += run.cells;
+        self.held_cells += run.cells;
+        if run.last.last_cell() {
+            self.held_cells -= std::mem::take(&mut held.cells);
+            self.released = held.runs.len();
+            self.fifo.extend(held.runs.drain(..));
+        }
+    }
+
+    fn holds(&self, label: Label) -> bool {
+        self.held.get(label as usize).is_some_and(Option::is_some)
+    }
+
+    /// A frame that waited to be whole never will be.
+    fn discard_held(&mut self, label: Label) {
+        let Some(held) = &mut self.held[label as usize] else { return };
+        held.runs.clear();
+        let cells = std::mem::take(&mut held.cells);
+        self.held_cells -= cells;
+        self.occupancy -= cells;
+        self.refused[label as usize].pushed_out += u64::from(cells);
+        if cells > 0 {
+            self.count_out(label, cells);
         }
     }
 
@@ -430,10 +557,63 @@ impl Port {
         self.count_out(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
         self.refused[vc].pushed_out += u64::from(pushed_out);
+        // Its last cell ends it, so what is pushed out of one frame is pushed out at once.
+        self.refused[vc].cut_frames += u64::from(pushed_out > 0);
         let frame = &mut self.vcs[vc];
         let in_progress = of_victim(arriving) || (!frame.at_start && frame.current == victim.frame);
         if in_progress {
             frame.mode = Mode::RefuseRest { keep_last_cell: true };
+            self.refused[vc].is_cut = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::PolicyConfig;
+    use crate::policy::tail_drop;
+
+    fn merging_port(capacity: u32) -> Port {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
+        // The third VC crosses the port without merging.
+        Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(&[true, true, false])
+    }
+
+    fn sent(port: &mut Port) -> Vec<(Label, u32)> {
+        std::iter::from_fn(|| port.take()).map(|cell| (cell.label(), cell.frame)).collect()
+    }
+
+    #[test]
+    fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
+        let mut port = merging_port(100);
+        // Cells of A and B come in turns; B's frame is whole first; C does not wait.
+        for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
+            assert!(port.offer(Cell::new(label, 7, last)));
+        }
+        assert_eq!(port.occupancy(), 7);
+        assert_eq!(sent(&mut port), [(2, 7), (1, 7), (1, 7), (2, 7), (0, 7), (0, 7), (0, 7)]);
+    }
+
+    #[test]
+    fn what_is_not_whole_waits() {
+        let mut port = merging_port(100);
+        port.offer(Cell::new(0, 1, false));
+        assert_eq!((port.occupancy(), port.ready(), port.held(0)), (1, 0, 1));
+        assert_eq!(port.take(), None);
+        port.offer(Cell::new(0, 1, true));
+        assert_eq!((port.ready(), port.held(0)), (2, 0));
+    }
+
+    #[test]
+    fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
+        let mut port = merging_port(3);
+        for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
+            port.offer(Cell::new(label, 1, last));
+        }
+        // The second cell of B finds three waiting: its first one goes too, and leaves room for the end of A's frame.
+        assert_eq!(sent(&mut port), [(0, 1); 3]);
+        let of_b = port.vc_counters().nth(1).unwrap();
+        assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::window_scale;
 use crate::error::Fault;
-use crate::units::{Bytes, Duration};
+use crate::units::{BitRate, Bytes, Duration};
 
 /// What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,11 @@ pub struct TcpOptions {
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
+    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+    pub congestion: Congestion,
+    /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
+    /// headers included. They leave as the windows allow when absent.
+    pub pacing_rate: Option<BitRate>,
 }
 
 impl Default for TcpOptions {
@@ -63,6 +68,8 @@ impl Default for TcpOptions {
             rtt_sampling: RttSampling::default(),
             backoff: Backoff::default(),
             timer_restart: TimerRestart::default(),
+            congestion: Congestion::default(),
+            pacing_rate: None,
         }
     }
 }
@@ -158,6 +165,17 @@ pub enum TimerRestart {
     WhenAllAcked,
 }
 
+/// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Congestion {
+    /// A segment a round trip, and half (Jacobson 1988).
+    #[default]
+    Jacobson,
+    /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
+    Cubic,
+}
+
 impl TcpOptions {
     /// What is wrong with the options among themselves.
     pub fn check(&self) -> Vec<Fault> {
@@ -178,6 +196,9 @@ impl TcpOptions {
         let least = Bytes { bytes: 2 * self.mss.bytes.min(MAX_MSS) };
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
             refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
+        }
+        if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
+            refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
         }
         let tick = self.timer_granularity;
         if tick < MIN_TICK || tick > MAX_TICK {
@@ -214,6 +235,9 @@ impl TcpOptions {
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.
 const MAX_RECEIVE_WINDOW: u64 = (1 << 30) - 1;
+/// A cell a second.
+const MIN_PACE: BitRate = BitRate::from_bits_per_second(424);
+const MAX_PACE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 const MIN_TICK: Duration = Duration::from_microseconds(1);
 const MAX_TICK: Duration = Duration::from_milliseconds(10_000);
 const MAX_RTO: Duration = Duration::from_milliseconds(3_600_000);
@@ -239,6 +263,12 @@ mod tests {
     fn a_window_below_one_segment_is_refused() {
         let options = TcpOptions { receive_window: Bytes { bytes: 500 }, ..TcpOptions::default() };
         assert_eq!(options.check()[0].key, "receive_window");
+    }
+
+    #[test]
+    fn a_pace_of_less_than_a_cell_a_second_is_refused() {
+        let options = TcpOptions { pacing_rate: Some(BitRate::from_bits_per_second(423)), ..TcpOptions::default() };
+        assert_eq!(options.check()[0].key, "pacing_rate");
     }
 
     #[test]

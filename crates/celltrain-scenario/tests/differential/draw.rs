@@ -1,14 +1,17 @@
 //! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike links.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::scenario::{
-    Buffer, FlowConfig, GeneralNetwork, Infinite, LinkConfig, PortConfig, SwitchOptions, Topology, schema,
+    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, PortConfig, SwitchOptions, Topology,
+    VcOptions, schema,
 };
 use celltrain_scenario::{Machine, Scenario, check};
 use proptest::prelude::*;
@@ -25,9 +28,13 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
         prop::collection::vec(flow, 1..9),
         mixed(0.5),
     );
-    let other_ports = prop::collection::vec((0usize..64, port(BUFFERS)), 0..8);
-    let rest = rest(&[512, 1, 1460, 9140], &[65_535, 300_000, 1], 40_000);
-    (graph, port(BUFFERS), other_ports, rest).prop_map(|((trunks, hosts, flows, mixed), port, other_ports, rest)| {
+    let ports = (port(BUFFERS), prop::collection::vec((0usize..64, port(BUFFERS)), 0..8));
+    let sizes = Sizes { mss: &[512, 1, 1460, 9140], windows: &[65_535, 300_000, 1] };
+    let own = (
+        prop::collection::vec((1usize..9, tcp(sizes)), 0..3),
+        prop::collection::vec((1usize..9, any::<bool>(), vc()), 0..3),
+    );
+    (graph, ports, own, rest(sizes, 30_000)).prop_map(|((trunks, hosts, flows, mixed), ports, (tcps, vcs), rest)| {
         let switch = |i: usize| format!("sw{}", i + 1);
         let host = |i: usize| format!("h{}", i + 1);
         let mut links = Vec::new();
@@ -50,7 +57,7 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
             links,
             bottleneck: None,
         };
-        rest.scenario(network, &port, &other_ports)
+        rest.scenario(&network, &ports, &Own { tcps, vcs })
     })
 }
 
@@ -66,27 +73,29 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
         (prop::option::of(line(FEW_RATES, DELAYS)), line(FEW_RATES, DELAYS)),
         mixed(0.25),
     );
-    let rest = rest(&[512, 536, 9140, 60_000], &[65_535, 300_000, 600_000], 20_000);
-    (graph, port(LARGE_BUFFERS), rest).prop_map(|((sources, spread, access, (trunk, exit), mixed), port, rest)| {
-        let source = |i: usize| format!("s{}", i + 1);
-        let last = if trunk.is_some() { "sw2" } else { "sw1" };
-        let mut links = Vec::new();
-        for (i, (class, _)) in sources.iter().enumerate() {
-            links.push(link(source(i), "sw1".into(), access[*class]));
-        }
-        links.extend(trunk.map(|trunk| link("sw1".into(), last.into(), trunk)));
-        links.push(link(last.into(), "d".into(), exit));
-        make_alike(&mut links, mixed);
-        let start = |start: u64| if spread { start } else { 0 };
-        let network = GeneralNetwork {
-            hosts: (0..sources.len()).map(source).chain(["d".into()]).collect(),
-            switches: if trunk.is_some() { vec!["sw1".into(), "sw2".into()] } else { vec!["sw1".into()] },
-            flows: sources.iter().enumerate().map(|(i, &(_, at))| flow(source(i), "d".into(), start(at))).collect(),
-            links,
-            bottleneck: None,
-        };
-        rest.scenario(network, &port, &[])
-    })
+    let sizes = Sizes { mss: &[512, 536, 9140, 60_000], windows: &[65_535, 300_000, 600_000] };
+    (graph, port(LARGE_BUFFERS), rest(sizes, 20_000)).prop_map(
+        |((sources, spread, access, (trunk, exit), mixed), port, rest)| {
+            let source = |i: usize| format!("s{}", i + 1);
+            let last = if trunk.is_some() { "sw2" } else { "sw1" };
+            let mut links = Vec::new();
+            for (i, (class, _)) in sources.iter().enumerate() {
+                links.push(link(source(i), "sw1".into(), access[*class]));
+            }
+            links.extend(trunk.map(|trunk| link("sw1".into(), last.into(), trunk)));
+            links.push(link(last.into(), "d".into(), exit));
+            make_alike(&mut links, mixed);
+            let start = |start: u64| if spread { start } else { 0 };
+            let network = GeneralNetwork {
+                hosts: (0..sources.len()).map(source).chain(["d".into()]).collect(),
+                switches: if trunk.is_some() { vec!["sw1".into(), "sw2".into()] } else { vec!["sw1".into()] },
+                flows: sources.iter().enumerate().map(|(i, &(_, at))| flow(source(i), "d".into(), start(at))).collect(),
+                links,
+                bottleneck: None,
+            };
+            rest.scenario(&network, &(port, Vec::new()), &Own::default())
+        },
+    )
 }
 
 /// A variant of TCP with nothing set.
@@ -135,7 +144,7 @@ fn make_alike(links: &mut [LinkConfig], (rates, delays): (bool, bool)) {
 }
 
 fn flow(from: String, to: String, start: u64) -> FlowConfig {
-    FlowConfig { name: None, from, to, path: None, start: Duration::from_microseconds(start) }
+    FlowConfig { name: None, from, to, path: None, start: Duration::from_microseconds(start), vc: None }
 }
 
 /// What every scenario has beside its network and its ports.
@@ -145,50 +154,135 @@ struct Rest {
     seed: u64,
     tcp: TcpConfig,
     switch: SwitchOptions,
-    aal5: Aal5Options,
+    encapsulation: Encapsulation,
+    /// The longest frame a receiver collects is no longer than the longest there is.
+    exact_sdu: bool,
+    /// VCs that end at one host are one.
+    merged: bool,
+}
+
+/// What single flows and VCs have of their own, by the flow's number; whether the VC is that of acknowledgements.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    tcps: Vec<(usize, TcpConfig)>,
+    vcs: Vec<(usize, bool, VcOptions)>,
+}
+
+/// Segment sizes and windows in bytes.
+#[derive(Clone, Copy)]
+struct Sizes {
+    mss: &'static [u64],
+    windows: &'static [u64],
 }
 
 impl Rest {
-    fn scenario(self, mut network: GeneralNetwork, port: &Port, others: &[(usize, Port)]) -> Scenario {
+    /// The scenario with all that goes together.
+    fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
+        let mut faults = Vec::new();
+        // In this order: as drawn, every VC for itself, without VCs of a kind of their own, without settings of policies.
+        let as_drawn = (self.merged, true, true);
+        for less in [as_drawn, (false, true, true), (false, false, true), (false, false, false)] {
+            let scenario = self.attempt(network.clone(), ports, own, less);
+            faults = check::check(&scenario, &[], Machine::default()).faults;
+            if faults.is_empty() {
+                return scenario;
+            }
+        }
+        panic!("only sound scenarios are drawn: {faults:?}");
+    }
+
+    fn attempt(
+        &self,
+        mut network: GeneralNetwork,
+        (default, others): &(Port, Vec<(usize, Port)>),
+        own: &Own,
+        (merged, with_vcs, with_policies): (bool, bool, bool),
+    ) -> Scenario {
         // A host without a flow would only stand in a reader's way.
-        let idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
-        let idle: Vec<String> = network.hosts.iter().filter(|host| idle(host)).cloned().collect();
+        let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
+        let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
         network.hosts.retain(|host| !idle.contains(host));
         network.links.retain(|link| !idle.contains(&link.between.0) && !idle.contains(&link.between.1));
-        let frame = self.aal5.segment_cells(self.tcp.options().mss.bytes);
+        if merged {
+            for flow in &mut network.flows {
+                flow.vc = Some(format!("to-{}", flow.to));
+            }
+        }
+        let name = |flow: usize| format!("tcp{}", 1 + flow % network.flows.len());
+        let own_tcp = |(flow, tcp): &(usize, TcpConfig)| {
+            (name(*flow), FlowOptions { tcp: Some(tcp.clone()), ..FlowOptions::default() })
+        };
+        let flow: BTreeMap<_, _> = own.tcps.iter().map(own_tcp).collect();
+        let tcps = || flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&self.tcp]);
+        let mss = tcps().map(|tcp| tcp.options().mss.bytes).max().expect("there is one");
+        let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
+        let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu };
+        let frame = aal5.segment_cells(mss);
+        let own_vc = |(flow, acks, options): &(usize, bool, VcOptions)| {
+            let mut options = options.clone();
+            if let Some(gfr) = &mut options.gfr {
+                gfr.mfs += frame;
+            }
+            (format!("{}{}", name(*flow), if *acks { "-acks" } else { "" }), options)
+        };
+        let vcs = own.vcs.iter().filter(|_| with_vcs).map(own_vc);
         let mut names = Vec::new();
         for LinkConfig { between: (a, b), .. } in &network.links {
             names.extend(network.switches.contains(a).then(|| format!("{a}->{b}")));
             names.extend(network.switches.contains(b).then(|| format!("{b}->{a}")));
         }
-        let mut ports = vec![("default".to_string(), port.config(frame))];
-        ports.extend(others.iter().map(|(i, port)| (names[i % names.len()].clone(), port.config(frame))));
-        let scenario = Scenario {
+        let port = |port: &Port| match port {
+            port if with_policies => port.config(frame),
+            port => Port { policy: PolicyConfig::NAMES[0], ..port.clone() }.config(frame),
+        };
+        let others = others.iter().map(|(i, other)| (names[i % names.len()].clone(), port(other)));
+        let ports = [("default".to_string(), port(default))].into_iter().chain(others);
+        Scenario {
             name: String::new(),
             duration: self.duration,
             seed: self.seed,
+            vc: vcs.collect(),
+            flow,
             topology: Topology::Network(network),
-            tcp: self.tcp,
-            port: ports.into_iter().collect(),
-            switch: self.switch,
-            aal5: self.aal5,
-        };
-        let faults = check::check(&scenario, &[], Machine::default()).faults;
-        assert!(faults.is_empty(), "only sound scenarios are drawn: {faults:?}");
-        scenario
+            tcp: self.tcp.clone(),
+            port: ports.collect(),
+            switch: self.switch.clone(),
+            aal5,
+        }
     }
 }
 
-/// Segment sizes, windows, and the longest duration in microseconds.
-fn rest(mss: &'static [u64], windows: &'static [u64], longest: u64) -> impl Strategy<Value = Rest> {
-    let tcp = (select(TcpConfig::NAMES), drawn(), select(mss), select(windows), select(&[10u64, 2, 1][..]));
+/// Up to so many microseconds.
+fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
     let switch = (
         select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::Random][..]),
         select(&[ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][..]),
     );
-    let aal5 = (select(&[Encapsulation::LlcSnap, Encapsulation::VcMux][..]), prop::bool::weighted(0.2));
-    (1..=longest, 1..1_000_000u64, tcp, switch, aal5).prop_map(|(duration, seed, tcp, switch, aal5)| {
-        let (name, drawn, mss, window, tick) = tcp;
+    let framing = (
+        select(&[Encapsulation::LlcSnap, Encapsulation::VcMux][..]),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    (1..=longest, 1..1_000_000u64, tcp(sizes), switch, framing).prop_map(|(duration, seed, tcp, switch, framing)| {
+        let (tie_order, service_order) = switch;
+        let (encapsulation, exact_sdu, merged) = framing;
+        Rest {
+            duration: Duration::from_microseconds(duration),
+            seed,
+            tcp,
+            switch: SwitchOptions { tie_order, service_order },
+            encapsulation,
+            exact_sdu,
+            merged,
+        }
+    })
+}
+
+fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
+    let parts =
+        (select(TcpConfig::NAMES), drawn(), select(sizes.mss), select(sizes.windows), select(&[10u64, 2, 1][..]));
+    let pace = select(&[None, None, Some(155_520_000), Some(34_368_000)][..]);
+    (parts, pace).prop_map(|((name, drawn, mss, window, tick), pace)| {
         let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
         let size = |bytes: u64| json!(Bytes { bytes });
         let mut options = variant.settings(&drawn, 0);
@@ -196,18 +290,29 @@ fn rest(mss: &'static [u64], windows: &'static [u64], longest: u64) -> impl Stra
         options.insert("receive_window".into(), size(window.max(mss)));
         options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
         options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
-        let tcp = serde_json::from_value(json!({name: options})).expect("the schema says what there is to set");
-        let (encapsulation, exact) = aal5;
-        // The longest frame a receiver collects is as long as a segment's, or much longer.
-        let max_sdu = if exact { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
-        let (tie_order, service_order) = switch;
-        Rest {
-            duration: Duration::from_microseconds(duration),
-            seed,
-            tcp,
-            switch: SwitchOptions { tie_order, service_order },
-            aal5: Aal5Options { encapsulation, max_sdu },
-        }
+        options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
+        serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+    })
+}
+
+/// A tagged VC, or one with a contract; its longest frame is as much longer as is said here than the longest there is.
+fn vc() -> impl Strategy<Value = VcOptions> {
+    let contract = (
+        select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
+        select(&[0u32, 1, 200][..]),
+        select(&[0u64, 3, 100][..]),
+        any::<bool>(),
+    );
+    (any::<bool>(), prop::option::of(contract)).prop_map(|(tagged, contract)| {
+        let gfr = contract.map(|(mcr, mfs, cdvt, tagging)| Gfr {
+            mcr: BitRate::from_bits_per_second(mcr),
+            pcr: None,
+            mfs,
+            mbs: None,
+            cdvt: Duration::from_microseconds(cdvt),
+            tagging,
+        });
+        VcOptions { gfr, tagged }
     })
 }
 
@@ -227,7 +332,7 @@ impl Port {
     fn config(&self, frame: u32) -> PortConfig {
         let kind = POLICIES.iter().find(|kind| kind.name == self.policy).expect("a listed name");
         let limited = self.beyond_a_frame.map(|cells| frame + cells);
-        // What was drawn may not go together, and some policies want a limit: then something simpler.
+        // What was drawn may not go together, and some policies want a limit.
         for (limit, drawn) in [(limited, &self.drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let settings = kind.settings(drawn, limit.unwrap_or(HUGE));
             let policy: PolicyConfig =
@@ -268,6 +373,8 @@ struct Setting {
 enum Range {
     Words(Vec<Value>),
     Cells,
+    /// Those of all VCs together are to be fewer than the buffer's.
+    CellsOfAVc,
     Number {
         least: f64,
         most: f64,
@@ -305,7 +412,13 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     if let Some(words) = schema["enum"].as_array().cloned().or_else(|| constants(&schema["oneOf"])) {
         return Some(Range::Words(words));
     }
-    if own["x-unit"] == "cells" {
+    let is_in_cells = own["x-unit"] == "cells";
+    // A number for all VCs, or for each.
+    let is_number = |choice: &Value| choice["type"] == "number";
+    if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
+        return Some(if is_in_cells { Range::CellsOfAVc } else { Range::Number { least: 0.0, most: 2.0 } });
+    }
+    if is_in_cells {
         return Some(Range::Cells);
     }
     match schema["type"].as_str() {
@@ -329,6 +442,7 @@ impl Kind {
                 _ if byte < DRAWN && !setting.required => continue,
                 Range::Words(words) => words[usize::from(byte) % words.len()].clone(),
                 Range::Cells => json!((share * f64::from(capacity)) as u32),
+                Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
                 Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
                 Range::Example(example) if setting.required => example.clone(),
                 Range::Example(_) => continue,

@@ -11,11 +11,12 @@ use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
+use celltrain_core::tcp::TcpConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn both_engines_agree_on_random_networks() {
@@ -134,22 +135,28 @@ fn once_found() -> Vec<PathBuf> {
 
 /// A scenario as a user would write it: what is as it is by default is left out.
 fn text(scenario: &Scenario) -> String {
-    let bare = Scenario { tcp: draw::plain_tcp(scenario.tcp.name()), ..scenario.clone() };
-    let defaults = serde_json::to_value(&bare.tcp).unwrap();
+    let plain = |tcp: &TcpConfig| serde_json::to_value(draw::plain_tcp(tcp.name())).unwrap();
     let mut document = serde_json::to_value(scenario).unwrap();
-    leave_out(&mut document["tcp"], &defaults);
+    leave_out(&mut document["tcp"], &plain(&scenario.tcp));
+    for (name, flow) in &scenario.flow {
+        if let Some(tcp) = &flow.tcp {
+            leave_out(&mut document["flow"][name]["tcp"], &plain(tcp));
+        }
+    }
     for (key, default) in [
         ("name", Value::from("")),
+        ("flow", json!({})),
+        ("vc", json!({})),
         ("switch", serde_json::to_value(celltrain_scenario::scenario::SwitchOptions::default()).unwrap()),
         ("aal5", serde_json::to_value(celltrain_core::aal5::Aal5Options::default()).unwrap()),
     ] {
         leave_out(&mut document[key], &default);
-        if document[key] == default || document[key] == serde_json::json!({}) {
+        if document[key] == default || document[key] == json!({}) {
             document.as_object_mut().unwrap().remove(key);
         }
     }
     for flow in document["topology"]["network"]["flows"].as_array_mut().into_iter().flatten() {
-        leave_out(flow, &serde_json::json!({"start": "0s"}));
+        leave_out(flow, &json!({"start": "0s"}));
     }
     without_nulls(&mut document);
     toml::to_string(&document).unwrap()

@@ -28,12 +28,14 @@ impl Key {
 
     /// Its place among what happens in the same instant.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the rank is the middle 32 bits of the key")]
     pub fn rank(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     /// Whose it is.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the leaf is the lowest 32 bits of the key")]
     pub fn leaf(self) -> usize {
         self.0 as u32 as usize
     }
@@ -93,6 +95,7 @@ impl Agenda {
 }
 
 #[inline]
+#[expect(clippy::many_single_char_names, reason = "eight keys that differ in nothing but their place")]
 fn least(group: &[Key; GROUP]) -> Key {
     let [a, b, c, d, e, f, g, h] = *group;
     a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))

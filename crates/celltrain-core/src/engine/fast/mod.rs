@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use super::{Interrupted, Outcome};
 use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
+use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Overflow;
@@ -76,6 +77,7 @@ struct Engine<'a> {
     servers: Vec<Server>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
+    edge: Edge,
     end_systems: EndSystems,
     agenda: Agenda,
     /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
@@ -131,6 +133,7 @@ impl<'a> Engine<'a> {
             servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, link)).collect(),
             lanes: vec![VecDeque::new(); plan.lanes],
             starts: starts.into(),
+            edge: Edge::new(network, clock),
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
@@ -172,12 +175,16 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
         };
+        if self.end_systems.paced() {
+            // A paced sender may want to go on before the next tick.
+            self.schedule_ticks();
+        }
         self.depart(now, phase);
     }
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
     fn depart(&mut self, now: Time, phase: Phase) {
-        for Departure { link, label, frame, cells } in self.departures.drain(..) {
+        for Departure { link, label, frame, cells, tagged } in self.departures.drain(..) {
             let link = link as usize;
             let Role::Host(number) = self.plan.roles[link] else { unreachable!("end systems send from hosts") };
             let first_start = self.nics[number].join(now, phase, label, cells);
@@ -191,14 +198,23 @@ impl<'a> Engine<'a> {
                 let late = &mut self.late[link][label as usize];
                 in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
             }
+            let vc = self.routing.vcs[link][label as usize];
+            let mut tagged = tagged;
+            if self.edge.polices(vc) {
+                let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+                let at_switch = first_start + period + self.plan.delays[link];
+                for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
+                    tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
+                }
+            }
             match stage.end {
                 StageEnd::Port { server, input, label } => {
-                    let train = Train { next: arrival, period, cells, ends_frame: true, label, frame };
+                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged, label, frame };
                     let effect = self.servers[server as usize].join(input as usize, train);
                     settle_by(&mut self.agenda, server as usize, effect);
                 }
                 StageEnd::Host { vc, link, lane } => {
-                    let run = Run { last: Cell::new(label, frame, true), cells };
+                    let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
                     if let Some(run) = run.at_most(in_time)
                         && let Some(frame) = self.end_systems.collect(vc, run)
                     {
@@ -243,8 +259,8 @@ impl<'a> Engine<'a> {
                 }
                 StageEnd::Port { server, input, label } => {
                     let Run { last, cells } = run;
-                    let ends_frame = last.last_cell();
-                    let train = Train { next: arrival, period, cells, ends_frame, label, frame: last.frame };
+                    let (ends_frame, tagged, frame) = (last.last_cell(), last.tagged(), last.frame);
+                    let train = Train { next: arrival, period, cells, ends_frame, tagged, label, frame };
                     onward.push(Onward { server, input, train });
                 }
             }
@@ -304,13 +320,18 @@ impl<'a> Engine<'a> {
             for (label, late) in self.late[link].iter().enumerate() {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                let held = match *role {
+                    Role::Contended(number) => u64::from(self.servers[number].port.held(index(label))),
+                    _ => 0,
+                };
                 // Cells whose departure is known, those that will only start after the run among them.
-                let known = counters.forwarded + waiting;
+                let known = counters.forwarded + waiting - held;
                 for (Passed { link, label, .. }, late) in self.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ports[*link];
-                    port.counters[*label as usize].offered = passed;
-                    port.counters[*label as usize].forwarded = passed;
+                    // Branches of a merge have the same label here.
+                    port.counters[*label as usize].offered += passed;
+                    port.counters[*label as usize].forwarded += passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
@@ -326,6 +347,7 @@ impl<'a> Engine<'a> {
             ports: &ports,
             end_systems: &self.end_systems,
             on_links: &on_links,
+            edge: &self.edge,
         };
         ended.measure()
     }
@@ -383,7 +405,7 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let link = &network.links[index];
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-    let policy = link.policy.build(link.buffer, vcs);
+    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
     let cell_time = times[index].cell_time;
     let stages = &plan.stages[index];
     let leads = || stages.iter().map(|stage| stage.lead);
@@ -397,7 +419,7 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
         departs_late: policy.overflow() == Overflow::PushOutFront,
     };
     let inputs = routing.inputs[link.from];
-    let port = Port::new(link.buffer, vcs, policy, stream("policy"));
+    let port = Port::new(link.buffer, vcs, policy, stream("policy")).merging(&routing.merging[index]);
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
 }
 
@@ -429,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
-        assert_eq!(size_of::<Cell>(), 8);
+        assert_eq!(size_of::<Run>(), 12);
         assert_eq!(size_of::<Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);

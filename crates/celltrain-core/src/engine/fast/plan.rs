@@ -77,6 +77,8 @@ pub(super) struct Plan {
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// How many lanes there are.
     pub(super) lanes: usize,
+    /// Propagation by link.
+    pub(super) delays: Vec<Span>,
 }
 
 impl Plan {
@@ -88,13 +90,14 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             lanes: 0,
+            delays: times.iter().map(|times| times.delay).collect(),
         };
         let feeders = feeders(network);
         for (link, feeder) in feeders.iter().enumerate() {
             let role = if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
-            } else if is_transparent(network, times, link, feeder) {
+            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
                 Role::Transparent
             } else {
                 plan.contended.push(link);
@@ -186,5 +189,5 @@ fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &
         Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
         Feeder::Several => false,
     };
-    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, 0).admits_when_empty()
+    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
 }

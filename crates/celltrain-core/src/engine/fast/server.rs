@@ -58,6 +58,8 @@ pub(super) struct Train {
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
+    /// Whether they may be discarded before others (CLP = 1).
+    pub(super) tagged: bool,
     /// Their label at this port.
     pub(super) label: Label,
     /// Their frame.
@@ -83,17 +85,20 @@ impl Train {
         };
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
-        Run { last: Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame), cells }
+        let last = Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame).with_tag(self.tagged);
+        Run { last, cells }
     }
 
     /// No train.
-    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, label: 0, frame: 0 };
+    const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, tagged: false, label: 0, frame: 0 };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         self.frame == later.frame
             && self.label == later.label
+            && self.tagged == later.tagged
             && self.period == later.period
             && self.last() + self.period == later.next
     }
@@ -155,7 +160,7 @@ impl Server {
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        if self.timing.departs_late && self.port.occupancy() > 0 {
+        if self.timing.departs_late && self.port.ready() > 0 {
             return Some(self.next_start + self.timing.least_lead);
         }
         let matters = if self.timing.every_cell_matters || self.next.len() > FEW {
@@ -197,7 +202,7 @@ impl Server {
             }
             return;
         }
-        let waiting = self.port.occupancy();
+        let waiting = self.port.ready();
         let mut gone = 0;
         while self.next_start < until && gone < waiting {
             self.next_start += self.timing.cell_time;
@@ -262,7 +267,7 @@ impl Server {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
     /// when a single one departs.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.departs_late || self.timing.every_cell_matters {
+        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
             return 0;
         }
         let period = self.inputs[self.next[0].1 as usize].train.period;
@@ -288,8 +293,8 @@ impl Server {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
         in_step.extend(self.next.range(..tied).map(|&(_, input)| {
-            let Train { label, frame, .. } = self.inputs[input as usize].train;
-            (input, Cell::new(label, frame, false))
+            let Train { label, frame, tagged, .. } = self.inputs[input as usize].train;
+            (input, Cell::new(label, frame, false).with_tag(tagged))
         }));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let mut at = now;
@@ -323,8 +328,8 @@ impl Server {
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.timing.departs_late {
-            match self.port.fate(run.last.label()) {
+        if !self.timing.departs_late && !self.port.merges() {
+            match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
                     return;
@@ -390,11 +395,19 @@ impl Server {
 
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.port.occupancy() == 0 {
+        if self.port.ready() == 0 {
             self.next_start = self.next_start.max(now);
             self.tail_start = self.next_start;
         }
-        if self.port.offer(cell) && !self.timing.departs_late {
+        if !self.port.offer(cell) || self.timing.departs_late {
+            return;
+        }
+        if self.port.merges() {
+            for run in self.port.released() {
+                depart(run, self.tail_start, self.timing.cell_time);
+                self.tail_start += self.timing.cell_time * u64::from(run.cells);
+            }
+        } else {
             depart(Run { last: cell, cells: 1 }, self.tail_start, self.timing.cell_time);
             self.tail_start += self.timing.cell_time;
         }

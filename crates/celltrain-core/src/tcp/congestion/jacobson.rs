@@ -5,25 +5,24 @@
 //! Departures: cwnd and ssthresh keep their fractions, where BSD counts whole bytes or segments (`MECHANISMS` 3.1).
 
 use super::Windows;
-use crate::tcp::options::WindowGrowth;
+
+/// Jacobson 1988; RFC 5681 (3.1, equation 4): congestion leaves half of the window.
+pub const DECREASE: f64 = 0.5;
 
 /// Grows cwnd for one acknowledgement of new data.
+#[inline]
 pub fn on_new_ack(windows: &mut Windows) {
-    let grown = windows.cwnd + if windows.cwnd < windows.ssthresh { 1.0 } else { 1.0 / windows.cwnd };
-    windows.cwnd = match windows.growth {
-        WindowGrowth::Uncapped => grown,
-        // Only growth stops: a window the receiver shrank does not shrink cwnd.
-        WindowGrowth::Capped => windows.cwnd.max(grown.min(windows.rwnd)),
-    };
+    windows.grow_to(windows.cwnd + if windows.cwnd < windows.ssthresh { 1.0 } else { 1.0 / windows.cwnd });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::options::SsthreshRule;
+    use crate::tcp::congestion::Control;
+    use crate::tcp::options::{SsthreshRule, WindowGrowth};
 
     fn windows(cwnd: f64, ssthresh: f64, growth: WindowGrowth) -> Windows {
-        Windows { cwnd, ssthresh, rwnd: 127.0, growth, rule: SsthreshRule::HalfOfCwnd }
+        Windows { cwnd, ssthresh, rwnd: 127.0, growth, rule: SsthreshRule::HalfOfCwnd, control: Control::Jacobson }
     }
 
     #[test]
