@@ -98,7 +98,7 @@ fn ring(criterion: &mut Criterion) {
             bencher.iter(|| {
                 frame += 1;
                 let run = black_box(frame_of(frame % VCS, frame, cells));
-                black_box(port.fate(run.last.label()));
+                black_box(port.fate(run.last));
                 port.admit(run, CAPACITY / 2, run.cells);
             });
         });

@@ -437,11 +437,12 @@ impl Kind {
         let mut settings = Map::new();
         for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
             // Without a draw, four fifths of the range.
-            let share = if byte < DRAWN { 0.8 } else { f64::from(byte - DRAWN) / f64::from(u8::MAX - DRAWN) };
+            let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
+            let share = f64::from(part) / f64::from(of);
             let value = match &setting.range {
                 _ if byte < DRAWN && !setting.required => continue,
                 Range::Words(words) => words[usize::from(byte) % words.len()].clone(),
-                Range::Cells => json!((share * f64::from(capacity)) as u32),
+                Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
                 Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
                 Range::Example(example) if setting.required => example.clone(),

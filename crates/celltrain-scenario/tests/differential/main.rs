@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 #[test]
 fn both_engines_agree_on_random_networks() {
-    agree_on(draw::any_network(), Config { cases: cases(), rng_seed: RngSeed::Fixed(5), ..Config::default() });
+    agree_on(draw::any_network(), cases(), RngSeed::Fixed(5));
 }
 
 #[test]
 fn both_engines_agree_where_trains_run_in_step() {
-    agree_on(draw::in_step(), Config { cases: cases() / 2, rng_seed: RngSeed::Fixed(6), ..Config::default() });
+    agree_on(draw::in_step(), cases() / 2, RngSeed::Fixed(6));
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
 }
 
-fn agree_on(scenarios: impl Strategy<Value = Scenario>, config: Config) {
-    let config = Config { failure_persistence: None, max_shrink_iters: 10_000, ..config };
+fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
+    let config = Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 10_000, ..Config::default() };
     let outcome = TestRunner::new(config).run(&scenarios, |scenario| compare(&scenario).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
