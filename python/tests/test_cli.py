@@ -9,7 +9,6 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core, bench, catalog
-from celltrain.results import ENGINES
 
 RUN_FIELDS = {
     "scenario": str,
