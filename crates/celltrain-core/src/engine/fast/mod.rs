@@ -5,7 +5,9 @@
 //! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
 //! ([`agenda`]). When the clock stands at an instant, everything that happened in the network before it is settled.
 
-mod agenda;
+// For the benchmarks.
+#[doc(hidden)]
+pub mod agenda;
 mod nic;
 mod plan;
 mod server;
