@@ -9,7 +9,8 @@ use crate::policy::PolicyConfig;
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rng::{Stream, proptest_seeded};
 use crate::tcp::{
-    Backoff, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart, WindowGrowth,
+    Backoff, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpConfig, TcpOptions,
+    TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
 };
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::{BitRate, Bytes, Duration};
@@ -100,7 +101,17 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
         delayed_acks: [DelayedAcks::Off, DelayedAcks::Off, DelayedAcks::On][pick(3) as usize],
         rtt_sampling: [RttSampling::Karn, RttSampling::IncludeRetransmissions][pick(2) as usize],
         backoff: [Backoff::Double, Backoff::None][pick(2) as usize],
-        timer_restart: [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked][pick(2) as usize],
+        timer_restart: [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked, TimerRestart::PerSegment]
+            [pick(3) as usize],
+        ssthresh_rule: [
+            SsthreshRule::HalfOfCwnd,
+            SsthreshRule::HalfOfWindow,
+            SsthreshRule::HalfOfFlight,
+            SsthreshRule::OpenWindow,
+        ][pick(4) as usize],
+        window_arithmetic: [WindowArithmetic::Fractions, WindowArithmetic::WholeBytes][pick(2) as usize],
+        duplicate_acks: [DuplicateAcks::Ignored, DuplicateAcks::GrowWindow][pick(2) as usize],
+        rtt_arithmetic: [RttArithmetic::BsdIntegers, RttArithmetic::Fractions][pick(2) as usize],
         ..TcpOptions::default()
     };
     let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];

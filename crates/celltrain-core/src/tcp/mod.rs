@@ -13,7 +13,8 @@ pub mod sender;
 pub mod timers;
 
 pub use options::{
-    Backoff, DelayedAcks, OutOfOrder, RttSampling, SsthreshRule, TcpOptions, TickPhase, TimerRestart, WindowGrowth,
+    Backoff, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions, TickPhase,
+    TimerRestart, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use sender::Sender;

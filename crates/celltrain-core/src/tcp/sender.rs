@@ -5,8 +5,8 @@
 use super::congestion::{Windows, jacobson};
 use super::recovery::{Reaction, Recovery};
 use super::rtt::{RtoLimits, RttEstimator};
-use super::timers::Countdown;
-use super::{Ack, Backoff, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use super::timers::{Countdown, SegmentTimers};
+use super::{Ack, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 
 /// A sender that always has data.
 pub struct Sender {
@@ -22,10 +22,13 @@ pub struct Sender {
     recovery: Box<dyn Recovery>,
     rtt: RttEstimator,
     timer: Countdown,
+    /// In place of `timer`, where each segment has its own.
+    segment_timers: SegmentTimers,
     timing: Option<Timing>,
     sampling: RttSampling,
     backoff: Backoff,
     restart: TimerRestart,
+    duplicate_acks: DuplicateAcks,
     counters: SenderCounters,
 }
 
@@ -67,15 +70,25 @@ impl Sender {
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
-            windows: Windows { cwnd: 1.0, ssthresh, rwnd, growth: options.window_growth, rule: options.ssthresh_rule },
+            windows: Windows {
+                cwnd: 1.0,
+                ssthresh,
+                rwnd,
+                growth: options.window_growth,
+                rule: options.ssthresh_rule,
+                arithmetic: options.window_arithmetic,
+                mss: options.mss.bytes as f64,
+            },
             window_scale: window_scale(options.receive_window.bytes),
             recovery: config.recovery(),
-            rtt: RttEstimator::new(limits),
+            rtt: RttEstimator::new(limits, options.rtt_arithmetic),
             timer: Countdown::default(),
+            segment_timers: SegmentTimers::default(),
             timing: None,
             sampling: options.rtt_sampling,
             backoff: options.backoff,
             restart: options.timer_restart,
+            duplicate_acks: options.duplicate_acks,
             counters: SenderCounters::default(),
         }
     }
@@ -93,7 +106,9 @@ impl Sender {
         if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
             self.timing = Some(Timing { until: segment.end(), ticks: 1 });
         }
-        if !self.timer.is_running() {
+        if self.restart == TimerRestart::PerSegment {
+            self.segment_timers.start(segment.end());
+        } else if !self.timer.is_running() {
             self.timer.start(self.rtt.rto());
         }
         self.snd_nxt = segment.end();
@@ -121,7 +136,11 @@ impl Sender {
 
     /// One tick of the retransmission clock.
     pub fn on_tick(&mut self) {
-        if self.timer.on_tick() {
+        let ran_out = match self.restart {
+            TimerRestart::PerSegment => self.segment_timers.on_tick(self.snd_una, self.rtt.rto()),
+            TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => self.timer.on_tick(),
+        };
+        if ran_out {
             self.on_timeout();
         }
         if let Some(timing) = &mut self.timing {
@@ -165,6 +184,9 @@ impl Sender {
     }
 
     fn on_duplicate_ack(&mut self) {
+        if self.duplicate_acks == DuplicateAcks::GrowWindow {
+            jacobson::on_new_ack(&mut self.windows);
+        }
         match self.recovery.on_duplicate_ack(&mut self.windows) {
             Reaction::Ignore => {}
             Reaction::GoBack => {
@@ -179,7 +201,9 @@ impl Sender {
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
         }
-        self.windows.on_timeout();
+        #[allow(clippy::cast_precision_loss)]
+        let flight_size = (self.snd_max - self.snd_una) as f64 / f64::from(self.mss);
+        self.windows.on_timeout(flight_size);
         self.recovery.on_timeout();
         self.go_back();
     }
@@ -188,7 +212,9 @@ impl Sender {
     /// anew from here, even where a closed window lets nothing be sent.
     fn go_back(&mut self) {
         self.timing = None;
-        self.timer.start(self.rtt.rto());
+        if self.restart != TimerRestart::PerSegment {
+            self.timer.start(self.rtt.rto());
+        }
         self.snd_nxt = self.snd_una;
     }
 }

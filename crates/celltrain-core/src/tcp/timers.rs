@@ -3,6 +3,8 @@
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `MECHANISMS` 3.2. A timer set to n
 //! ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
 
+use std::collections::VecDeque;
+
 use crate::units::{Span, Time};
 
 /// A countdown in ticks.
@@ -34,6 +36,36 @@ impl Countdown {
         }
         self.remaining -= 1;
         self.remaining == 0
+    }
+}
+
+/// A timer for each segment sent (`timer_restart = per_segment`).
+#[derive(Clone, Debug, Default)]
+pub struct SegmentTimers {
+    /// Ticks so far.
+    now: u64,
+    /// The end of each segment, and the tick after which it was sent: in the order of sending.
+    sent: VecDeque<(u64, u64)>,
+}
+
+impl SegmentTimers {
+    /// A segment that ends at `end` was sent.
+    pub fn start(&mut self, end: u64) {
+        self.sent.push_back((end, self.now));
+    }
+
+    /// One tick; whether the timer of a segment beyond `snd_una` has reached `rto` ticks. Those that have are gone.
+    pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
+        self.now += 1;
+        let mut ran_out = false;
+        while let Some(&(end, at)) = self.sent.front() {
+            if end > snd_una && self.now - at < u64::from(rto) {
+                break;
+            }
+            ran_out |= end > snd_una;
+            self.sent.pop_front();
+        }
+        ran_out
     }
 }
 
@@ -76,6 +108,19 @@ mod tests {
         timer.start(2);
         timer.stop();
         assert!(!timer.on_tick());
+    }
+
+    #[test]
+    fn segments_run_out_each_in_its_turn_unless_acknowledged() {
+        let mut timers = SegmentTimers::default();
+        timers.start(1);
+        timers.start(2);
+        assert!(!timers.on_tick(0, 2));
+        timers.start(3);
+        assert!(timers.on_tick(1, 2), "segment 2 waited two ticks");
+        assert!(timers.on_tick(1, 2), "segment 3 is a tick behind");
+        timers.start(4);
+        assert!(![(); 3].map(|()| timers.on_tick(4, 2)).contains(&true), "acknowledged");
     }
 
     #[test]

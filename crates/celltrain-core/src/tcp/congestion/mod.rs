@@ -2,7 +2,7 @@
 
 pub mod jacobson;
 
-use super::options::{SsthreshRule, WindowGrowth};
+use super::options::{SsthreshRule, WindowArithmetic, WindowGrowth};
 
 /// The sender's windows, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +17,10 @@ pub struct Windows {
     pub growth: WindowGrowth,
     /// ssthresh after a timeout.
     pub rule: SsthreshRule,
+    /// In what numbers cwnd grows in congestion avoidance.
+    pub arithmetic: WindowArithmetic,
+    /// MSS in bytes.
+    pub mss: f64,
 }
 
 /// ATM Forum 96-1269, section 2: ssthresh is never below two segments.
@@ -31,11 +35,14 @@ impl Windows {
         whole
     }
 
-    /// The timeout's effect on both windows (`MECHANISMS` 3.3): back to slow start from one segment.
-    pub fn on_timeout(&mut self) {
+    /// The timeout's effect on both windows (`MECHANISMS` 3.3), `flight_size` segments being outstanding: back to slow
+    /// start from one segment.
+    pub fn on_timeout(&mut self, flight_size: f64) {
         self.ssthresh = match self.rule {
             SsthreshRule::HalfOfCwnd => (self.cwnd / 2.0).min(self.rwnd).max(MIN_SSTHRESH),
             SsthreshRule::HalfOfWindow => self.half_of_window(),
+            SsthreshRule::HalfOfFlight => (flight_size / 2.0).max(MIN_SSTHRESH),
+            SsthreshRule::OpenWindow => (self.cwnd / 2.0).min(self.rwnd - flight_size).max(MIN_SSTHRESH),
         };
         self.cwnd = 1.0;
     }
