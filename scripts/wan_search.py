@@ -16,8 +16,8 @@ row from deciding everything: ten scales away costs 8.1, not the 50 of a normal 
 over all scored numbers that are draws (Table 1 holds points, and is left out) as if numbers were independent, which they
 are not quite: Table 4 repeats rows of Tables 2 and 3. So differences of a few units mean nothing.
 
-Results are kept in papers/<id>/search.csv, a line for each setting, stage and network; what stands there is not run again
-(--fresh runs everything). The page docs/papers/<id>.md gets its table between the marks `search`.
+Results are kept in papers/<id>/search.csv, a line for each setting, stage, network, tables and number of seeds; what stands
+there is not run again (--fresh runs everything). With the options left as they are nothing is missing there. The page docs/papers/<id>.md gets its table between the marks `search`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ COLUMNS = [
     "setting",
     "overrides",
     "network",
+    "tables",
     "seeds",
     "numbers",
     "log_likelihood",
@@ -95,6 +96,7 @@ class Search:
         self.jobs = jobs
         self.path: Path = ROOT / "papers" / paper / "search.csv"
         self.rows: list[Row] = []
+        self.new = 0
         if self.path.exists() and not fresh:
             with self.path.open(encoding="utf-8", newline="") as lines:
                 self.rows = list(csv.DictReader(lines))
@@ -111,9 +113,16 @@ class Search:
 
     def judge(self, stage: str, setting: Setting, network: str, tables: Sequence[str], seeds: int) -> Row:
         """The result for a setting: what is kept, or else what the runs say now."""
-        key = {"stage": stage, "setting": setting.text, "network": network, "seeds": str(seeds)}
+        key = {
+            "stage": stage,
+            "setting": setting.text,
+            "overrides": json.dumps(setting.overrides),
+            "network": network,
+            "tables": " ".join(tables),
+            "seeds": str(seeds),
+        }
         for row in self.rows:
-            if key.items() <= row.items() and row["overrides"] == json.dumps(setting.overrides):
+            if key.items() <= row.items():
                 return row
         started = time.monotonic()
         reproduction = reproduce(
@@ -126,8 +135,9 @@ class Search:
         )
         if reproduction.interrupted:
             raise KeyboardInterrupt
-        row = {**key, "overrides": json.dumps(setting.overrides), **measures(reproduction.numbers)}
+        row = {**key, **measures(reproduction.numbers)}
         self.rows.append(row)
+        self.new += 1
         with self.path.open("w", encoding="utf-8", newline="") as lines:
             writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
             writer.writeheader()
@@ -174,10 +184,10 @@ def main() -> int:
     """Search, keep the results, fill the page."""
     parser = argparse.ArgumentParser(description="Search a paper's open choices for those that fit its WAN best.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
-    parser.add_argument("--screen-seeds", type=int, default=4, help="seeds of the stages screen and combine (4)")
-    parser.add_argument("--confirm-seeds", type=int, default=30, help="seeds of the stage confirm (30)")
-    parser.add_argument("--promising", type=int, default=4, help="settings that are combined (4)")
-    parser.add_argument("--confirmed", type=int, default=3, help="settings confirmed beside the defaults (3)")
+    parser.add_argument("--screen-seeds", type=int, default=3, help="seeds of the stages screen and combine (3)")
+    parser.add_argument("--confirm-seeds", type=int, default=4, help="seeds of the stage confirm (4)")
+    parser.add_argument("--promising", type=int, default=3, help="settings that are combined (3)")
+    parser.add_argument("--confirmed", type=int, default=1, help="settings confirmed beside the defaults (1)")
     parser.add_argument(
         "--confirm",
         action="append",
@@ -193,6 +203,7 @@ def main() -> int:
     try:
         if not arguments.report:
             run(search, arguments)
+            print(f"{search.new or 'nothing'} new, {len(search.rows)} results in {search.path}")
     except KeyboardInterrupt:
         print(f"interrupted; {search.path} keeps what is done", file=sys.stderr)
         return 130
@@ -242,7 +253,7 @@ def confirm(search: Search, setting: Setting, seeds: int) -> None:
 def report(rows: Sequence[Row]) -> str:
     """Two Markdown tables: the settings confirmed on both networks, then everything that was tried."""
     confirmed = {(row["setting"], row["network"]): row for row in rows if row["stage"] == "confirm"}
-    screened = [row for row in rows if row["stage"] != "confirm"]
+    screened = [row for row in rows if row["stage"] != "confirm" and row["tables"] == " ".join(SCREENED)]
     references = [confirmed[DEFAULTS, network] for network in ("WAN", "LAN")]
     lines = [
         [name(confirmed[setting, "WAN"])]

@@ -13,26 +13,39 @@ __all__ = [
     "Aal5Options",
     "Backoff",
     "Buffer",
+    "Congestion",
     "DelayedAcks",
+    "Dfba",
+    "Dfba1998",
+    "DoubleEpd",
     "DropFromFront",
     "DuplicateAcks",
     "Encapsulation",
     "Epd",
     "Fba",
     "Flow",
+    "FlowOptions",
     "GeneralNetwork",
+    "Gfr",
     "Infinite",
     "Link",
     "NSource",
+    "Newreno",
+    "NewrenoHoe",
     "OutOfOrder",
+    "PerVc",
     "Policy",
     "Port",
     "Ppd",
+    "Reno",
     "RttArithmetic",
     "RttSampling",
+    "Sack",
+    "SackPipe",
     "Scenario",
     "SelectiveDrop",
     "ServiceOrder",
+    "SingleDrop",
     "SsthreshRule",
     "SwitchOptions",
     "Tahoe",
@@ -44,6 +57,10 @@ __all__ = [
     "TimerRestart",
     "Topology",
     "Vanilla",
+    "VcMerge",
+    "VcOptions",
+    "Wba",
+    "WeightedFba",
     "WindowArithmetic",
     "WindowGrowth",
 ]
@@ -66,6 +83,161 @@ class Aal5Options(Model):
         ),
         examples=["512B"],
     )
+
+
+Backoff: TypeAlias = Literal["double", "none"]
+"""Whether a timeout doubles the next one."""
+
+Congestion: TypeAlias = Literal["jacobson", "cubic"]
+"""How cwnd grows in congestion avoidance, and by how much congestion shrinks it."""
+
+DelayedAcks: TypeAlias = Literal["off", "200ms"]
+"""When the receiver acknowledges segments that arrive in order."""
+
+DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
+"""What a duplicate acknowledgement does to cwnd."""
+
+OutOfOrder: TypeAlias = Literal["keep", "discard"]
+"""What the receiver does with segments that arrive ahead of a gap (A-19)."""
+
+RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
+"""In what numbers the round-trip time is estimated."""
+
+RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
+"""Which segments the round-trip time is sampled from."""
+
+SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
+"""ssthresh after a timeout, in segments and never below 2 (A-23)."""
+
+TickPhase: TypeAlias = Literal["common", "random"]
+"""Whether all connections' timer ticks fall together (A-20)."""
+
+TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
+"""When an acknowledgement of new data restarts the running retransmission timer."""
+
+WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes"]
+"""In what numbers cwnd grows in congestion avoidance."""
+
+WindowGrowth: TypeAlias = Literal["uncapped", "capped"]
+"""Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
+
+
+class TcpOptions(Model):
+    """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
+
+    backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
+    congestion: Congestion = Field(
+        default="jacobson", description="How cwnd grows in congestion avoidance, and by how much congestion shrinks it."
+    )
+    delayed_acks: DelayedAcks = Field(
+        default="off", description="When the receiver acknowledges segments that arrive in order."
+    )
+    duplicate_acks: DuplicateAcks = Field(
+        default="ignored", description="What a duplicate acknowledgement does to cwnd."
+    )
+    initial_rto: str = Field(
+        default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
+    )
+    initial_ssthresh: str | None = Field(
+        default=None,
+        description="The initial ssthresh in bytes; the receive window when absent (A-25).",
+        examples=["512B"],
+    )
+    maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
+    minimum_rto_ticks: int = Field(
+        default=2,
+        validation_alias="minimum_rto",
+        serialization_alias="minimum_rto",
+        ge=1,
+        description="MIN: the least retransmission timeout, in ticks (A-21).",
+    )
+    mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
+    out_of_order: OutOfOrder = Field(
+        default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
+    )
+    pacing_rate: str | None = Field(
+        default=None,
+        description=(
+            "The sender is paced: its segments leave no closer together than one takes at this rate, a rate of "
+            "the line, cell headers included. They leave as the windows allow when absent."
+        ),
+        examples=["155.52Mbps"],
+    )
+    receive_window: str = Field(
+        default="65.535kB",
+        description=(
+            "rwnd: the window the receiver advertises; the sender uses whole segments of it. Above 65535 bytes "
+            "window scaling is on."
+        ),
+        examples=["512B"],
+    )
+    rtt_arithmetic: RttArithmetic = Field(
+        default="bsd_integers", description="In what numbers the round-trip time is estimated."
+    )
+    rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
+    ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
+    tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
+    timer_granularity: str = Field(
+        default="100ms",
+        description="The retransmission timer's tick: timeouts and round-trip times are counted in it.",
+        examples=["5us"],
+    )
+    timer_restart: TimerRestart = Field(
+        default="every_new_ack",
+        description="When an acknowledgement of new data restarts the running retransmission timer.",
+    )
+    window_arithmetic: WindowArithmetic = Field(
+        default="fractions", description="In what numbers cwnd grows in congestion avoidance."
+    )
+    window_growth: WindowGrowth = Field(
+        default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
+    )
+
+
+class Vanilla(TcpOptions):
+    """No fast retransmit: every loss waits for the retransmission timer (ATM Forum 96-1269)."""
+
+
+class Tahoe(TcpOptions):
+    """Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988)."""
+
+
+class Reno(TcpOptions):
+    """Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681)."""
+
+
+class Newreno(TcpOptions):
+    """Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582)."""
+
+
+class NewrenoHoe(TcpOptions):
+    """The same, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
+
+
+class Sack(TcpOptions):
+    """Selective acknowledgements, the network's load read off the scoreboard (RFC 6675)."""
+
+
+class SackPipe(TcpOptions):
+    """Selective acknowledgements, the network's load estimated (Fall and Floyd 1996)."""
+
+
+Tcp: TypeAlias = Annotated[
+    Vanilla | Tahoe | Reno | Newreno | NewrenoHoe | Sack | SackPipe,
+    Keyed(
+        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=Newreno, newreno_hoe=NewrenoHoe, sack=Sack, sack_pipe=SackPipe
+    ),
+]
+"""The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
+
+
+class FlowOptions(Model):
+    """What a flow has of its own."""
+
+    start: str | None = Field(
+        default=None, description="When it starts to send; as the topology says when absent.", examples=["5us"]
+    )
+    tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
 
 
 Infinite: TypeAlias = Literal["infinite"]
@@ -108,6 +280,27 @@ class Epd(Model):
     )
 
 
+class DoubleEpd(Model):
+    """Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
+    `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+
+    Source: Bonaventure 1997.
+    """
+
+    tagged_threshold_cells: int = Field(
+        validation_alias="tagged_threshold",
+        serialization_alias="tagged_threshold",
+        ge=0,
+        description="LBO: waiting cells above which no tagged frame may start.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="HBO: waiting cells above which no frame may start.",
+    )
+
+
 class SelectiveDrop(Model):
     """Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are
     the published best values.
@@ -122,6 +315,36 @@ class SelectiveDrop(Model):
         description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
+
+
+PerVc: TypeAlias = float | dict[str, float]
+"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""
+
+
+class Wba(Model):
+    """Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the
+    occupied buffer may not start a frame.
+
+    Source: ATM Forum 97-0607.
+    """
+
+    threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: float = Field(
+        default=0.8, ge=0.0, description="Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it."
+    )
 
 
 class Fba(Model):
@@ -144,6 +367,122 @@ class Fba(Model):
     )
 
 
+class WeightedFba(Model):
+    """Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that
+    falls from infinity to Z as the buffer fills.
+
+    Source: ATM Forum 97-0607.
+    """
+
+    threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: float = Field(
+        default=0.8,
+        ge=0.0,
+        description=(
+            "Z: the linear scale of the drop threshold, the largest weighted load ratio tolerated in a full buffer."
+        ),
+    )
+
+
+class SingleDrop(Model):
+    """Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before
+    one has found it below.
+
+    Source: ATM Forum 97-0831, section 3 and Table 1.
+    """
+
+    thresholds_cells: PerVc = Field(
+        validation_alias="thresholds",
+        serialization_alias="thresholds",
+        description="`r_i`: cells of a VC at which it loses a frame; a number, or a table by the VC's name.",
+    )
+
+
+class Dfba(Model):
+    """Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames
+    are refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer
+    is congested, and when tagged, they are refused for certain.
+
+    Source: ATM Forum 97-0831, section 4.
+    """
+
+    congestion_threshold_cells: int | None = Field(
+        default=None,
+        validation_alias="congestion_threshold",
+        serialization_alias="congestion_threshold",
+        ge=1,
+        description=(
+            "R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole "
+            "buffer when absent."
+        ),
+    )
+    thresholds_cells: PerVc = Field(
+        validation_alias="thresholds",
+        serialization_alias="thresholds",
+        description=(
+            "`R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC"
+            " that is to have the share `W_i` of the link gets `W_i` R."
+        ),
+    )
+    z: float = Field(
+        default=1.5, ge=1.0, description="Z: how many times its threshold a VC may hold when it starts a frame."
+    )
+
+
+class Dfba1998(Model):
+    """Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one
+    none; between them no tagged frame, and one of a VC above its weighted share only by chance.
+
+    Source: ATM Forum 98-0405.
+    """
+
+    alpha: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description=(
+            "alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands "
+            "for the queue."
+        ),
+    )
+    high_threshold: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.0,
+        description="H / K: the share of the buffer above which no frame may start, 0 to 1.",
+    )
+    low_threshold: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    )
+    weights: PerVc = Field(
+        description=(
+            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+    z: PerVc | None = Field(
+        default=None,
+        description=(
+            "`Z_i`: the largest drop probability, 0 to 1; a number, or a table by the VC's name. 1 - `W_i` / W "
+            "when absent."
+        ),
+    )
+
+
 class DropFromFront(Model):
     """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the
     waiting rest of its frame, the last cell excepted. It has no parameters.
@@ -153,8 +492,32 @@ class DropFromFront(Model):
 
 
 Policy: TypeAlias = Annotated[
-    TailDrop | Ppd | Epd | SelectiveDrop | Fba | DropFromFront,
-    Keyed(tail_drop=TailDrop, ppd=Ppd, epd=Epd, selective_drop=SelectiveDrop, fba=Fba, drop_from_front=DropFromFront),
+    TailDrop
+    | Ppd
+    | Epd
+    | DoubleEpd
+    | SelectiveDrop
+    | Wba
+    | Fba
+    | WeightedFba
+    | SingleDrop
+    | Dfba
+    | Dfba1998
+    | DropFromFront,
+    Keyed(
+        tail_drop=TailDrop,
+        ppd=Ppd,
+        epd=Epd,
+        double_epd=DoubleEpd,
+        selective_drop=SelectiveDrop,
+        wba=Wba,
+        fba=Fba,
+        weighted_fba=WeightedFba,
+        single_drop=SingleDrop,
+        dfba=Dfba,
+        dfba_1998=Dfba1998,
+        drop_from_front=DropFromFront,
+    ),
 ]
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""
 
@@ -189,113 +552,6 @@ class SwitchOptions(Model):
     )
 
 
-Backoff: TypeAlias = Literal["double", "none"]
-"""Whether a timeout doubles the next one."""
-
-DelayedAcks: TypeAlias = Literal["off", "200ms"]
-"""When the receiver acknowledges segments that arrive in order."""
-
-DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
-"""What a duplicate acknowledgement does to cwnd."""
-
-OutOfOrder: TypeAlias = Literal["keep", "discard"]
-"""What the receiver does with segments that arrive ahead of a gap (A-19)."""
-
-RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
-"""In what numbers the round-trip time is estimated."""
-
-RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
-"""Which segments the round-trip time is sampled from."""
-
-SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
-"""ssthresh after a timeout, in segments and never below 2 (A-23)."""
-
-TickPhase: TypeAlias = Literal["common", "random"]
-"""Whether all connections' timer ticks fall together (A-20)."""
-
-TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
-"""When an acknowledgement of new data restarts the running retransmission timer."""
-
-WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes"]
-"""In what numbers cwnd grows in congestion avoidance."""
-
-WindowGrowth: TypeAlias = Literal["uncapped", "capped"]
-"""Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
-
-
-class TcpOptions(Model):
-    """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
-
-    backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
-    delayed_acks: DelayedAcks = Field(
-        default="off", description="When the receiver acknowledges segments that arrive in order."
-    )
-    duplicate_acks: DuplicateAcks = Field(
-        default="ignored", description="What a duplicate acknowledgement does to cwnd."
-    )
-    initial_rto: str = Field(
-        default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
-    )
-    initial_ssthresh: str | None = Field(
-        default=None,
-        description="The initial ssthresh in bytes; the receive window when absent (A-25).",
-        examples=["512B"],
-    )
-    maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
-    minimum_rto_ticks: int = Field(
-        default=2,
-        validation_alias="minimum_rto",
-        serialization_alias="minimum_rto",
-        ge=1,
-        description="MIN: the least retransmission timeout, in ticks (A-21).",
-    )
-    mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
-    out_of_order: OutOfOrder = Field(
-        default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
-    )
-    receive_window: str = Field(
-        default="65.535kB",
-        description=(
-            "rwnd: the window the receiver advertises; the sender uses whole segments of it. Above 65535 bytes "
-            "window scaling is on."
-        ),
-        examples=["512B"],
-    )
-    rtt_arithmetic: RttArithmetic = Field(
-        default="bsd_integers", description="In what numbers the round-trip time is estimated."
-    )
-    rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
-    ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
-    tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
-    timer_granularity: str = Field(
-        default="100ms",
-        description="The retransmission timer's tick: timeouts and round-trip times are counted in it.",
-        examples=["5us"],
-    )
-    timer_restart: TimerRestart = Field(
-        default="every_new_ack",
-        description="When an acknowledgement of new data restarts the running retransmission timer.",
-    )
-    window_arithmetic: WindowArithmetic = Field(
-        default="fractions", description="In what numbers cwnd grows in congestion avoidance."
-    )
-    window_growth: WindowGrowth = Field(
-        default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
-    )
-
-
-class Vanilla(TcpOptions):
-    """No fast retransmit: every loss waits for the retransmission timer (ATM Forum 96-1269)."""
-
-
-class Tahoe(TcpOptions):
-    """Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988)."""
-
-
-Tcp: TypeAlias = Annotated[Vanilla | Tahoe, Keyed(vanilla=Vanilla, tahoe=Tahoe)]
-"""The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
-
-
 class NSource(Model):
     """N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
     `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
@@ -310,6 +566,30 @@ class NSource(Model):
     sources: int = Field(
         le=1000000, ge=1, description="N: sources, each with a destination and a connection of its own."
     )
+
+
+class VcMerge(Model):
+    """Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving
+    frames; the merged VCs share the link between two backbone switches and end at one destination a group. Nodes
+    are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1`
+    and so on; the port `bottleneck` is `sw1->sw2`.
+
+    Source: ATM Forum 97-0831, Figure 6.
+    """
+
+    access_delay: str = Field(
+        default="0s",
+        description="Propagation delay one way from a source to its local switch (A-40).",
+        examples=["5us"],
+    )
+    link_delay: str = Field(
+        description="Propagation delay one way of each of the three links behind the local switches.", examples=["5us"]
+    )
+    link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
+    sources_per_vc: int = Field(
+        le=256, ge=1, description="Sources that merge into each of them, each with a connection of its own."
+    )
+    vcs: int = Field(le=100000, ge=1, description="Merged VCs, each with a local switch and a destination of its own.")
 
 
 class Flow(Model):
@@ -328,6 +608,14 @@ class Flow(Model):
     )
     start: str = Field(default="0s", description="When it starts to send.", examples=["5us"])
     to: str = Field(description="The host that receives.")
+    vc: str | None = Field(
+        default=None,
+        description=(
+            "The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one "
+            "host. Those that start at one host share it; those that start at several merge where their paths "
+            "meet, frames not interleaved."
+        ),
+    )
 
 
 class Link(Model):
@@ -354,8 +642,51 @@ class GeneralNetwork(Model):
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
 
-Topology: TypeAlias = Annotated[NSource | GeneralNetwork, Keyed(n_source=NSource, network=GeneralNetwork)]
+Topology: TypeAlias = Annotated[
+    NSource | VcMerge | GeneralNetwork, Keyed(n_source=NSource, vc_merge=VcMerge, network=GeneralNetwork)
+]
 """The network, by kind: one table whose key is the kind's name."""
+
+
+class Gfr(Model):
+    """The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
+
+    Source: ATM Forum TM 4.1; ATM Forum 97-0831, section 1.
+    """
+
+    cdvt: str = Field(default="0s", description="CDVT: how much too early a cell may come.", examples=["5us"])
+    mbs_cells: int | None = Field(
+        default=None,
+        validation_alias="mbs",
+        serialization_alias="mbs",
+        ge=1,
+        description=(
+            "MBS: the longest burst at PCR that is eligible; at least two longest frames, and so many when absent."
+        ),
+    )
+    mcr: str = Field(description="MCR: the rate whole frames are guaranteed at.", examples=["155.52Mbps"])
+    mfs_cells: int = Field(
+        validation_alias="mfs", serialization_alias="mfs", ge=1, description="MFS: the longest frame that conforms."
+    )
+    pcr: str | None = Field(
+        default=None,
+        description="PCR: the rate no cell may come faster than; that of the VC's first link when absent.",
+        examples=["155.52Mbps"],
+    )
+    tagging: bool = Field(
+        default=True,
+        description="Whether the network tags frames that are not eligible (GFR.2), or only counts them (GFR.1).",
+    )
+
+
+class VcOptions(Model):
+    """What a VC has of its own."""
+
+    gfr: Gfr | None = Field(
+        default=None,
+        description="Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).",
+    )
+    tagged: bool = Field(default=False, description="Whether its source sends all of it tagged (CLP = 1).")
 
 
 class Scenario(Model):
@@ -363,14 +694,26 @@ class Scenario(Model):
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
     duration: str = Field(description="How long to simulate.", examples=["5us"])
+    flow: dict[str, FlowOptions] = Field(
+        default_factory=dict,
+        description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
+    )
     name: str = Field(default="", description="What it is, for people.")
     port: dict[str, Port] = Field(
         default_factory=dict,
         description=(
-            "Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, or `default` for all others."
+            "Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links "
+            "(`local*->sw1`), or `default` for all others."
         ),
     )
     seed: int = Field(default=1, ge=0, description="Seed of every random choice; the same seed gives the same run.")
     switch: SwitchOptions = Field(default_factory=SwitchOptions, description="What all switches have in common.")
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
+    vc: dict[str, VcOptions] = Field(
+        default_factory=dict,
+        description=(
+            "What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's "
+            "name, that of its acknowledgements ends in `-acks`."
+        ),
+    )

@@ -177,6 +177,11 @@ class RunResult:
         return tables.table(self._answer["ports"], tables.PORTS)
 
     @cached_property
+    def contracts(self) -> pa.Table:
+        """The VCs with a contract, one row each: what the network's edge found in their frames, and what became of them."""
+        return tables.table(self._answer["contracts"], tables.CONTRACTS)
+
+    @cached_property
     def series(self) -> Series:
         """The recorded series by name, each a table with a row for every instant and port or flow."""
         return Series(self._series)

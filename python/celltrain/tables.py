@@ -59,7 +59,18 @@ PORTS = _columns(
     ("discarded_cells", "int64", "cells", "cells discarded by the policy"),
     ("discarded_frame_cells", "int64", "cells", "cells of frames the policy refused whole"),
     ("discarded_remainder_cells", "int64", "cells", "later cells of frames that had already lost one"),
+    ("discarded_frames", "int64", "frames", "frames the policy refused whole"),
+    ("cut_frames", "int64", "frames", "frames that lost a cell for want of room"),
     ("utilisation", "float64", "1", "share of the run during which the port transmitted"),
+)
+CONTRACTS = _columns(
+    ("vc", "string", "", "the VC with a contract"),
+    ("frames", "int64", "frames", "frames that reached the edge of the network"),
+    ("eligible_frames", "int64", "frames", "of these, frames eligible for the guarantee (F-GCRA)"),
+    ("tagged_frames", "int64", "frames", "of the others, frames the network tagged (GFR.2)"),
+    ("nonconforming_cells", "int64", "cells", "cells faster than PCR or beyond MFS in their frame"),
+    ("discarded_frames", "int64", "frames", "frames policies refused whole, before any merge"),
+    ("cut_frames", "int64", "frames", "frames that lost a cell for want of room, before any merge"),
 )
 TIME = Column(name="time_s", kind="float64", unit="s", meaning="time since the start of the run")
 PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")

@@ -76,13 +76,22 @@ def test_tcp_variants_share_their_options_and_stay_apart():
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
     # The options alone say no variant.
-    with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe"):
+    with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
 
 @pytest.mark.parametrize("key, model", list(variants()))
 def test_every_variant_survives_the_core(key, model):
-    required = {"threshold_cells": 50, "link_delay": "5us", "sources": 2}
+    required = {
+        "threshold_cells": 50,
+        "tagged_threshold_cells": 20,
+        "thresholds_cells": {"tcp1-2": 20, "default": 10},
+        "weights": {"tcp1": 2.5, "default": 1},
+        "link_delay": "5us",
+        "sources": 2,
+        "vcs": 2,
+        "sources_per_vc": 2,
+    }
     if key == "network":
         required = {
             "hosts": ["a", "b"],

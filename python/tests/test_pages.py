@@ -14,8 +14,8 @@ from celltrain.catalog import CHOICES, Parameter, entries
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
-# Tahoe's options are vanilla's, and its page says so.
-WITHOUT_TABLE = {"tahoe"}
+# The options of every TCP variant are vanilla's, and their pages say so.
+WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
 def registered() -> list[str]:

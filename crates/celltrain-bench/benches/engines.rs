@@ -18,8 +18,9 @@ use celltrain_core::policy::PolicyConfig;
 use celltrain_core::port::Port;
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
-use celltrain_core::tcp::{Receiver, Sender, TcpConfig, TcpOptions};
+use celltrain_core::tcp::{Receiver, SackBlocks, Sender, TcpConfig, TcpOptions};
 use celltrain_core::tie::{TieBreaker, TieOrder};
+use celltrain_core::units::{Clock, Time};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use serde_json::json;
 
@@ -60,7 +61,7 @@ fn filled(policy: &str, occupancy: u32) -> Port {
     };
     let config: PolicyConfig = serde_json::from_value(json!({policy: settings}))
         .expect("a policy without defaults has its settings in this function");
-    let built = config.build(Some(CAPACITY), VCS as usize);
+    let built = config.build(Some(CAPACITY), &[""; VCS as usize]);
     let mut port = Port::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
     // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
     for i in 0..occupancy {
@@ -114,15 +115,16 @@ fn tcp(criterion: &mut Criterion) {
     for &name in TcpConfig::NAMES {
         group.bench_function(format!("{name}/round trip"), |bencher| {
             let options = TcpOptions::default();
-            let mut receiver = Receiver::new(&options);
-            let mut sender = Sender::new(&TcpConfig::named(name, options).expect("the names are those of the list"));
+            let config = TcpConfig::named(name, options).expect("the names are those of the list");
+            let (mut receiver, now) = (Receiver::new(&config), Time::default());
+            let mut sender = Sender::new(&config, Clock { units_per_second: 1, exact: true });
             let mut in_flight = VecDeque::new();
-            in_flight.extend(sender.next_segment());
+            in_flight.extend(sender.next_segment(now));
             bencher.iter(|| {
                 let segment = in_flight.pop_front().expect("an open window keeps segments in flight");
                 let ack = receiver.on_segment(black_box(segment)).expect("every segment is acknowledged at once");
-                sender.on_ack(black_box(ack));
-                while let Some(segment) = sender.next_segment() {
+                sender.on_ack(black_box(ack), &SackBlocks::default(), now);
+                while let Some(segment) = sender.next_segment(now) {
                     in_flight.push_back(segment);
                 }
             });

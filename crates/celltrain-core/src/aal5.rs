@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::units::Bytes;
 
 /// Payload bytes of one cell.
@@ -77,7 +77,10 @@ fn cells_of(sdu: u64) -> u32 {
 /// Cells of one VC never overtake each other, so once a cell of a frame is collected every older frame is forgotten.
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
+    /// Number of the oldest one kept.
     first: u32,
+    /// The bits a number has.
+    mask: u32,
     frames: VecDeque<Frame<B>>,
 }
 
@@ -92,29 +95,37 @@ pub struct Frame<B> {
 
 impl<B> Default for FrameLog<B> {
     fn default() -> Self {
-        Self { first: 0, frames: VecDeque::new() }
+        Self::with_numbers_of(u32::BITS)
+    }
+}
+
+impl<B> FrameLog<B> {
+    /// A log whose numbers have so many bits and then begin anew.
+    pub fn with_numbers_of(bits: u32) -> Self {
+        Self { first: 0, mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
     }
 }
 
 impl<B: Copy> FrameLog<B> {
     /// Notes a frame that is sent now; its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> u32 {
-        let number = self.first.wrapping_add(u32::try_from(self.frames.len()).expect("frames fit 32 bits"));
+        let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        assert!(ahead < self.mask, "frames on their way have different numbers");
         self.frames.push_back(frame);
-        number
+        self.first.wrapping_add(ahead) & self.mask
     }
 
     /// The frame of this number.
     pub fn frame(&self, number: u32) -> Frame<B> {
-        let index = number.wrapping_sub(self.first) as usize;
+        let index = (number.wrapping_sub(self.first) & self.mask) as usize;
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
     /// Forgets every frame before this number.
     pub fn forget_before(&mut self, number: u32) {
-        while self.first != number {
+        while self.first != number & self.mask {
             assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
-            self.first = self.first.wrapping_add(1);
+            self.first = self.first.wrapping_add(1) & self.mask;
         }
     }
 }
@@ -174,6 +185,29 @@ impl Reassembler {
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
         Reassembled::Incomplete
+    }
+}
+
+impl Reassembler {
+    /// Takes the cells of a run, one after the other; discarded cells are those of all together.
+    #[inline]
+    pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(u32) -> u32) -> Reassembled {
+        if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
+            // All but the last are only counted.
+            self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
+            self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
+            self.cells += run.cells - 1;
+            return self.on_cell(run.last, max_cells, cells_of);
+        }
+        let mut damaged = 0;
+        for cell in run.iter() {
+            match self.on_cell(cell, max_cells, &cells_of) {
+                Reassembled::Incomplete => {}
+                Reassembled::Damaged { cells } => damaged += cells,
+                Reassembled::Whole(frame) => return Reassembled::Whole(frame),
+            }
+        }
+        if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete }
     }
 }
 

@@ -17,6 +17,7 @@ pub type Label = u32;
 
 const LABEL_MASK: u32 = 0x00ff_ffff;
 const LAST_CELL: u32 = 1 << 24;
+const TAGGED: u32 = 1 << 25;
 
 impl Cell {
     /// The most VCs one link can carry.
@@ -41,6 +42,26 @@ impl Cell {
         self.label_and_bits & LAST_CELL != 0
     }
 
+    /// Whether it may be discarded before others (CLP = 1).
+    #[inline]
+    pub fn tagged(self) -> bool {
+        self.label_and_bits & TAGGED != 0
+    }
+
+    /// The same cell, tagged or not.
+    #[inline]
+    #[must_use]
+    pub fn with_tag(self, tagged: bool) -> Self {
+        Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
+    }
+
+    /// A cell of the same frame that is not its last.
+    #[inline]
+    #[must_use]
+    pub fn not_last(self) -> Self {
+        Self { label_and_bits: self.label_and_bits & !LAST_CELL, ..self }
+    }
+
     /// The same cell under the label of the next link.
     #[inline]
     #[must_use]
@@ -49,9 +70,62 @@ impl Cell {
     }
 }
 
+/// Consecutive cells of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The last of them; those before it differ from it in not being the last of the frame.
+    pub last: Cell,
+    /// How many they are, at least one.
+    pub cells: u32,
+}
+
+impl Run {
+    /// The first of them, and those behind it if there are any.
+    #[inline]
+    pub fn split_first(self) -> (Cell, Option<Run>) {
+        if self.cells == 1 {
+            return (self.last, None);
+        }
+        (self.last.not_last(), Some(Run { cells: self.cells - 1, ..self }))
+    }
+
+    /// The first `cells` of them, fewer than all.
+    #[inline]
+    #[must_use]
+    pub fn first(self, cells: u32) -> Run {
+        debug_assert!(0 < cells && cells < self.cells, "a part of a run is smaller than the run");
+        Run { last: self.last.not_last(), cells }
+    }
+
+    /// Its first cells, or all if there are no more than that; nothing of none.
+    pub fn at_most(self, cells: u32) -> Option<Run> {
+        match cells {
+            0 => None,
+            cells if cells < self.cells => Some(self.first(cells)),
+            _ => Some(self),
+        }
+    }
+
+    /// Its cells one by one.
+    pub fn iter(self) -> impl Iterator<Item = Cell> {
+        (1..=self.cells).map(move |i| if i == self.cells { self.last } else { self.last.not_last() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_last_cell_of_a_run_may_end_the_frame() {
+        let run = Run { last: Cell::new(3, 77, true), cells: 3 };
+        let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
+        assert_eq!(ends, [false, false, true]);
+        let (first, rest) = run.split_first();
+        assert_eq!((first, rest), (Cell::new(3, 77, false), Some(Run { cells: 2, ..run })));
+        assert!(!run.first(2).last.last_cell());
+        assert_eq!(Run { cells: 1, ..run }.split_first(), (run.last, None));
+    }
 
     #[test]
     fn a_cell_is_eight_bytes() {
@@ -60,8 +134,9 @@ mod tests {
 
     #[test]
     fn relabelling_keeps_the_frame_and_its_end() {
-        let cell = Cell::new(3, 77, true).relabelled(Cell::MAX_LABELS - 1);
+        let cell = Cell::new(3, 77, true).with_tag(true).relabelled(Cell::MAX_LABELS - 1);
         assert_eq!((cell.label(), cell.frame, cell.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
+        assert!(cell.tagged() && cell.not_last().tagged() && !cell.with_tag(false).tagged());
         assert!(!Cell::new(3, 77, false).last_cell());
     }
 }

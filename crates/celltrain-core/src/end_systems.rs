@@ -3,13 +3,16 @@
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
 //! put on the output port of a host. Nothing in here knows when that port will send them.
 
-use crate::aal5::{Frame, FrameLog, Reassembled, Reassembler};
-use crate::cell::{Cell, Label};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
+use crate::cell::{Label, Run};
 use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, Segment, Sender, TickPhase};
+use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -23,6 +26,8 @@ pub struct Departure {
     pub frame: u32,
     /// Its length.
     pub cells: u32,
+    /// Whether all its cells are tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// The ends of all connections.
@@ -30,8 +35,15 @@ pub struct EndSystems {
     max_cells: u32,
     flows: Vec<Connection>,
     vcs: Vec<VcEnds>,
+    /// By VC, apart from the rest of its ends: looked at for every cell.
+    collections: Vec<Collection>,
+    /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
+    branches: Vec<Vec<u32>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
+    /// When paced senders may go on, each at most once.
+    departures: BinaryHeap<Reverse<(Time, u32)>>,
+    aal5: Aal5Options,
 }
 
 /// One connection: its two ends and what they have to show.
@@ -44,6 +56,11 @@ pub struct Connection {
     ack_vc: u32,
     data_cells: u32,
     ack_cells: u32,
+    /// Whether its ends exchange SACK blocks.
+    selective: bool,
+    start: Time,
+    /// When its pace lets it go on, as noted among all departures.
+    departure: Option<Time>,
     fingerprint: Fingerprint,
 }
 
@@ -51,9 +68,21 @@ pub struct Connection {
 struct VcEnds {
     link: u32,
     label: Label,
+    /// The high bits of its frames' numbers: which branch of a merge it is.
+    branch: u32,
+    tagged: bool,
     log: FrameLog<Body>,
+    /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
+    blocks: Option<FrameLog<SackBlocks>>,
+    offered: u64,
+    damaged: u64,
+}
+
+/// What the host at a VC's end has collected.
+#[derive(Clone, Default)]
+struct Collection {
     reassembler: Reassembler,
-    counters: VcCounters,
+    delivered: u64,
 }
 
 /// What became of a VC's cells between its two ends.
@@ -96,49 +125,72 @@ impl EndSystems {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let flows = network.flows.iter().map(|flow| {
             let options = flow.tcp.options();
+            let data_cells = network.aal5.segment_cells(options.mss.bytes);
+            let sender = Sender::new(&flow.tcp, clock);
             Connection {
-                sender: Sender::new(&flow.tcp),
-                receiver: Receiver::new(options),
+                sender: match options.pacing_rate {
+                    Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
+                    None => sender,
+                },
+                receiver: Receiver::new(&flow.tcp),
                 data_vc: index(flow.data_vc),
                 ack_vc: index(flow.ack_vc),
-                data_cells: network.aal5.segment_cells(options.mss.bytes),
+                data_cells,
                 ack_cells: network.aal5.segment_cells(0),
+                selective: flow.tcp.selective(),
+                start: Time::default() + clock.span(flow.start),
+                departure: None,
                 fingerprint: Fingerprint::default(),
             }
         });
-        let vcs = network.vcs.iter().zip(&routing.first_label).map(|(vc, &label)| VcEnds {
-            link: index(vc.path[0]),
-            label,
-            log: FrameLog::default(),
-            reassembler: Reassembler::default(),
-            counters: VcCounters::default(),
+        let mut exchanges_blocks = vec![false; network.vcs.len()];
+        for flow in network.flows.iter().filter(|flow| flow.tcp.selective()) {
+            exchanges_blocks[flow.ack_vc] = true;
+        }
+        let mut branches = vec![Vec::new(); network.vcs.len()];
+        let first_branches = network.first_branches();
+        let vcs = network.vcs.iter().zip(&routing.first_label).zip(0..).map(|((vc, &label), number)| {
+            let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
+            let branch = index(siblings.len()) << NUMBER_BITS;
+            siblings.extend(vc.merge.map(|_| number));
+            let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
+            let log = FrameLog::with_numbers_of(bits);
+            let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
+            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
         });
+        let vcs = vcs.collect();
         Self {
             max_cells: network.aal5.max_cells(),
             flows: flows.collect(),
-            vcs: vcs.collect(),
+            vcs,
+            collections: vec![Collection::default(); network.vcs.len()],
+            branches,
             clocks: host_clocks(network, clock),
             due: Vec::new(),
+            departures: BinaryHeap::with_capacity(network.flows.len()),
+            aal5: network.aal5.clone(),
         }
     }
 
     /// A connection starts to send.
     pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        self.send(flow, out);
+        let start = self.flows[flow as usize].start;
+        self.send(flow, start, out);
     }
 
-    /// A cell of `vc` reaches the host at its end; the frame's number when this makes one whole. Cells of a VC come in
-    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
+    /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`].
     #[inline]
-    pub fn collect(&mut self, vc: u32, cell: Cell) -> Option<u32> {
-        let ends = &mut self.vcs[vc as usize];
-        ends.counters.delivered += 1;
-        let log = &ends.log;
-        match ends.reassembler.on_cell(cell, self.max_cells, |frame| log.frame(frame).cells) {
+    pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
+        let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
+        *delivered += u64::from(run.cells);
+        let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
+        let cells_of = |frame| vcs[sender_of(branches, vc, frame) as usize].log.frame(frame).cells;
+        match reassembler.on_run(run, self.max_cells, cells_of) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
-                ends.counters.damaged += u64::from(cells);
+                self.vcs[vc as usize].damaged += u64::from(cells);
                 None
             }
             Reassembled::Whole(frame) => Some(frame),
@@ -147,18 +199,45 @@ impl EndSystems {
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
     pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
-        let log = &mut self.vcs[vc as usize].log;
+        let sender = sender_of(&self.branches[vc as usize], vc, number);
+        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
         log.forget_before(number);
-        let frame = log.frame(number);
-        self.on_frame(frame, now, out);
+        match log.frame(number).body {
+            Body::Data { flow, segment } => {
+                let connection = &mut self.flows[flow as usize];
+                connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
+                if let Some(ack) = connection.receiver.on_segment(segment) {
+                    self.acknowledge(flow, ack, out);
+                }
+            }
+            Body::Ack { flow, ack } => {
+                let connection = &mut self.flows[flow as usize];
+                connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
+                match blocks {
+                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+                    Some(log) => {
+                        log.forget_before(number);
+                        connection.sender.on_ack(ack, &log.frame(number).body, now);
+                    }
+                }
+                self.send(flow, now, out);
+            }
+        }
     }
 
-    /// The next instant at which a clock ticks.
+    /// Whether what TCP does may bring the next tick forward: whether any sender is paced.
+    pub fn paced(&self) -> bool {
+        !self.departures.is_empty()
+    }
+
+    /// The next instant at which a clock ticks or a paced sender goes on.
     pub fn next_tick(&self) -> Option<Time> {
-        self.clocks.iter().map(|clock| clock.ticks.next()).min()
+        let departure = self.departures.peek().map(|departure| departure.0.0);
+        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order.
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
+    /// go on at `now` do, in index order.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -171,10 +250,12 @@ impl EndSystems {
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
-                    connection.sender.on_tick();
+                    let may_send = connection.sender.on_tick();
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
-                        self.send(flow, out);
+                    }
+                    if may_send {
+                        self.send(flow, now, out);
                     }
                 }
                 ClockKind::DelayedAck => {
@@ -185,6 +266,11 @@ impl EndSystems {
             }
         }
         self.due = due;
+        while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
+            self.departures.pop();
+            self.flows[flow as usize].departure = None;
+            self.send(flow, now, out);
+        }
     }
 
     /// The connections, by flow.
@@ -192,9 +278,10 @@ impl EndSystems {
         &self.flows
     }
 
-    /// What became of a VC's cells between its two ends.
+    /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
     pub fn vc_counters(&self, vc: usize) -> VcCounters {
-        self.vcs[vc].counters
+        let VcEnds { offered, damaged, .. } = self.vcs[vc];
+        VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
     }
 
     /// Folds what every connection saw, in flow order.
@@ -210,50 +297,58 @@ impl EndSystems {
                 connection.sender.cwnd().to_bits(),
             ]);
         }
-        for vc in &self.vcs {
-            fingerprint.fold_all([vc.counters.offered, vc.counters.delivered, vc.counters.damaged]);
+        for vc in 0..self.vcs.len() {
+            let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
+            fingerprint.fold_all([offered, delivered, damaged]);
         }
     }
 
-    fn on_frame(&mut self, frame: Frame<Body>, now: Time, out: &mut Vec<Departure>) {
-        match frame.body {
-            Body::Data { flow, segment } => {
-                let connection = &mut self.flows[flow as usize];
-                connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
-                if let Some(ack) = connection.receiver.on_segment(segment) {
-                    self.acknowledge(flow, ack, out);
-                }
-            }
-            Body::Ack { flow, ack } => {
-                let connection = &mut self.flows[flow as usize];
-                connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                connection.sender.on_ack(ack);
-                self.send(flow, out);
-            }
-        }
-    }
-
-    fn send(&mut self, flow: u32, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
-        while let Some(segment) = connection.sender.next_segment() {
+        while let Some(segment) = connection.sender.next_segment(now) {
+            // A window probe carries a byte; everything else is a full segment.
+            let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let frame = Frame { cells, body: Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(frame));
+            out.push(self.vcs[vc as usize].put(frame, None));
+        }
+        let departure = connection.sender.next_departure(now);
+        if departure.is_some() && departure != connection.departure {
+            // One that was noted before has passed: the pace only moves on when a segment leaves.
+            connection.departure = departure;
+            self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
     }
 
     fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
         let connection = &self.flows[flow as usize];
-        let frame = Frame { cells: connection.ack_cells, body: Body::Ack { flow, ack } };
-        out.push(self.vcs[connection.ack_vc as usize].put(frame));
+        let mut cells = connection.ack_cells;
+        let blocks = connection.selective.then(|| connection.receiver.blocks());
+        if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
+            cells = self.aal5.segment_cells(blocks.option_bytes());
+        }
+        let frame = Frame { cells, body: Body::Ack { flow, ack } };
+        out.push(self.vcs[connection.ack_vc as usize].put(frame, blocks));
     }
 }
 
+/// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+#[inline]
+fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
+    if branches.is_empty() { vc } else { branches[(frame >> NUMBER_BITS) as usize] }
+}
+
+/// Bits of a frame's number where VCs merge; those above tell the branch.
+const NUMBER_BITS: u32 = 24;
+
 impl VcEnds {
-    fn put(&mut self, frame: Frame<Body>) -> Departure {
-        self.counters.offered += u64::from(frame.cells);
-        let number = self.log.push(frame);
-        Departure { link: self.link, label: self.label, frame: number, cells: frame.cells }
+    fn put(&mut self, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
+        if let Some(log) = &mut self.blocks {
+            log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
+        }
+        self.offered += u64::from(frame.cells);
+        let number = self.log.push(frame) | self.branch;
+        Departure { link: self.link, label: self.label, frame: number, cells: frame.cells, tagged: self.tagged }
     }
 }
 

@@ -5,9 +5,9 @@ use std::fmt;
 /// One setting that a model refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The setting's key inside its own table, for example `threshold`.
-    pub key: &'static str,
-    /// Its value, as the scenario would write it.
+    /// The setting's key inside its own table, for example `threshold` or `thresholds.tcp1`.
+    pub key: String,
+    /// Its value, as the scenario would write it; empty where the fault is of no single value.
     pub value: String,
     /// What is wrong and what would be right: a clause that follows the value, for example
     /// `is above the buffer of 1000 cells`.
@@ -16,7 +16,7 @@ pub struct Fault {
 
 impl Fault {
     /// A fault of `key`, whose value `value` `problem` (a clause: "is …", "needs …").
-    pub fn new(key: &'static str, value: impl fmt::Display, problem: impl Into<String>) -> Self {
-        Self { key, value: value.to_string(), problem: problem.into() }
+    pub fn new(key: impl Into<String>, value: impl fmt::Display, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), value: value.to_string(), problem: problem.into() }
     }
 }

@@ -11,6 +11,7 @@ pub mod end_systems;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
+pub mod gfr;
 pub mod metrics;
 pub mod network;
 pub mod policy;

@@ -2,8 +2,9 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
 
-use crate::end_systems::EndSystems;
+use crate::end_systems::{EndSystems, VcCounters};
 use crate::fingerprint::Fingerprint;
+use crate::gfr::{Edge, EdgeCounters};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::units::{Clock, Time};
@@ -21,6 +22,8 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// By link.
     pub ports: Vec<PortResult>,
+    /// VCs with a contract.
+    pub contracts: Vec<ContractResult>,
     /// All VCs together.
     pub cells: CellTotals,
     /// Cells that crossed a link, counted once a link.
@@ -73,6 +76,19 @@ pub struct PortResult {
     pub utilisation: f64,
 }
 
+/// What became of the frames of a VC with a contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractResult {
+    /// The VC's name.
+    pub name: String,
+    /// What the edge of the network found.
+    pub edge: EdgeCounters,
+    /// Frames discarded whole by the policies of the ports it crosses alone, before any merge.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell there for want of room.
+    pub cut_frames: u64,
+}
+
 /// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
@@ -104,6 +120,8 @@ pub struct Ended<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a [u64],
+    /// The contracts at its edge.
+    pub edge: &'a Edge,
 }
 
 impl Ended<'_> {
@@ -129,6 +147,7 @@ impl Ended<'_> {
             efficiency: shares.sum(),
             fairness: jain(&goodputs),
             ports: self.ports(),
+            contracts: self.contracts(),
             cells,
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
@@ -137,20 +156,30 @@ impl Ended<'_> {
     }
 
     fn conserve(&self) -> CellTotals {
+        // Beyond a merge its branches cannot be told apart, so they are counted together.
+        let first_branches = self.network.first_branches();
+        let first = |vc: u32| first_branches[vc as usize] as usize;
         let mut within = vec![PortCounters::default(); self.network.vcs.len()];
-        let mut waiting = vec![0u64; self.network.vcs.len()];
+        let mut in_flight = vec![0u64; self.network.vcs.len()];
+        let mut at_ends = vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
-                within[vc as usize].add(counters);
-                waiting[vc as usize] += u64::from(held);
+                within[first(vc)].add(counters);
+                in_flight[first(vc)] += u64::from(held);
             }
         }
+        for (vc, &on_links) in (0..).zip(self.on_links) {
+            in_flight[first(vc)] += on_links;
+            let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
+            let ends = &mut at_ends[first(vc)];
+            ends.offered += offered;
+            ends.delivered += delivered;
+            ends.damaged += damaged;
+        }
         let mut totals = CellTotals::default();
-        for (vc, (counters, waiting)) in within.iter().zip(waiting).enumerate() {
-            let ends = self.end_systems.vc_counters(vc);
-            let in_flight = waiting + self.on_links[vc];
+        for ((counters, in_flight), ends) in within.iter().zip(in_flight).zip(at_ends) {
             assert_eq!(
                 ends.offered,
                 ends.delivered + counters.lost() + counters.discarded() + in_flight,
@@ -184,6 +213,25 @@ impl Ended<'_> {
             }
         };
         self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
+    }
+
+    fn contracts(&self) -> Vec<ContractResult> {
+        let mut contracts = Vec::new();
+        for (number, vc) in self.network.vcs.iter().enumerate() {
+            let Some(edge) = self.edge.counters(number) else { continue };
+            let mut frames = PortCounters::default();
+            for &link in &vc.path {
+                let label = self.routing.vcs[link].iter().position(|&vc| vc as usize == number);
+                frames.add(&label.map(|label| self.ports[link].counters[label]).unwrap_or_default());
+            }
+            contracts.push(ContractResult {
+                name: vc.name.clone(),
+                edge,
+                discarded_frames: frames.discarded_frames,
+                cut_frames: frames.cut_frames,
+            });
+        }
+        contracts
     }
 
     fn ports(&self) -> Vec<PortResult> {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use crate::aal5::Aal5Options;
 use crate::cell::Label;
 use crate::end_systems::DELAYED_ACK_TICK;
+use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -27,6 +28,8 @@ pub struct Network {
     pub links: Vec<Link>,
     /// Virtual channels.
     pub vcs: Vec<Vc>,
+    /// Where virtual channels merge.
+    pub merges: Vec<Merge>,
     /// TCP connections.
     pub flows: Vec<Flow>,
     /// Index of the link whose capacity efficiency is measured against.
@@ -77,10 +80,33 @@ pub struct Link {
 }
 
 /// A virtual channel: the links its cells cross, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
+    /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
+    pub name: String,
     /// Indices of its links.
     pub path: Vec<usize>,
+    /// Index of the merge it is a branch of.
+    pub merge: Option<usize>,
+    /// What the network has promised it, and looks after where its first link reaches a switch.
+    pub contract: Option<Gfr>,
+    /// Whether its source sends all of it tagged (CLP = 1).
+    pub tagged: bool,
+}
+
+/// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
+/// there; each waits until it is whole and is then sent in one go (`MECHANISMS` 7; ATM Forum 97-0831, section 4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merge {
+    /// The name of the VC they become.
+    pub name: String,
+    /// Index of the link they leave the merging switch on, the first that all of them cross.
+    pub at: usize,
+}
+
+impl Merge {
+    /// The most branches a merge has: a cell tells them apart by eight bits.
+    pub const MAX_BRANCHES: usize = 256;
 }
 
 /// A TCP connection with an endless source.
@@ -120,8 +146,10 @@ pub enum Next {
 pub struct Routing {
     /// For each link and label: where the cell goes next.
     pub next: Vec<Vec<Next>>,
-    /// For each link and label: the VC.
+    /// For each link and label: the VC; the first branch where VCs have merged.
     pub vcs: Vec<Vec<u32>>,
+    /// For each link and label: whether frames of this VC wait there until they are whole.
+    pub merging: Vec<Vec<bool>>,
     /// For each VC: its label on its first link.
     pub first_label: Vec<Label>,
     /// For each link: its number among the input links of the node it reaches.
@@ -131,6 +159,31 @@ pub struct Routing {
 }
 
 impl Network {
+    /// The names of the VCs that cross a link, by label.
+    pub fn vc_names(&self, routing: &Routing, link: usize) -> Vec<&str> {
+        let name = |&vc: &u32| {
+            let vc = &self.vcs[vc as usize];
+            match vc.merge {
+                Some(merge) if self.has_merged(vc, link) => self.merges[merge].name.as_str(),
+                _ => vc.name.as_str(),
+            }
+        };
+        routing.vcs[link].iter().map(name).collect()
+    }
+
+    /// Whether a VC shares its label on a link with the other branches of its merge.
+    fn has_merged(&self, vc: &Vc, link: usize) -> bool {
+        let place = |link: usize| vc.path.iter().position(|&other| other == link);
+        vc.merge.is_some_and(|merge| place(link) > place(self.merges[merge].at))
+    }
+
+    /// For each VC: the first branch of its merge, itself where it merges with none.
+    pub fn first_branches(&self) -> Vec<u32> {
+        let mut of_merge = vec![None; self.merges.len()];
+        let first = |(vc, number): (&Vc, u32)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
+        self.vcs.iter().zip(0..).map(first).collect()
+    }
+
     /// The clock on which every time of this network is whole, if there is one.
     pub fn clock(&self) -> Clock {
         let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
@@ -141,7 +194,9 @@ impl Network {
             };
             [flow.start, options.timer_granularity, delayed_ack_tick]
         }));
-        Clock::covering(self.links.iter().map(|link| link.rate), times.chain([self.duration]))
+        let paces = self.flows.iter().filter_map(|flow| flow.tcp.options().pacing_rate);
+        let rates = self.links.iter().map(|link| link.rate).chain(paces);
+        Clock::covering(rates, times.chain([self.duration]))
     }
 
     /// Gives every VC its label on each of its links.
@@ -149,6 +204,7 @@ impl Network {
         let mut routing = Routing {
             next: vec![Vec::new(); self.links.len()],
             vcs: vec![Vec::new(); self.links.len()],
+            merging: vec![Vec::new(); self.links.len()],
             first_label: Vec::with_capacity(self.vcs.len()),
             input: Vec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
@@ -158,18 +214,28 @@ impl Network {
             routing.inputs[link.to] += 1;
         }
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+        let first_branches = self.first_branches();
         for (vc, number) in self.vcs.iter().zip(0..) {
-            for link in &vc.path {
-                routing.vcs[*link].push(number);
+            // The label on each link, and whether it is a new one.
+            let mut labels = Vec::with_capacity(vc.path.len());
+            for &link in &vc.path {
+                let shared = self.has_merged(vc, link).then(|| first_branches[number as usize]);
+                let known = shared.and_then(|first| routing.vcs[link].iter().position(|&vc| vc == first));
+                let label = known.unwrap_or_else(|| {
+                    routing.vcs[link].push(number);
+                    routing.merging[link].push(vc.merge.is_some_and(|merge| self.merges[merge].at == link));
+                    routing.vcs[link].len() - 1
+                });
+                labels.push((index(label), known.is_none()));
             }
-            let label = |link: usize| index(routing.vcs[link].len() - 1);
-            routing.first_label.push(label(vc.path[0]));
-            for hop in vc.path.windows(2) {
-                let next = Next::Port { link: index(hop[1]), label: label(hop[1]) };
-                routing.next[hop[0]].push(next);
+            routing.first_label.push(labels[0].0);
+            for (i, &link) in vc.path.iter().enumerate().filter(|&(i, _)| labels[i].1) {
+                let next = match vc.path.get(i + 1) {
+                    Some(&next) => Next::Port { link: index(next), label: labels[i + 1].0 },
+                    None => Next::Host { vc: number },
+                };
+                routing.next[link].push(next);
             }
-            let last = *vc.path.last().expect("a path has at least one link");
-            routing.next[last].push(Next::Host { vc: number });
         }
         routing
     }
@@ -310,6 +376,7 @@ pub(crate) mod tests {
             nodes: graph.nodes.clone(),
             links: graph.links.clone(),
             vcs: Vec::new(),
+            merges: Vec::new(),
             flows: Vec::new(),
             bottleneck: N_SOURCE_BOTTLENECK,
             tie_order: TieOrder::default(),
@@ -320,7 +387,11 @@ pub(crate) mod tests {
         network.links[N_SOURCE_BOTTLENECK].policy = policy;
         for i in 0..sources {
             let data_vc = network.vcs.len();
-            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { path }));
+            network.vcs.extend(n_source_paths(i, sources).map(|path| Vc {
+                name: format!("vc{i}"),
+                path,
+                ..Vc::default()
+            }));
             network.flows.push(Flow {
                 name: format!("tcp{}", i + 1),
                 data_vc,

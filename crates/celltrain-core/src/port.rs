@@ -5,20 +5,31 @@
 
 use std::collections::VecDeque;
 
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, Label, Run};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
 
 /// An output port's buffer with its policy.
 pub struct Port {
     capacity: u32,
-    /// Kept beside the queue, whose own length is a machine word to be converted at every cell.
+    /// Cells waiting: those of `fifo` but for the first `uncounted`.
     occupancy: u32,
     max_queue: u32,
     active_vcs: u32,
-    fifo: VecDeque<Cell>,
+    fifo: VecDeque<Run>,
+    /// Cells at the front of `fifo` that have gone ([`Port::let_go`]) and are still to be taken off the per-VC counts.
+    uncounted: u32,
     per_vc: Vec<u32>,
     vcs: Vec<VcState>,
+    refused: Vec<Refused>,
+    /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
+    held: Vec<Option<Held>>,
+    /// Cells of all of them; those of `occupancy` that cannot be sent yet.
+    held_cells: u32,
+    /// Runs the latest offer made ready to be sent.
+    released: usize,
+    /// Cells handed to the transmitter, of all VCs.
+    gone: u64,
     policy: Box<dyn BufferPolicy>,
     overflow: Overflow,
     rng: Stream,
@@ -40,6 +51,10 @@ pub struct PortCounters {
     pub discarded_frame: u64,
     /// Later cells of frames that had already lost one.
     pub discarded_remainder: u64,
+    /// Frames the policy refused whole.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell for want of room.
+    pub cut_frames: u64,
 }
 
 impl PortCounters {
@@ -69,6 +84,8 @@ impl PortCounters {
         self.lost_pushed_out += other.lost_pushed_out;
         self.discarded_frame += other.discarded_frame;
         self.discarded_remainder += other.discarded_remainder;
+        self.discarded_frames += other.discarded_frames;
+        self.cut_frames += other.cut_frames;
     }
 }
 
@@ -83,15 +100,57 @@ pub struct PortState {
     pub max_queue: u32,
 }
 
-/// What the port keeps of a VC besides its count of waiting cells.
+/// What every arriving cell of a VC looks at, beside the count of its waiting cells.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
+    /// Cells that arrived.
+    offered: u64,
+    /// Frame number of the latest cell.
+    current: u32,
     mode: Mode,
     /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
     at_start: bool,
-    /// Frame number of the latest cell.
-    current: u32,
-    counters: PortCounters,
+}
+
+/// The waiting cells of a VC's frame that is not yet whole.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    runs: Vec<Run>,
+    cells: u32,
+}
+
+/// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Refused {
+    overflow: u64,
+    pushed_out: u64,
+    frame: u64,
+    remainder: u64,
+    frames: u64,
+    cut_frames: u64,
+    /// The frame under way is counted among those.
+    is_cut: bool,
+}
+
+impl Refused {
+    fn cells(&self) -> u64 {
+        self.overflow + self.pushed_out + self.frame + self.remainder
+    }
+
+    fn cut(&mut self) {
+        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
+    }
+}
+
+/// What will become of a VC's next cells ([`Port::fate`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They are admitted while there is room.
+    Admitted,
+    /// They are discarded, up to and with the last cell of their frame.
+    Refused,
+    /// It differs from one to the next: each has to be offered.
+    CellByCell,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,37 +160,62 @@ enum Mode {
     RefuseRest { keep_last_cell: bool },
 }
 
-/// What a port reserves at its start; a larger queue grows into its room as it fills.
-const RESERVED_CELLS: u32 = 1 << 16;
+/// Runs of cells a port reserves room for at its start; a larger queue grows into its room as it fills.
+const RESERVED_RUNS: u32 = 1 << 14;
+
+/// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
+/// their places to be still in the nearest cache.
+const UNCOUNTED_CELLS: u32 = 256;
 
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { mode: Mode::Pass, at_start: true, current: 0, counters: PortCounters::default() };
+        let start = VcState { offered: 0, current: 0, mode: Mode::Pass, at_start: true };
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
             max_queue: 0,
             active_vcs: 0,
-            fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k.min(RESERVED_CELLS) as usize)),
+            fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k.min(RESERVED_RUNS) as usize)),
+            uncounted: 0,
             per_vc: vec![0; vcs],
             vcs: vec![start; vcs],
+            refused: vec![Refused::default(); vcs],
+            held: Vec::new(),
+            held_cells: 0,
+            released: 0,
+            gone: 0,
             overflow: policy.overflow(),
             policy,
             rng,
         }
     }
 
+    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
+    /// sent in one go. One that loses a cell is discarded whole.
+    #[must_use]
+    pub fn merging(mut self, merging: &[bool]) -> Self {
+        if merging.contains(&true) {
+            self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
+        }
+        self
+    }
+
+    /// Whether frames of some VC wait until they are whole.
+    #[inline]
+    pub fn merges(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Admits an arriving cell, or counts why not; whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
         let vc = &mut self.vcs[cell.label() as usize];
-        vc.counters.offered += 1;
-        let starts_frame = vc.at_start;
-        vc.at_start = cell.last_cell();
+        vc.offered += 1;
         vc.current = cell.frame;
+        let starts_frame = std::mem::replace(&mut vc.at_start, cell.last_cell());
         if starts_frame {
-            self.judge_frame(cell.label());
+            self.judge_frame(cell);
         }
         if self.occupancy < self.capacity && self.vcs[cell.label() as usize].mode == Mode::Pass {
             self.enqueue(cell);
@@ -140,41 +224,116 @@ impl Port {
         self.offer_unwelcome(cell)
     }
 
+    /// Whether a VC is within a frame whose next cells are admitted as long as there is room for them.
+    #[inline]
+    pub fn passes(&self, label: Label) -> bool {
+        let vc = &self.vcs[label as usize];
+        vc.mode == Mode::Pass && !vc.at_start
+    }
+
+    /// Whether a VC's next cell starts a frame.
+    #[cfg(test)]
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.vcs[label as usize].at_start
+    }
+
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy where a frame
+    /// starts, as the first cell's arrival would, and is followed by that arrival.
+    #[inline]
+    pub fn fate(&mut self, cell: Cell) -> Fate {
+        let vc = cell.label() as usize;
+        if std::mem::take(&mut self.vcs[vc].at_start) {
+            self.judge_frame(cell);
+        }
+        match self.vcs[vc].mode {
+            Mode::Pass => Fate::Admitted,
+            Mode::RefuseFrame => Fate::Refused,
+            Mode::RefuseRest { .. } => Fate::CellByCell,
+        }
+    }
+
+    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There was
+    /// room for each of them, and never more than `peak` cells waited.
+    #[inline]
+    pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
+        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+        let vc = &mut self.vcs[run.last.label() as usize];
+        vc.offered += u64::from(run.cells);
+        vc.current = run.last.frame;
+        vc.at_start = run.last.last_cell();
+        self.count_in(run);
+        self.occupancy += run.cells;
+        self.max_queue = self.max_queue.max(peak);
+        self.let_go(gone);
+    }
+
+    /// Refuses cells of a frame whose fate that is: as many single offers.
+    #[inline]
+    pub fn refuse(&mut self, run: Run) {
+        let vc = &mut self.vcs[run.last.label() as usize];
+        vc.offered += u64::from(run.cells);
+        vc.current = run.last.frame;
+        vc.at_start = run.last.last_cell();
+        self.refused[run.last.label() as usize].frame += u64::from(run.cells);
+    }
+
+    /// The places of the buffer.
+    #[inline]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Asks the policy about the frame whose first cell has arrived.
-    fn judge_frame(&mut self, label: Label) {
+    #[inline(never)]
+    fn judge_frame(&mut self, cell: Cell) {
+        self.count_off();
+        let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
             capacity: self.capacity,
             active_vcs: self.active_vcs,
             per_vc: &self.per_vc,
+            tagged: cell.tagged(),
         };
         let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
         self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let refused = &mut self.refused[label as usize];
+        refused.frames += u64::from(!admitted);
+        refused.is_cut = false;
     }
 
     /// A cell of a refused frame, or one that finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let vc = cell.label() as usize;
+        if self.vcs[vc].mode == Mode::Pass && self.holds(cell.label()) {
+            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell: false };
+            self.refused[vc].overflow += 1;
+            self.refused[vc].cut();
+            self.discard_held(cell.label());
+            return false;
+        }
         if self.vcs[vc].mode == Mode::Pass {
             match self.overflow {
                 Overflow::LoseCell => {}
                 Overflow::LoseRestOfFrame { keep_last_cell } => {
                     self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
-                    self.vcs[vc].counters.lost_overflow += 1;
+                    self.refused[vc].overflow += 1;
+                    self.refused[vc].cut();
                     return false;
                 }
                 Overflow::PushOutFront => self.push_out_front(cell),
             }
         }
         let is_full = self.occupancy >= self.capacity;
-        let VcState { mode, counters, .. } = &mut self.vcs[vc];
-        match *mode {
-            Mode::RefuseFrame => counters.discarded_frame += 1,
-            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
-                counters.discarded_remainder += 1;
+        let refused = &mut self.refused[vc];
+        match self.vcs[vc].mode {
+            Mode::RefuseFrame => refused.frame += 1,
+            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
+                refused.overflow += 1;
+                refused.cut();
             }
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => counters.lost_overflow += 1,
             Mode::Pass | Mode::RefuseRest { .. } => {
                 self.enqueue(cell);
                 return true;
@@ -186,10 +345,64 @@ impl Port {
     /// Hands the next cell to the transmitter.
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
-        let cell = self.fifo.pop_front()?;
-        self.uncount(cell.label());
-        self.vcs[cell.label() as usize].counters.forwarded += 1;
+        self.count_off();
+        let run = self.fifo.front_mut()?;
+        let (cell, rest) = run.split_first();
+        match rest {
+            Some(rest) => *run = rest,
+            None => drop(self.fifo.pop_front()),
+        }
+        self.count_out(cell.label(), 1);
+        self.occupancy -= 1;
+        self.gone += 1;
         Some(cell)
+    }
+
+    /// Hands the next `cells` to the transmitter, of which there are as many, for one who knows already which they are.
+    #[inline]
+    pub fn let_go(&mut self, cells: u32) {
+        self.occupancy -= cells;
+        self.uncounted += cells;
+        self.gone += u64::from(cells);
+        if self.uncounted > UNCOUNTED_CELLS {
+            self.count_off();
+        }
+    }
+
+    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::let_go`] asks for it
+    /// first; the policy is asked with counts that are.
+    #[inline]
+    pub fn count_off(&mut self) {
+        let mut uncounted = std::mem::take(&mut self.uncounted);
+        while uncounted > 0 {
+            let run = self.fifo.front_mut().expect("what has gone was in the queue");
+            let label = run.last.label();
+            if run.cells > uncounted {
+                run.cells -= uncounted;
+                self.count_out(label, uncounted);
+                return;
+            }
+            uncounted -= run.cells;
+            let cells = run.cells;
+            self.fifo.pop_front();
+            self.count_out(label, cells);
+        }
+    }
+
+    /// Cells that can be sent: all that wait, but for frames that wait until they are whole.
+    #[inline]
+    pub fn ready(&self) -> u32 {
+        self.occupancy - self.held_cells
+    }
+
+    /// Cells of a VC's frame that waits until it is whole.
+    pub fn held(&self, label: Label) -> u32 {
+        self.held.get(label as usize).and_then(Option::as_ref).map_or(0, |held| held.cells)
+    }
+
+    /// What the latest offer, of a port where VCs merge, made ready to be sent.
+    pub fn released(&self) -> impl Iterator<Item = Run> {
+        self.fifo.range(self.fifo.len() - self.released..).copied()
     }
 
     /// X: cells waiting.
@@ -199,11 +412,13 @@ impl Port {
 
     /// `Y_i`: cells waiting of each VC, by label.
     pub fn per_vc(&self) -> &[u32] {
+        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
         &self.per_vc
     }
 
     /// `N_a`: VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
+        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
         self.active_vcs
     }
 
@@ -212,19 +427,36 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first.
+    /// The waiting cells, the next to be sent first, those of frames that are not yet whole last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.fifo.iter().copied()
+        let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held)
     }
 
     /// What became of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
-        self.vcs.iter().map(|vc| vc.counters)
+        let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
+        all.map(|((vc, refused), &waiting)| PortCounters {
+            offered: vc.offered,
+            forwarded: vc.offered - refused.cells() - u64::from(waiting),
+            lost_overflow: refused.overflow,
+            lost_pushed_out: refused.pushed_out,
+            discarded_frame: refused.frame,
+            discarded_remainder: refused.remainder,
+            discarded_frames: refused.frames,
+            cut_frames: refused.cut_frames,
+        })
     }
 
     /// The port as results show it.
     pub fn state(&self) -> PortState {
-        PortState { counters: self.vc_counters().collect(), waiting: self.per_vc.clone(), max_queue: self.max_queue }
+        let state = PortState {
+            counters: self.vc_counters().collect(),
+            waiting: self.per_vc.clone(),
+            max_queue: self.max_queue,
+        };
+        assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
+        state
     }
 
     /// What became of all cells together.
@@ -234,41 +466,154 @@ impl Port {
 
     #[inline]
     fn enqueue(&mut self, cell: Cell) {
-        let count = &mut self.per_vc[cell.label() as usize];
-        self.active_vcs += u32::from(*count == 0);
-        *count += 1;
-        self.fifo.push_back(cell);
+        self.count_in(Run { last: cell, cells: 1 });
         self.occupancy += 1;
         self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    /// Puts cells at the end of the queue and into the per-VC counts.
     #[inline]
-    fn uncount(&mut self, label: Label) {
+    fn count_in(&mut self, run: Run) {
+        let count = &mut self.per_vc[run.last.label() as usize];
+        self.active_vcs += u32::from(*count == 0);
+        *count += run.cells;
+        if self.merges() {
+            self.hold(run);
+            return;
+        }
+        match self.fifo.back_mut() {
+            Some(back) if back.last == run.last.not_last() => {
+                *back = Run { last: run.last, cells: back.cells + run.cells };
+            }
+            _ => self.fifo.push_back(run),
+        }
+    }
+
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet whole.
+    fn hold(&mut self, run: Run) {
+        self.released = 0;
+        let Some(held) = &mut self.held[run.last.label() as usize] else {
+            self.fifo.push_back(run);
+            self.released = 1;
+            return;
+        };
+        held.runs.push(run);
+        held.cells += run.cells;
+        self.held_cells += run.cells;
+        if run.last.last_cell() {
+            self.held_cells -= std::mem::take(&mut held.cells);
+            self.released = held.runs.len();
+            self.fifo.extend(held.runs.drain(..));
+        }
+    }
+
+    fn holds(&self, label: Label) -> bool {
+        self.held.get(label as usize).is_some_and(Option::is_some)
+    }
+
+    /// A frame that waited to be whole never will be.
+    fn discard_held(&mut self, label: Label) {
+        let Some(held) = &mut self.held[label as usize] else { return };
+        held.runs.clear();
+        let cells = std::mem::take(&mut held.cells);
+        self.held_cells -= cells;
+        self.occupancy -= cells;
+        self.refused[label as usize].pushed_out += u64::from(cells);
+        if cells > 0 {
+            self.count_out(label, cells);
+        }
+    }
+
+    #[inline]
+    fn count_out(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label as usize];
-        *count -= 1;
+        *count -= cells;
         self.active_vcs -= u32::from(*count == 0);
-        self.occupancy -= 1;
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
     fn push_out_front(&mut self, arriving: Cell) {
-        let victim = self.fifo.iter().position(|cell| !cell.last_cell()).unwrap_or(0);
-        let Some(victim) = self.fifo.get(victim).copied() else {
+        self.count_off();
+        let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
+        let victim = self.fifo.iter().position(|run| !ends_frame(run)).unwrap_or(0);
+        let Some(&victim) = self.fifo.get(victim) else {
             return; // A buffer of no places: the arriving cell is lost.
         };
+        let keeps_last = !ends_frame(&victim);
+        let victim = victim.last;
         let of_victim = |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame;
-        let before = self.fifo.len();
-        self.fifo.retain(|&cell| !of_victim(cell) || (cell.last_cell() && !victim.last_cell()));
+        let mut pushed_out = 0;
+        self.fifo.retain_mut(|run| {
+            if !of_victim(run.last) {
+                return true;
+            }
+            let kept = u32::from(keeps_last && run.last.last_cell());
+            pushed_out += run.cells - kept;
+            run.cells = kept;
+            kept > 0
+        });
         let vc = victim.label() as usize;
-        for _ in self.fifo.len()..before {
-            self.uncount(victim.label());
-            self.vcs[vc].counters.lost_pushed_out += 1;
-        }
+        self.count_out(victim.label(), pushed_out);
+        self.occupancy -= pushed_out;
+        self.refused[vc].pushed_out += u64::from(pushed_out);
+        // Its last cell ends it, so what is pushed out of one frame is pushed out at once.
+        self.refused[vc].cut_frames += u64::from(pushed_out > 0);
         let frame = &mut self.vcs[vc];
         let in_progress = of_victim(arriving) || (!frame.at_start && frame.current == victim.frame);
         if in_progress {
             frame.mode = Mode::RefuseRest { keep_last_cell: true };
+            self.refused[vc].is_cut = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::PolicyConfig;
+    use crate::policy::tail_drop;
+
+    fn merging_port(capacity: u32) -> Port {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
+        // The third VC crosses the port without merging.
+        Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(&[true, true, false])
+    }
+
+    fn sent(port: &mut Port) -> Vec<(Label, u32)> {
+        std::iter::from_fn(|| port.take()).map(|cell| (cell.label(), cell.frame)).collect()
+    }
+
+    #[test]
+    fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
+        let mut port = merging_port(100);
+        // Cells of A and B come in turns; B's frame is whole first; C does not wait.
+        for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
+            assert!(port.offer(Cell::new(label, 7, last)));
+        }
+        assert_eq!(port.occupancy(), 7);
+        assert_eq!(sent(&mut port), [(2, 7), (1, 7), (1, 7), (2, 7), (0, 7), (0, 7), (0, 7)]);
+    }
+
+    #[test]
+    fn what_is_not_whole_waits() {
+        let mut port = merging_port(100);
+        port.offer(Cell::new(0, 1, false));
+        assert_eq!((port.occupancy(), port.ready(), port.held(0)), (1, 0, 1));
+        assert_eq!(port.take(), None);
+        port.offer(Cell::new(0, 1, true));
+        assert_eq!((port.ready(), port.held(0)), (2, 0));
+    }
+
+    #[test]
+    fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
+        let mut port = merging_port(3);
+        for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
+            port.offer(Cell::new(label, 1, last));
+        }
+        // The second cell of B finds three waiting: its first one goes too, and leaves room for the end of A's frame.
+        assert_eq!(sent(&mut port), [(0, 1); 3]);
+        let of_b = port.vc_counters().nth(1).unwrap();
+        assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
     }
 }

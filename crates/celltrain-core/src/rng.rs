@@ -41,13 +41,17 @@ impl Stream {
     /// A whole number below `bound`, every one equally likely (Lemire's multiplication with rejection).
     pub fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "a bound of a draw is positive");
-        let threshold = u64::from(bound.wrapping_neg() % bound);
-        loop {
-            let product = (self.next_u64() >> 32) * u64::from(bound);
-            if product & u64::from(u32::MAX) >= threshold {
-                return u32::try_from(product >> 32).expect("a product of two 32-bit numbers, halved");
+        let draw = |stream: &mut Self| (stream.next_u64() >> 32) * u64::from(bound);
+        let low = |product: u64| product & u64::from(u32::MAX);
+        let mut product = draw(self);
+        if low(product) < u64::from(bound) {
+            // Only here can it be one of the few to be rejected, and only here is a division worth its time.
+            let threshold = u64::from(bound.wrapping_neg() % bound);
+            while low(product) < threshold {
+                product = draw(self);
             }
         }
+        u32::try_from(product >> 32).expect("a product of two 32-bit numbers, halved")
     }
 
     /// A number in [0, 1) with 53 random bits.

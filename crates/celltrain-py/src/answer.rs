@@ -70,7 +70,24 @@ pub(crate) fn result(
                 "discarded_cells": port.counters.discarded(),
                 "discarded_frame_cells": port.counters.discarded_frame,
                 "discarded_remainder_cells": port.counters.discarded_remainder,
+                "discarded_frames": port.counters.discarded_frames,
+                "cut_frames": port.counters.cut_frames,
                 "utilisation": port.utilisation,
+            })
+        })
+        .collect();
+    let contracts: Vec<_> = result
+        .contracts
+        .iter()
+        .map(|contract| {
+            json!({
+                "vc": contract.name,
+                "frames": contract.edge.frames,
+                "eligible_frames": contract.edge.eligible_frames,
+                "tagged_frames": contract.edge.tagged_frames,
+                "nonconforming_cells": contract.edge.nonconforming_cells,
+                "discarded_frames": contract.discarded_frames,
+                "cut_frames": contract.cut_frames,
             })
         })
         .collect();
@@ -83,6 +100,7 @@ pub(crate) fn result(
         "fairness": result.fairness,
         "flows": flows,
         "ports": ports,
+        "contracts": contracts,
         "cells": {
             "offered": result.cells.offered,
             "delivered": result.cells.delivered,

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::network::{Flow, Graph, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths};
+use celltrain_core::network::{
+    Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths,
+};
+use celltrain_core::policy::is_in_range;
 use celltrain_core::units::Duration;
 
-use crate::scenario::{GeneralNetwork, PortConfig, Scenario, Topology};
+use crate::scenario::{FlowOptions, GeneralNetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
 
 /// A scenario's graph and the paths of its flows.
 pub struct Layout {
@@ -27,6 +30,19 @@ pub struct Route {
     pub acks: Vec<usize>,
     /// When it starts.
     pub start: Duration,
+    /// The name of its VC, if that is not its own.
+    pub vc: Option<String>,
+}
+
+/// The virtual channels of a layout.
+#[derive(Default)]
+pub struct Channels {
+    /// All of them.
+    pub vcs: Vec<Vc>,
+    /// Where some become one.
+    pub merges: Vec<Merge>,
+    /// Of each flow: the VC of its data and that of its acknowledgements.
+    pub of_flow: Vec<[usize; 2]>,
 }
 
 /// The network of a scenario that passed its checks, to be run with `seed`.
@@ -36,25 +52,32 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         if layout.graph.nodes[link.from].kind == NodeKind::Host {
             continue;
         }
-        if let Some(port) = port_of(scenario, &link.name, index == layout.bottleneck) {
+        if let Some((_, port)) = port_of(scenario, &link.name, index == layout.bottleneck) {
             link.buffer = port.buffer.cells();
             link.policy = port.policy.clone();
         }
     }
-    let mut vcs = Vec::with_capacity(2 * layout.flows.len());
-    let mut flows = Vec::with_capacity(layout.flows.len());
-    for route in layout.flows {
-        let data_vc = vcs.len();
-        vcs.extend([Vc { path: route.data }, Vc { path: route.acks }]);
-        let tcp = scenario.tcp.clone();
-        flows.push(Flow { name: route.name, data_vc, ack_vc: data_vc + 1, start: route.start, tcp });
+    let Channels { mut vcs, merges, of_flow } = channels(&layout);
+    for vc in &mut vcs {
+        if let Some(own) = vc_options(scenario, &vc.name) {
+            vc.contract.clone_from(&own.gfr);
+            vc.tagged = own.tagged;
+        }
     }
+    let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
+        let own = flow_options(scenario, &route.name);
+        let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
+        let start = own.and_then(|own| own.start).unwrap_or(route.start);
+        Flow { name: route.name, data_vc, ack_vc, start, tcp }
+    };
+    let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect();
     Network {
         seed,
         duration: scenario.duration,
         nodes: layout.graph.nodes,
         links: layout.graph.links,
         vcs,
+        merges,
         flows,
         bottleneck: layout.bottleneck,
         tie_order: scenario.switch.tie_order,
@@ -63,10 +86,82 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
     }
 }
 
-/// The settings of a switch's port: under its link's name, as the bottleneck, or as every other port.
-pub fn port_of<'a>(scenario: &'a Scenario, link: &str, is_bottleneck: bool) -> Option<&'a PortConfig> {
-    let as_bottleneck = || is_bottleneck.then(|| scenario.port.get("bottleneck")).flatten();
-    scenario.port.get(link).or_else(as_bottleneck).or_else(|| scenario.port.get("default"))
+/// What a flow has of its own: under its name, or the first range its name is in.
+pub fn flow_options<'a>(scenario: &'a Scenario, flow: &str) -> Option<&'a FlowOptions> {
+    by_name(&scenario.flow, flow)
+}
+
+/// What a VC has of its own: under its name, or the first range its name is in.
+pub fn vc_options<'a>(scenario: &'a Scenario, vc: &str) -> Option<&'a VcOptions> {
+    by_name(&scenario.vc, vc)
+}
+
+fn by_name<'a, T>(table: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
+    let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, options)| options);
+    table.get(name).or_else(in_range)
+}
+
+/// The VCs of a layout that passed its checks: two for each flow that shares none.
+///
+/// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several hosts
+/// merge, each branch has its first flow's name up to there, and a way back of its own.
+pub fn channels(layout: &Layout) -> Channels {
+    let mut channels = Channels::default();
+    let mut branches: BTreeMap<(&str, &[usize]), usize> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for route in &layout.flows {
+        let name = route.vc.as_deref().unwrap_or(&route.name);
+        let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
+            let data_vc = channels.vcs.len();
+            by_name.entry(name).or_default().push(data_vc);
+            let vc = |name: &str, path: &[usize]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
+            channels.vcs.extend([vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)]);
+            data_vc
+        });
+        channels.of_flow.push([data_vc, data_vc + 1]);
+    }
+    for (name, branches) in by_name {
+        if let [only] = branches[..] {
+            channels.vcs[only].name = name.to_string();
+            channels.vcs[only + 1].name = format!("{name}-acks");
+            continue;
+        }
+        let paths: Vec<&[usize]> = branches.iter().map(|&vc| channels.vcs[vc].path.as_slice()).collect();
+        let at = meeting(&paths).expect("checks refuse branches that never meet");
+        for vc in branches {
+            channels.vcs[vc].merge = Some(channels.merges.len());
+        }
+        channels.merges.push(Merge { name: name.to_string(), at });
+    }
+    channels
+}
+
+/// The first link from which on all these paths are the same.
+pub fn meeting(paths: &[&[usize]]) -> Option<usize> {
+    let (first, others) = paths.split_first()?;
+    let shared = |behind: &usize| {
+        let link = |path: &[usize]| path.len().checked_sub(behind + 1).map(|place| path[place]);
+        link(first).is_some() && others.iter().all(|path| link(path) == link(first))
+    };
+    let shared = (0..first.len()).take_while(shared).count();
+    (shared > 0).then(|| first[first.len() - shared])
+}
+
+/// The settings of a switch's port: under its link's name, as the bottleneck, under a pattern, or as every other port.
+pub fn port_of<'a>(scenario: &'a Scenario, link: &str, is_bottleneck: bool) -> Option<(&'a str, &'a PortConfig)> {
+    let named = |name: &str| scenario.port.get_key_value(name);
+    let as_bottleneck = || is_bottleneck.then(|| named("bottleneck")).flatten();
+    let by_pattern = || scenario.port.iter().find(|(name, _)| matches_link(name, link));
+    let found = named(link).or_else(as_bottleneck).or_else(by_pattern).or_else(|| named("default"));
+    found.map(|(name, config)| (name.as_str(), config))
+}
+
+/// Whether a pattern, in which `*` stands for any characters, stands for a link's name.
+pub fn matches_link(pattern: &str, link: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == link };
+    let Some(link) = link.strip_prefix(head) else { return false };
+    let mut starts = link.char_indices().map(|(at, _)| at).chain([link.len()]);
+    starts.any(|at| matches_link(rest, &link[at..]))
 }
 
 /// The graph and the paths of a topology that passed its checks.
@@ -76,7 +171,7 @@ pub fn layout(topology: &Topology) -> Layout {
             let sources = config.sources as usize;
             let flow = |i: usize| {
                 let [data, acks] = n_source_paths(i, sources);
-                Route { name: format!("tcp{}", i + 1), data, acks, start: Duration::default() }
+                Route { name: format!("tcp{}", i + 1), data, acks, start: Duration::default(), vc: None }
             };
             Layout {
                 graph: n_source(sources, config.link_rate, config.link_delay),
@@ -84,8 +179,34 @@ pub fn layout(topology: &Topology) -> Layout {
                 bottleneck: N_SOURCE_BOTTLENECK,
             }
         }
+        Topology::VcMerge(config) => vc_merge(config),
         Topology::Network(config) => general(config),
     }
+}
+
+/// Figure 6 of ATM Forum 97-0831.
+fn vc_merge(config: &VcMerge) -> Layout {
+    let VcMerge { link_rate: rate, link_delay: delay, .. } = *config;
+    let mut graph = Graph::default();
+    let sw1 = graph.add_node("sw1", NodeKind::Switch);
+    let sw2 = graph.add_node("sw2", NodeKind::Switch);
+    let bottleneck = graph.connect(sw1, sw2, rate, delay);
+    let mut flows: Vec<Route> = Vec::new();
+    for vc in 1..=config.vcs {
+        let local = graph.add_node(format!("local{vc}"), NodeKind::Switch);
+        let up = graph.connect(local, sw1, rate, delay);
+        let destination = graph.add_node(format!("destination{vc}"), NodeKind::Host);
+        let down = graph.connect(sw2, destination, rate, delay);
+        for _ in 0..config.sources_per_vc {
+            let number = flows.len() + 1;
+            let source = graph.add_node(format!("source{number}"), NodeKind::Host);
+            let data = vec![graph.connect(source, local, rate, config.access_delay), up, bottleneck, down];
+            let acks = data.iter().rev().map(|link| link + 1).collect();
+            let vc = Some(format!("vc{vc}"));
+            flows.push(Route { name: format!("tcp{number}"), data, acks, start: Duration::default(), vc });
+        }
+    }
+    Layout { graph, flows, bottleneck }
 }
 
 fn general(config: &GeneralNetwork) -> Layout {
@@ -105,7 +226,7 @@ fn general(config: &GeneralNetwork) -> Layout {
         };
         let data: Vec<usize> = data.expect("checks refuse a flow to nowhere");
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{number}"));
-        Route { name, acks: back(&data), data, start: flow.start }
+        Route { name, acks: back(&data), data, start: flow.start, vc: flow.vc.clone() }
     };
     let flows: Vec<Route> = config.flows.iter().zip(1..).map(route).collect();
     let named = config.bottleneck.as_ref().and_then(|name| graph.links.iter().position(|link| link.name == *name));

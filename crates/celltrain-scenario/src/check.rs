@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use celltrain_core::network::{Link, NodeKind};
+use celltrain_core::error::Fault;
+use celltrain_core::network::{Link, Merge, NodeKind};
+use celltrain_core::policy::{Overflow, is_in_range};
+use celltrain_core::tcp::TcpConfig;
+use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
@@ -28,15 +32,23 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let problem = format!("is not a positive time up to {MAX_DURATION}");
         faults.push(KeyFault::of_value("duration", quoted(scenario.duration), problem));
     }
-    let tcp = join("tcp", scenario.tcp.name());
-    for fault in scenario.tcp.options().check() {
-        faults.push(KeyFault::of_value(join(&tcp, fault.key), fault.value, fault.problem));
+    for (key, tcp) in tcps(scenario) {
+        for fault in tcp.options().check() {
+            faults.push(KeyFault::of_value(join(&key, &fault.key), fault.value, fault.problem));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
+            let problem = format!("is not a time up to {MAX_DURATION}");
+            faults.push(KeyFault::of_value(join(&join("flow", name), "start"), quoted(start), problem));
+        }
     }
     if !(1..=MAX_SDU).contains(&scenario.aal5.max_sdu.bytes) {
         let problem = format!("is outside 1B to {MAX_SDU}B");
         faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
     }
-    let frames_are_sound = !faults.iter().any(|fault| fault.key.starts_with("tcp.") || fault.key.starts_with("aal5."));
+    let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
+    let frames_are_sound = !faults.iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
         frames(scenario, faults);
     }
@@ -46,7 +58,11 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = (faults.len() == before).then(|| build::layout(&scenario.topology));
     let largest_frames = match &layout {
-        Some(layout) => ports(scenario, layout, refused, faults),
+        Some(layout) => {
+            flow_tables(scenario, layout, faults);
+            contracts(scenario, layout, faults);
+            ports(scenario, layout, refused, faults)
+        }
         None => BTreeMap::new(),
     };
     for (name, config) in &scenario.port {
@@ -76,10 +92,102 @@ fn quoted(value: impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
+/// The TCP of all flows and those some flows have of their own, by key.
+fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
+    let mut tcps = vec![(join("tcp", scenario.tcp.name()), &scenario.tcp)];
+    for (name, options) in &scenario.flow {
+        if let Some(tcp) = &options.tcp {
+            tcps.push((join(&join(&join("flow", name), "tcp"), tcp.name()), tcp));
+        }
+    }
+    tcps
+}
+
+/// The cells of a flow's full segments, and of its longest acknowledgements.
+fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
+    let own = build::flow_options(scenario, flow).and_then(|own| own.tcp.as_ref());
+    let tcp = own.unwrap_or(&scenario.tcp);
+    let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
+    [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
+}
+
+/// Every table of a flow is about one.
+fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    for key in scenario.flow.keys() {
+        let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
+        if names.clone().any(|name| name == key || is_in_range(key, name)) {
+            continue;
+        }
+        let example = names.next().unwrap_or_default();
+        let hint = nearest(key, names).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+        let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
+        faults.push(KeyFault::of_key(join("flow", key), problem));
+    }
+}
+
+/// Every table of a VC is about one, its contract can hold, and no link has promised more than it has.
+fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    if scenario.vc.is_empty() {
+        return;
+    }
+    let channels = build::channels(layout);
+    let names = || channels.vcs.iter().map(|vc| vc.name.as_str());
+    let mut longest_frame: BTreeMap<usize, u32> = BTreeMap::new();
+    for (flow, vcs) in layout.flows.iter().zip(&channels.of_flow) {
+        for (vc, cells) in vcs.iter().zip(frame_cells(scenario, &flow.name)) {
+            let longest = longest_frame.entry(*vc).or_insert(0);
+            *longest = cells.max(*longest);
+        }
+    }
+    let mut promised: BTreeMap<usize, u64> = BTreeMap::new();
+    for (key, options) in &scenario.vc {
+        let path = join("vc", key);
+        let meant = |vc: &str| vc == key || (is_in_range(key, vc) && !scenario.vc.contains_key(vc));
+        let vcs: Vec<usize> = (0..channels.vcs.len()).filter(|&vc| meant(&channels.vcs[vc].name)).collect();
+        if vcs.is_empty() {
+            let hint = nearest(key, names()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let problem =
+                format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+            faults.push(KeyFault::of_key(&path, problem));
+        }
+        let Some(gfr) = &options.gfr else { continue };
+        let path = join(&path, "gfr");
+        let mut found: Vec<Fault> = Vec::new();
+        for &vc in &vcs {
+            let first = &layout.graph.links[channels.vcs[vc].path[0]];
+            for fault in gfr.check(first.rate, longest_frame[&vc]) {
+                if !found.iter().any(|other| other.key == fault.key) {
+                    found.push(fault);
+                }
+            }
+            for &link in &channels.vcs[vc].path {
+                *promised.entry(link).or_insert(0) += gfr.mcr.bits_per_second;
+            }
+        }
+        let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
+        faults.extend(found.into_iter().map(of_value));
+    }
+    let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
+    if let Some((&link, &sum)) = promised.iter().filter(more).max_by_key(|&(_, &sum)| sum) {
+        let link = &layout.graph.links[link];
+        let problem = format!(
+            "promises VCs {} in all over {}, which has {}; the sum of mcr must not be above it",
+            BitRate::from_bits_per_second(sum),
+            link.name,
+            link.rate
+        );
+        faults.push(KeyFault::of_key("vc", problem));
+    }
+}
+
 fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) {
     match topology {
         Topology::NSource(config) => {
             link("topology.n_source", ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+        }
+        Topology::VcMerge(config) => {
+            link("topology.vc_merge", ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+            link("topology.vc_merge", ["link_rate", "access_delay"], config.link_rate, config.access_delay, faults);
         }
         Topology::Network(config) => general(config, faults),
     }
@@ -241,6 +349,9 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
             }
         }
     }
+    if faults.iter().all(|fault| !fault.key.starts_with(NETWORK)) {
+        shared_vcs(config, faults);
+    }
     if let Some(name) = &config.bottleneck {
         let names: Vec<&str> = graph.links.iter().map(|link| link.name.as_str()).collect();
         if !names.contains(&name.as_str()) {
@@ -251,15 +362,69 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
     }
 }
 
+/// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
+fn shared_vcs(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
+    let layout = build::layout(&Topology::Network(config.clone()));
+    let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, route) in layout.flows.iter().enumerate() {
+        by_vc.entry(route.vc.as_deref().unwrap_or(&route.name)).or_default().push(i);
+    }
+    for (vc, flows) in by_vc {
+        let mut refuse = |i: usize, problem: String| {
+            faults.push(KeyFault::of_value(format!("{NETWORK}.flows[{i}].vc"), quoted(vc), problem));
+        };
+        let first = &config.flows[flows[0]];
+        let mut branches: Vec<usize> = Vec::new();
+        for &i in &flows {
+            let flow = &config.flows[i];
+            let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
+            if flow.to != first.to {
+                refuse(i, format!("is the VC of flows to \"{}\" too; flows of one VC end at one host", first.to));
+            } else if sibling.is_some_and(|&other| layout.flows[other].data != layout.flows[i].data) {
+                refuse(i, "is the VC of a flow that leaves the same host on another path; a VC has one".into());
+            } else if sibling.is_none() {
+                branches.push(i);
+            }
+        }
+        if branches.len() < 2 || flows.iter().any(|&i| config.flows[i].to != first.to) {
+            continue;
+        }
+        let path = |i: usize| layout.flows[i].data.as_slice();
+        let name = |link: usize| layout.graph.links[link].name.as_str();
+        let paths: Vec<&[usize]> = branches.iter().map(|&i| path(i)).collect();
+        let Some(at) = build::meeting(&paths) else {
+            refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
+            continue;
+        };
+        if branches.len() > Merge::MAX_BRANCHES {
+            let problem = format!("merges {} sources; {} is the most", branches.len(), Merge::MAX_BRANCHES);
+            refuse(branches[Merge::MAX_BRANCHES], problem);
+        }
+        for pair in branches.windows(2) {
+            let earlier = build::meeting(&[path(pair[0]), path(pair[1])]).filter(|&link| link != at);
+            if let Some(link) = earlier {
+                let problem = format!(
+                    "merges at {} and again at {}, where its frames would be interleaved; a VC merges at one port",
+                    name(link),
+                    name(at)
+                );
+                refuse(pair[1], problem);
+            }
+        }
+    }
+}
+
 /// A segment must fit a frame the receiver collects.
 fn frames(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
-    let options = scenario.tcp.options();
-    let cells = scenario.aal5.segment_cells(options.mss.bytes);
-    let most = scenario.aal5.max_cells();
-    if cells > most {
-        let problem = format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
-        let key = format!("tcp.{}.mss", scenario.tcp.name());
-        faults.push(KeyFault::of_value(key, quoted(options.mss), problem));
+    for (key, tcp) in tcps(scenario) {
+        let mss = tcp.options().mss;
+        let cells = scenario.aal5.segment_cells(mss.bytes);
+        let most = scenario.aal5.max_cells();
+        if cells > most {
+            let problem =
+                format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+            faults.push(KeyFault::of_value(join(&key, "mss"), quoted(mss), problem));
+        }
     }
 }
 
@@ -272,21 +437,25 @@ fn ports<'a>(
     faults: &mut Vec<KeyFault>,
 ) -> BTreeMap<&'a str, u32> {
     let mut largest_frame = vec![0; layout.graph.links.len()];
-    let data_cells = scenario.aal5.segment_cells(scenario.tcp.options().mss.bytes);
     for flow in &layout.flows {
-        for (path, cells) in [(&flow.acks, scenario.aal5.segment_cells(0)), (&flow.data, data_cells)] {
+        let [data_cells, ack_cells] = frame_cells(scenario, &flow.name);
+        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
                 largest_frame[link] = largest_frame[link].max(cells);
             }
         }
     }
+    let by_vc = scenario.port.values().any(|port| !port.policy.per_vc().is_empty());
+    let crossing = if by_vc { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
+    merging(scenario, layout, faults);
     let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
     let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
     let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
+    let stands_for_some = |name: &str| known.contains(name) || links().any(|link| build::matches_link(name, link));
     let meant: BTreeMap<&str, Option<&str>> = scenario
         .port
         .keys()
-        .filter(|name| !known.contains(name.as_str()))
+        .filter(|name| !stands_for_some(name))
         .map(|name| (name.as_str(), nearest(name, known.iter().copied())))
         .collect();
     for (name, meant) in &meant {
@@ -297,16 +466,35 @@ fn ports<'a>(
         );
         faults.push(KeyFault::of_key(join("port", name), problem));
     }
-    let is_n_source = matches!(scenario.topology, Topology::NSource(_));
+    let every_vc: BTreeSet<&String> = crossing.iter().flatten().collect();
+    let every_vc: Vec<String> = every_vc.into_iter().cloned().collect();
+    for (name, config) in &scenario.port {
+        for (key, setting) in config.policy.per_vc() {
+            let path = join(&join(&join("port", name), "policy"), config.policy.name());
+            for unknown in setting.unknown(&every_vc) {
+                let hint = nearest(unknown, every_vc.iter().map(String::as_str));
+                let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+                let problem =
+                    format!("names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+                faults.push(KeyFault::of_key(join(&join(&path, key), unknown), problem));
+            }
+        }
+    }
+    let is_n_source = matches!(scenario.topology, Topology::NSource(_) | Topology::VcMerge(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
         let is_bottleneck = index == layout.bottleneck;
         let bottleneck = is_bottleneck.then_some("bottleneck");
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
-        let table = names.into_iter().flatten().find_map(|name| scenario.port.get_key_value(name));
-        if let Some((name, _)) = table {
+        if let Some((name, config)) = build::port_of(scenario, &link.name, is_bottleneck) {
             let frame = used.entry(name).or_insert(0);
             *frame = (*frame).max(largest_frame[index]);
+            // What was refused has been told of; what it leaves behind is no fault of its own.
+            let policy = join(&join(&join("port", name), "policy"), config.policy.name());
+            let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&policy));
+            if is_whole && per_vc(&policy, config, &link.name, &crossing[index], faults) {
+                together(&policy, config, &crossing[index], faults);
+            }
             continue;
         }
         if largest_frame[index] == 0 || (is_n_source && !is_bottleneck) {
@@ -324,6 +512,80 @@ fn ports<'a>(
     used
 }
 
+/// The names of the VCs that cross each link.
+fn crossing(layout: &build::Layout) -> Vec<Vec<String>> {
+    let channels = build::channels(layout);
+    let mut crossing: Vec<Vec<String>> = vec![Vec::new(); layout.graph.links.len()];
+    let mut merged = BTreeSet::new();
+    for vc in &channels.vcs {
+        let merge = vc.merge.map(|merge| &channels.merges[merge]);
+        let mut name = &vc.name;
+        for &link in &vc.path {
+            // Only what has merged comes by more than once.
+            if name == &vc.name || merged.insert((link, vc.merge)) {
+                crossing[link].push(name.clone());
+            }
+            if let Some(merge) = merge.filter(|merge| merge.at == link) {
+                name = &merge.name;
+            }
+        }
+    }
+    crossing
+}
+
+/// A port where VCs merge keeps frames whole, so its policy must not take cells out of them.
+fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    for merge in build::channels(layout).merges {
+        let link = &layout.graph.links[merge.at].name;
+        let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
+        if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront {
+            let problem = format!(
+                "takes cells out of waiting frames, and {link} merges VCs, whose frames leave whole; choose another policy"
+            );
+            let key = join(&join(&join("port", name), "policy"), port.policy.name());
+            if !faults.iter().any(|fault| fault.key == key) {
+                faults.push(KeyFault::of_key(key, problem));
+            }
+        }
+    }
+}
+
+/// Whether every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
+fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) -> bool {
+    let mut all = true;
+    for (key, setting) in config.policy.per_vc() {
+        let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
+        let Some(first) = without.first() else { continue };
+        all = false;
+        let others = match without.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
+        let path = join(policy, key);
+        if !faults.iter().any(|fault| fault.key == path) {
+            faults.push(KeyFault::of_key(path, problem));
+        }
+    }
+    all
+}
+
+/// The settings of the VCs that cross a port make sense together. A table for several ports is told of once.
+fn together(policy: &str, config: &PortConfig, crossing: &[String], faults: &mut Vec<KeyFault>) {
+    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
+    for fault in config.policy.check_vcs(config.buffer.cells(), &vcs) {
+        let key = below(policy, &fault.key);
+        if !faults.iter().any(|fault| fault.key == key) {
+            faults.push(KeyFault::of_value(key, fault.value, fault.problem));
+        }
+    }
+}
+
+/// The path of a key that may lead to a value inside a setting, such as `thresholds.tcp1`.
+fn below(path: &str, key: &str) -> String {
+    key.splitn(2, '.').fold(path.to_string(), |path, key| join(&path, key))
+}
+
 fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<KeyFault>) {
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
@@ -338,24 +600,30 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     }
     let policy = join(&join(path, "policy"), config.policy.name());
     for fault in config.policy.check(capacity) {
-        faults.push(KeyFault::of_value(join(&policy, fault.key), fault.value, fault.problem));
+        faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
     }
 }
 
 /// Bytes a run may come to need: buffers are reserved, windows can all be in flight.
 fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
-    const BYTES_PER_WAITING_CELL: u64 = 8;
+    const BYTES_PER_WAITING_CELL: u64 = 12;
     const BYTES_PER_CELL_IN_FLIGHT: u64 = 48;
     const BYTES_PER_FLOW: u64 = 8192;
     let Some(limit) = machine.memory else { return };
     let (flows, key) = match &scenario.topology {
         Topology::NSource(config) => (u64::from(config.sources), "topology.n_source.sources".to_string()),
+        Topology::VcMerge(config) => {
+            (u64::from(config.vcs) * u64::from(config.sources_per_vc), "topology.vc_merge.vcs".to_string())
+        }
         Topology::Network(config) => (config.flows.len() as u64, format!("{NETWORK}.flows")),
     };
-    let options = scenario.tcp.options();
-    let window = (options.receive_window.bytes / options.mss.bytes.max(1)).max(1);
-    let frame = options.mss.bytes / celltrain_core::aal5::CELL_PAYLOAD + 2;
-    let per_flow = (window.saturating_mul(frame)).saturating_mul(BYTES_PER_CELL_IN_FLIGHT) + BYTES_PER_FLOW;
+    let of_tcp = |tcp: &TcpConfig| {
+        let options = tcp.options();
+        let window = (options.receive_window.bytes / options.mss.bytes.max(1)).max(1);
+        let frame = options.mss.bytes / celltrain_core::aal5::CELL_PAYLOAD + 2;
+        (window.saturating_mul(frame)).saturating_mul(BYTES_PER_CELL_IN_FLIGHT) + BYTES_PER_FLOW
+    };
+    let per_flow = tcps(scenario).into_iter().map(|(_, tcp)| of_tcp(tcp)).max().unwrap_or(BYTES_PER_FLOW);
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let mut needs = vec![(key, flows.to_string(), flows.saturating_mul(per_flow))];
     for (name, port) in &scenario.port {

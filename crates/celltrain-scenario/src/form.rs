@@ -112,6 +112,12 @@ impl<'a> Form<'a> {
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
         }
+        // A table, and one of the choices is a table: what is wrong is inside it.
+        let tables: Vec<&Value> =
+            present.iter().copied().filter(|choice| allows(self.resolve(choice), "object")).collect();
+        if let (true, &[table]) = (value.is_object(), tables.as_slice()) {
+            return self.value(value, table, path);
+        }
         self.refuse(value, format!("is not {}{hint}", self.expectation(schema)), path)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::aal5::Aal5Options;
+use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
@@ -27,7 +28,15 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, or `default` for all others.
+    /// What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.
+    #[serde(default)]
+    pub flow: BTreeMap<String, FlowOptions>,
+    /// What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's name, that of its
+    /// acknowledgements ends in `-acks`.
+    #[serde(default)]
+    pub vc: BTreeMap<String, VcOptions>,
+    /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links (`local*->sw1`), or
+    /// `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
     /// What all switches have in common.
@@ -44,18 +53,21 @@ pub struct Scenario {
 pub enum Topology {
     /// N sources, two switches, N destinations; only the link between the switches congests.
     NSource(NSource),
+    /// Groups of sources whose VCs merge in local switches, one VC a group over a shared link.
+    VcMerge(VcMerge),
     /// Any hosts, switches, links and flows.
     Network(GeneralNetwork),
 }
 
 impl Topology {
     /// Every kind's name, in the order of the list.
-    pub const NAMES: &[&str] = &["n_source", "network"];
+    pub const NAMES: &[&str] = &["n_source", "vc_merge", "network"];
 
     /// The kind's name.
     pub fn name(&self) -> &'static str {
         match self {
             Topology::NSource(_) => "n_source",
+            Topology::VcMerge(_) => "vc_merge",
             Topology::Network(_) => "network",
         }
     }
@@ -76,6 +88,51 @@ pub struct NSource {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; a connection crosses three.
     pub link_delay: Duration,
+}
+
+/// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames; the
+/// merged VCs share the link between two backbone switches and end at one destination a group. Nodes are `source1`,
+/// `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1` and so on; the port
+/// `bottleneck` is `sw1->sw2`.
+///
+/// Source: ATM Forum 97-0831, Figure 6.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VcMerge {
+    /// Merged VCs, each with a local switch and a destination of its own.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub vcs: u32,
+    /// Sources that merge into each of them, each with a connection of its own.
+    #[schemars(range(min = 1, max = 256))]
+    pub sources_per_vc: u32,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay one way of each of the three links behind the local switches.
+    pub link_delay: Duration,
+    /// Propagation delay one way from a source to its local switch.
+    #[serde(default)]
+    pub access_delay: Duration,
+}
+
+/// What a flow has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FlowOptions {
+    /// Its TCP; that of all flows when absent.
+    pub tcp: Option<TcpConfig>,
+    /// When it starts to send; as the topology says when absent.
+    pub start: Option<Duration>,
+}
+
+/// What a VC has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VcOptions {
+    /// Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).
+    pub gfr: Option<Gfr>,
+    /// Whether its source sends all of it tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// Any network: hosts send and receive, switches forward, links join two of them both ways.
@@ -127,6 +184,10 @@ pub struct FlowConfig {
     /// When it starts to send.
     #[serde(default)]
     pub start: Duration,
+    /// The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one host. Those that
+    /// start at one host share it; those that start at several merge where their paths meet, frames not interleaved.
+    #[serde(default)]
+    pub vc: Option<String>,
 }
 
 /// An output port of a switch.

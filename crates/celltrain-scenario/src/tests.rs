@@ -314,6 +314,83 @@ fn rates_without_a_common_unit_give_a_warning() {
 }
 
 #[test]
+fn settings_by_vc_that_are_wrong_are_told_with_the_vc() {
+    let policy = |text: &str| only(GOOD, "epd]\nthreshold = 800               # cells", text);
+    let path = "port.bottleneck.policy";
+    assert_eq!(
+        policy("single_drop]\nthresholds = { tcp1-3 = 0, default = 100 }"),
+        format!(
+            "test.toml:19: {path}.single_drop.thresholds.tcp1-3 = 0 is not a threshold of 1 cell or more; the VC would \
+             lose its first frame"
+        )
+    );
+    assert_eq!(
+        policy("wba]\nweights = { tcp1-4 = 1, tcp5 = -2 }"),
+        format!(
+            "test.toml:19: {path}.wba.weights.tcp5 = -2 is not a weight; it must be a number above 0 (only the ratios of \
+             the weights count)"
+        )
+    );
+    assert_eq!(
+        policy("wba]\nweights = { tcp1-4 = 1, tcp5 = \"2\" }"),
+        format!("test.toml:19: {path}.wba.weights.tcp5 = \"2\" is not a number")
+    );
+    assert_eq!(
+        policy("dfba_1998]\nweights = { tcp1-3 = 1, tpc4 = 2, default = 3 }"),
+        format!(
+            "test.toml:19: {path}.dfba_1998.weights.tpc4 names no VC; did you mean \"tcp4\"? A VC has the name of its \
+             flow, its acknowledgements' ends in -acks"
+        )
+    );
+    assert_eq!(
+        policy("weighted_fba]\nweights = { tcp1-3 = 1 }"),
+        format!(
+            "test.toml:19: {path}.weighted_fba.weights has no value for \"tcp4\" and 1 more, which cross sw1->sw2; name \
+             them, or write default"
+        )
+    );
+}
+
+#[test]
+fn thresholds_of_vcs_are_judged_together() {
+    let dfba = |text: &str| only(GOOD, "epd]\nthreshold = 800               # cells", &format!("dfba]\n{text}"));
+    let path = "port.bottleneck.policy.dfba";
+    assert_eq!(
+        dfba("thresholds = { tcp1-4 = 150, tcp5 = 400 }"),
+        format!(
+            "test.toml:19: {path}.thresholds add up to 1000 cells (tcp1 150, tcp2 150, tcp3 150, tcp4 150 and 1 more); \
+             those of all VCs of a port must add up to less than the buffer, 1000"
+        )
+    );
+    assert_eq!(
+        dfba("congestion_threshold = 600\nthresholds = 120"),
+        format!(
+            "test.toml:20: {path}.thresholds add up to 600 cells (tcp1 120, tcp2 120, tcp3 120, tcp4 120 and 1 more); \
+             those of all VCs of a port must add up to less than congestion_threshold, 600"
+        )
+    );
+    assert_eq!(
+        dfba("congestion_threshold = 1001\nthresholds = 120"),
+        format!(
+            "test.toml:19: {path}.congestion_threshold = 1001 is above the buffer of 1000 cells; a threshold is at most \
+             the buffer"
+        )
+    );
+    assert_eq!(
+        dfba("congestion_threshold = 0\nthresholds = 120"),
+        format!("test.toml:19: {path}.congestion_threshold = 0 is not a whole number of cells (1 or more)")
+    );
+    assert_eq!(
+        dfba("thresholds = 120\nz = 1"),
+        format!(
+            "test.toml:20: {path}.z = 1 leaves no room between a VC's threshold and its ceiling of z times that; it must \
+             be above 1"
+        )
+    );
+    assert!(read(&GOOD.replace("epd]\nthreshold = 800", "dfba]\nthresholds = 199")).faults.is_empty());
+}
+
+#[test]
 fn the_schema_lists_every_policy_and_variant() {
     let schema = crate::scenario::schema();
     let listed = |name: &str| -> Vec<String> {

@@ -84,6 +84,7 @@ def show(result: RunResult, console: Console) -> None:
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     _flows(answer["flows"], console)
     _ports(answer["ports"], console)
+    _contracts(answer["contracts"], console)
     cells = result.cells
     console.print(
         f"cells: {cells['offered']:,} offered = {cells['delivered']:,} delivered + {cells['lost']:,} lost "
@@ -120,6 +121,19 @@ def _flows(flows: list[dict[str, Any]], console: Console) -> None:
         )
     if title:
         console.print(f"\n{title}")
+    console.print(grid)
+
+
+def _contracts(contracts: list[dict[str, Any]], console: Console) -> None:
+    """The VCs with a contract, if there are any."""
+    if not contracts:
+        return
+    grid = shell.grid("VC", "frames", "eligible", "tagged", "discarded", "cut", "nonconforming cells", left=("VC",))
+    keys = ("frames", "eligible_frames", "tagged_frames", "discarded_frames", "cut_frames", "nonconforming_cells")
+    for contract in contracts[:MOST_FLOWS]:
+        grid.add_row(Text(contract["vc"]), *(f"{contract[key]:,}" for key in keys))
+    if len(contracts) > MOST_FLOWS:
+        console.print(f"\n{len(contracts)} contracts; the first {MOST_FLOWS}")
     console.print(grid)
 
 

@@ -4,13 +4,14 @@ use proptest::prelude::*;
 
 use super::{fast, reference};
 use crate::aal5::{Aal5Options, Encapsulation};
-use crate::network::{Flow, Graph, Network, NodeKind, Vc};
+use crate::gfr::Gfr;
+use crate::network::{Flow, Graph, Merge, Network, NodeKind, Vc};
 use crate::policy::PolicyConfig;
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rng::{Stream, proptest_seeded};
 use crate::tcp::{
-    Backoff, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpConfig, TcpOptions,
-    TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
+    Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpConfig,
+    TcpOptions, TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
 };
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::{BitRate, Bytes, Duration};
@@ -56,7 +57,8 @@ fn network(seed: u64) -> Network {
     let mut flows = Vec::new();
     let mut vcs = Vec::new();
     let leaving = graph.leaving();
-    let tcp = tcp(&mut pick);
+    let mut later = ["differential/later", "differential/later still"].map(|name| Stream::new(seed, name));
+    let tcp = tcp(&mut pick, &mut later);
     for i in 0..=pick(7) {
         let from = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
         let to = hosts[pick(u32::try_from(hosts.len()).unwrap()) as usize];
@@ -65,18 +67,25 @@ fn network(seed: u64) -> Network {
         }
         let data_vc = vcs.len();
         for (a, b) in [(from, to), (to, from)] {
-            vcs.push(Vc { path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere") });
+            vcs.push(Vc {
+                path: graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere"),
+                contract: (pick(4) == 0).then(|| contract(&mut pick)),
+                tagged: pick(8) == 0,
+                ..Vc::default()
+            });
         }
         let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
-        let tcp = if pick(4) == 0 { self::tcp(&mut pick) } else { tcp.clone() };
+        let tcp = if pick(4) == 0 { self::tcp(&mut pick, &mut later) } else { tcp.clone() };
         flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp });
     }
+    let merges = merge(&graph, &mut vcs, &mut pick);
     Network {
         seed,
         duration: Duration::from_microseconds(u64::from(1 + pick(60_000))),
         nodes: graph.nodes,
         links: graph.links,
         vcs,
+        merges,
         flows,
         bottleneck: 0,
         tie_order: [TieOrder::Random, TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][pick(4) as usize],
@@ -88,7 +97,45 @@ fn network(seed: u64) -> Network {
     }
 }
 
-fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
+fn contract(pick: &mut impl FnMut(u32) -> u32) -> Gfr {
+    let mcr = BitRate::from_bits_per_second([1_000_000, 15_552_000, 31_104_000][pick(3) as usize]);
+    let cdvt = Duration::from_microseconds([0, 0, 3, 100][pick(4) as usize]);
+    Gfr { mcr, pcr: None, mfs: 12 + pick(200), mbs: None, cdvt, tagging: pick(4) > 0 }
+}
+
+/// Makes branches of one merge of VCs that end at one host, sometimes.
+fn merge(graph: &Graph, vcs: &mut [Vc], pick: &mut impl FnMut(u32) -> u32) -> Vec<Merge> {
+    let mut merges = Vec::new();
+    let ends: std::collections::BTreeSet<usize> = vcs.iter().filter_map(|vc| vc.path.last().copied()).collect();
+    for end in ends {
+        if pick(2) == 0 {
+            continue;
+        }
+        // From the link on that all of them share.
+        let branches: Vec<usize> = (0..vcs.len()).filter(|&vc| vcs[vc].path.last() == Some(&end)).collect();
+        let shared = |behind: usize| {
+            let of = |vc: usize| vcs[vc].path.iter().rev().nth(behind);
+            branches.iter().all(|&vc| of(vc).is_some() && of(vc) == of(branches[0]))
+        };
+        let path = &vcs[branches[0]].path;
+        let behind = (0..path.len()).take_while(|&behind| shared(behind)).count();
+        let at = path[path.len() - behind];
+        let from_switch = graph.nodes[graph.links[at].from].kind == NodeKind::Switch;
+        let keeps_order = !matches!(graph.links[at].policy, PolicyConfig::DropFromFront(_));
+        let diverse = branches.iter().all(|&vc| vcs[vc].path[0] != at);
+        if branches.len() > 1 && from_switch && keeps_order && diverse {
+            for vc in branches {
+                vcs[vc].merge = Some(merges.len());
+            }
+            merges.push(Merge { name: format!("merged{end}"), at });
+        }
+    }
+    merges
+}
+
+/// Each of `later` draws what came at one time, so that old seeds still mean the same networks.
+fn tcp(pick: &mut impl FnMut(u32) -> u32, later: &mut [Stream; 2]) -> TcpConfig {
+    let [later, later_still] = later;
     let mss = [512, 1, 1460, 9140][pick(4) as usize];
     let options = TcpOptions {
         mss: Bytes { bytes: mss },
@@ -101,17 +148,22 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32) -> TcpConfig {
         delayed_acks: [DelayedAcks::Off, DelayedAcks::Off, DelayedAcks::On][pick(3) as usize],
         rtt_sampling: [RttSampling::Karn, RttSampling::IncludeRetransmissions][pick(2) as usize],
         backoff: [Backoff::Double, Backoff::None][pick(2) as usize],
-        timer_restart: [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked, TimerRestart::PerSegment]
-            [pick(3) as usize],
+        timer_restart: match [TimerRestart::EveryNewAck, TimerRestart::WhenAllAcked][pick(2) as usize] {
+            _ if later_still.below(3) == 0 => TimerRestart::PerSegment,
+            restart => restart,
+        },
+        congestion: [Congestion::Jacobson, Congestion::Cubic][later.below(2) as usize],
+        pacing_rate: [None, None, Some(155_520_000), Some(34_368_000)][later.below(4) as usize]
+            .map(BitRate::from_bits_per_second),
         ssthresh_rule: [
             SsthreshRule::HalfOfCwnd,
             SsthreshRule::HalfOfWindow,
             SsthreshRule::HalfOfFlight,
             SsthreshRule::OpenWindow,
-        ][pick(4) as usize],
-        window_arithmetic: [WindowArithmetic::Fractions, WindowArithmetic::WholeBytes][pick(2) as usize],
-        duplicate_acks: [DuplicateAcks::Ignored, DuplicateAcks::GrowWindow][pick(2) as usize],
-        rtt_arithmetic: [RttArithmetic::BsdIntegers, RttArithmetic::Fractions][pick(2) as usize],
+        ][later_still.below(4) as usize],
+        window_arithmetic: [WindowArithmetic::Fractions, WindowArithmetic::WholeBytes][later_still.below(2) as usize],
+        duplicate_acks: [DuplicateAcks::Ignored, DuplicateAcks::GrowWindow][later_still.below(2) as usize],
+        rtt_arithmetic: [RttArithmetic::BsdIntegers, RttArithmetic::Fractions][later_still.below(2) as usize],
         ..TcpOptions::default()
     };
     let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];

@@ -9,8 +9,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Interrupted, Outcome};
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
+use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
@@ -59,6 +60,7 @@ struct Engine<'a> {
     ports: Vec<Port>,
     ties: Vec<TieBreaker>,
     transmitting: Vec<bool>,
+    edge: Edge,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
@@ -131,7 +133,8 @@ impl<'a> Engine<'a> {
         };
         let port = |(index, link): (usize, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
-            Port::new(link.buffer, vcs, link.policy.build(link.buffer, vcs), stream(index, "policy"))
+            let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            Port::new(link.buffer, vcs, policy, stream(index, "policy")).merging(&routing.merging[index])
         };
         let ties = |(index, link): (usize, &crate::network::Link)| {
             TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))
@@ -147,6 +150,7 @@ impl<'a> Engine<'a> {
             ports: network.links.iter().enumerate().map(port).collect(),
             ties: network.links.iter().enumerate().map(ties).collect(),
             transmitting: vec![false; network.links.len()],
+            edge: Edge::new(network, clock),
             end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter().zip(0..).map(start).collect(),
             now: Instant::default(),
@@ -192,6 +196,9 @@ impl<'a> Engine<'a> {
                     Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
                     Next::Port { link: port, label } => {
                         let input = self.routing.input[index as usize];
+                        let vc = self.routing.vcs[index as usize][cell.label() as usize];
+                        let is_first_link = self.network.vcs[vc as usize].path[0] == index as usize;
+                        let cell = if is_first_link { self.edge.on_cell(vc, now, cell) } else { cell };
                         self.now.at_ports.push(PortArrival { port, input, cell: cell.relabelled(label) });
                     }
                 },
@@ -201,7 +208,7 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, cell) in self.now.at_hosts.drain(..) {
-            if let Some(frame) = self.end_systems.collect(vc, cell) {
+            if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
                 self.end_systems.deliver(vc, frame, now, &mut self.now.departures);
             }
         }
@@ -220,7 +227,8 @@ impl<'a> Engine<'a> {
         for departure in self.now.departures.drain(..) {
             let port = &mut self.ports[departure.link as usize];
             for cell in 1..=departure.cells {
-                port.offer(Cell::new(departure.label, departure.frame, cell == departure.cells));
+                let cell = Cell::new(departure.label, departure.frame, cell == departure.cells);
+                port.offer(cell.with_tag(departure.tagged));
             }
             self.now.to_serve.push(departure.link);
         }
@@ -273,6 +281,7 @@ impl<'a> Engine<'a> {
             ports: &ports,
             end_systems: &self.end_systems,
             on_links: &on_links,
+            edge: &self.edge,
         };
         ended.measure()
     }

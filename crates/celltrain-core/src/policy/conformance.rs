@@ -11,22 +11,24 @@ use crate::rng::{Stream, proptest_seeded};
 pub(super) struct Bench {
     pub(super) port: Port,
     frames: Vec<u32>,
+    /// Whether the cells of a VC are tagged that are offered now.
+    tagged: Vec<bool>,
 }
 
 impl Bench {
     pub(super) fn new(config: &impl Configure, capacity: u32, vcs: usize) -> Self {
-        Self::of(Box::new(config.build(capacity, vcs)), capacity, vcs)
+        Self::of(Box::new(config.build(capacity, &NAMES[..vcs])), capacity, vcs)
     }
 
     fn of(policy: Box<dyn BufferPolicy>, capacity: u32, vcs: usize) -> Self {
         let port = Port::new(Some(capacity), vcs, policy, Stream::new(1, "bench"));
-        Self { port, frames: vec![0; vcs] }
+        Self { port, frames: vec![0; vcs], tagged: vec![false; vcs] }
     }
 
     /// Offers the next cell of frame `ahead` frames after the VC's current one.
     pub(super) fn offer_cell(&mut self, vc: Label, ahead: u32, last: bool) {
         let frame = self.frames[vc as usize] + ahead;
-        self.port.offer(Cell::new(vc, frame, last));
+        self.port.offer(Cell::new(vc, frame, last).with_tag(self.tagged[vc as usize]));
         if last {
             self.frames[vc as usize] = frame + 1;
         }
@@ -37,34 +39,64 @@ impl Bench {
             self.offer_cell(vc, 0, i == cells);
         }
     }
+
+    pub(super) fn offer_tagged_frame(&mut self, vc: Label, cells: u32) {
+        self.tagged[vc as usize] = true;
+        self.offer_frame(vc, cells);
+        self.tagged[vc as usize] = false;
+    }
 }
 
 /// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0 `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
-    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y] };
-    config.build(k, 1).admit_frame(&view, 0, &mut Stream::new(1, "bench"))
+    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y], tagged: false };
+    asked(config, &view, 0, &mut Stream::new(1, "bench"))
+}
+
+/// What a policy in its first state answers to a frame of a VC, whose name is `vc0` and so on.
+pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+    config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]).admit_frame(buffer, vc, rng)
+}
+
+/// The share of frames a policy in its first state refuses in this state of the buffer, of 10,000 draws.
+pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: Label) -> f64 {
+    let mut rng = Stream::new(1, "bench");
+    let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
+    let refused = (0..10_000).filter(|_| !policy.admit_frame(buffer, vc, &mut rng)).count();
+    refused as f64 / 1e4
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    Offer { vc: Label, last: bool },
+    /// A cell; `tagged` counts where it starts a frame, and the rest of the frame follows it.
+    Offer {
+        vc: Label,
+        last: bool,
+        tagged: bool,
+    },
     Take,
 }
 
 fn operations(vcs: Label) -> impl Strategy<Value = Vec<Operation>> {
-    let offer = (0..vcs, prop::bool::weighted(0.2)).prop_map(|(vc, last)| Operation::Offer { vc, last });
+    let cell = (0..vcs, prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    let offer = cell.prop_map(|(vc, last, tagged)| Operation::Offer { vc, last, tagged });
     prop::collection::vec(prop_oneof![3 => offer, 2 => Just(Operation::Take)], 0..400)
 }
 
 const VCS: Label = 4;
+/// The VCs' names where settings are by name.
+const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2", "vc3"];
 
 fn bench(config: &PolicyConfig, capacity: u32) -> Bench {
-    Bench::of(config.build(Some(capacity), VCS as usize), capacity, VCS as usize)
+    Bench::of(config.build(Some(capacity), &NAMES), capacity, VCS as usize)
 }
 
 fn apply(bench: &mut Bench, operation: Operation) -> Option<Cell> {
     match operation {
-        Operation::Offer { vc, last } => {
+        Operation::Offer { vc, last, tagged } => {
+            if bench.port.starts_frame(vc) {
+                bench.tagged[vc as usize] = tagged;
+            }
             bench.offer_cell(vc, 0, last);
             None
         }
@@ -154,6 +186,28 @@ proptest! {
     }
 
     #[test]
+    fn a_tagged_frame_enters_only_where_an_untagged_one_would(
+        per_vc in prop::array::uniform4(0u32..14),
+        vc in 0..VCS,
+    ) {
+        let active = per_vc.iter().filter(|&&y| y > 0).count();
+        let view = View {
+            occupancy: per_vc.iter().sum(),
+            capacity: 52,
+            active_vcs: u32::try_from(active).unwrap(),
+            per_vc: &per_vc,
+            tagged: false,
+        };
+        for config in PolicyConfig::samples(52) {
+            let admitted = |tagged| {
+                let mut policy = config.build(Some(52), &NAMES);
+                policy.admit_frame(&View { tagged, ..view }, vc, &mut Stream::new(1, "bench"))
+            };
+            prop_assert!(admitted(false) || !admitted(true), "{}", config.name());
+        }
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_answers(capacity in 1u32..40, operations in operations(VCS)) {
         for config in PolicyConfig::samples(capacity) {
             let run = || {
@@ -167,7 +221,7 @@ proptest! {
 }
 
 fn overflow(config: &PolicyConfig) -> Overflow {
-    config.build(Some(1), 1).overflow()
+    config.build(Some(1), &NAMES[..1]).overflow()
 }
 
 /// Arriving cells that did not enter so far.
@@ -186,18 +240,21 @@ fn every_listed_name_is_the_name_of_its_own_policy() {
 fn default_settings_pass_their_own_check() {
     for config in PolicyConfig::samples(100) {
         assert!(config.check(Some(100)).is_empty(), "{}", config.name());
+        assert!(config.check_vcs(Some(100), &NAMES).is_empty(), "{}", config.name());
     }
 }
 
 #[test]
 fn who_says_it_admits_when_nothing_waits_does() {
     for config in PolicyConfig::samples(100) {
-        let mut policy = config.build(Some(100), 2);
-        let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0] };
+        let mut policy = config.build(Some(100), &NAMES[..2]);
         let mut rng = Stream::new(1, "bench");
         let before = rng.clone().next_u64();
         if policy.admits_when_empty() {
-            assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+            for tagged in [false, true] {
+                let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0], tagged };
+                assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+            }
             assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
         }
     }

@@ -26,7 +26,7 @@ pub struct DropFromFront;
 impl Configure for Config {
     type Policy = DropFromFront;
 
-    fn build(&self, _capacity: u32, _vcs: usize) -> DropFromFront {
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> DropFromFront {
         DropFromFront
     }
 }

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View};
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
 use crate::cell::Label;
 use crate::error::Fault;
 use crate::rng::Stream;
@@ -35,17 +35,10 @@ impl Configure for Config {
     type Policy = Epd;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        match capacity {
-            Some(k) if self.threshold > k => vec![Fault::new(
-                "threshold",
-                self.threshold,
-                format!("is above the buffer of {k} cells; a threshold is at most the buffer"),
-            )],
-            _ => Vec::new(),
-        }
+        within_the_buffer(capacity, "threshold", self.threshold)
     }
 
-    fn build(&self, _capacity: u32, _vcs: usize) -> Epd {
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> Epd {
         Epd { r: self.threshold }
     }
 }

@@ -48,10 +48,10 @@ impl Configure for Config {
     type Policy = Fba;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        needs_a_limit(capacity, self.threshold)
+        needs_a_limit(capacity, "threshold", self.threshold)
     }
 
-    fn build(&self, capacity: u32, _vcs: usize) -> Fba {
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {
         let k = f64::from(capacity);
         Fba { k, r: self.threshold * k, z: self.z }
     }

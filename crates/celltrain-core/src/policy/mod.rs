@@ -4,6 +4,10 @@
 //! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/` and
 //! one scenario; its name in scenarios, its Python class and the conformance tests follow.
 
+mod per_vc;
+
+pub use per_vc::{PerVc, is_in_range};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +45,22 @@ macro_rules! policies {
                 }
             }
 
-            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by `vcs` VCs.
-            pub fn build(&self, capacity: Option<u32>, vcs: usize) -> Box<dyn BufferPolicy> {
+            /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
+            pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+                match self {
+                    $(Self::$Policy(config) => config.check_vcs(capacity, vcs),)*
+                }
+            }
+
+            /// The settings that may differ from VC to VC, by key.
+            pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+                match self {
+                    $(Self::$Policy(config) => config.per_vc(),)*
+                }
+            }
+
+            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
+            pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
                 let capacity = capacity.unwrap_or(u32::MAX);
                 match self {
                     $(Self::$Policy(config) => Box::new(config.build(capacity, vcs)),)*
@@ -65,10 +83,23 @@ policies! {
     ppd: Ppd,
     /// Early packet discard: past a threshold no frame may start.
     epd: Epd,
+    /// Double EPD: early packet discard with a lower threshold for tagged frames.
+    double_epd: DoubleEpd,
     /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
     selective_drop: SelectiveDrop,
+    /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
+    wba: Wba,
     /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
     fba: Fba,
+    /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
+    weighted_fba: WeightedFba,
+    /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
+    single_drop: SingleDrop,
+    /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+    dfba: Dfba,
+    /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+    #[serde(rename = "dfba_1998")]
+    dfba_1998: Dfba1998,
     /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
     drop_from_front: DropFromFront,
 }
@@ -103,6 +134,8 @@ pub struct View<'a> {
     pub active_vcs: u32,
     /// `Y_i`: cells of each VC waiting now, by label.
     pub per_vc: &'a [u32],
+    /// Whether the frame that asks is tagged (CLP = 1).
+    pub tagged: bool,
 }
 
 /// What happens to a cell of an admitted frame that finds no room.
@@ -131,19 +164,42 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by `vcs` VCs.
-    fn build(&self, capacity: u32, vcs: usize) -> Self::Policy;
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of `capacity`
+    /// cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
+    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let _ = (capacity, vcs);
+        Vec::new()
+    }
+
+    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
 /// A policy whose formula needs the buffer's size refuses a buffer without limit.
-pub(crate) fn needs_a_limit(capacity: Option<u32>, threshold: f64) -> Vec<Fault> {
+pub(crate) fn needs_a_limit(capacity: Option<u32>, key: &str, threshold: f64) -> Vec<Fault> {
     match capacity {
         Some(_) => Vec::new(),
         None => vec![Fault::new(
-            "threshold",
+            key,
             threshold,
             "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
         )],
+    }
+}
+
+/// A threshold in cells is refused above the buffer.
+pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32) -> Vec<Fault> {
+    match capacity {
+        Some(k) if threshold > k => {
+            let problem = format!("is above the buffer of {k} cells; a threshold is at most the buffer");
+            vec![Fault::new(key, threshold, problem)]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Ppd {
 impl Configure for Config {
     type Policy = Ppd;
 
-    fn build(&self, _capacity: u32, _vcs: usize) -> Ppd {
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> Ppd {
         Ppd { keep_last_cell: self.keep_last_cell }
     }
 }

@@ -45,10 +45,10 @@ impl Configure for Config {
     type Policy = SelectiveDrop;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        needs_a_limit(capacity, self.threshold)
+        needs_a_limit(capacity, "threshold", self.threshold)
     }
 
-    fn build(&self, capacity: u32, _vcs: usize) -> SelectiveDrop {
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {
         SelectiveDrop { r: self.threshold * f64::from(capacity), z: self.z }
     }
 }

@@ -24,7 +24,7 @@ pub struct TailDrop;
 impl Configure for Config {
     type Policy = TailDrop;
 
-    fn build(&self, _capacity: u32, _vcs: usize) -> TailDrop {
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> TailDrop {
         TailDrop
     }
 }

@@ -1,7 +1,8 @@
 //! TCP as the papers use it: a sender that always has data, a receiver that acknowledges, and coarse BSD timers.
 //!
 //! Source: `MECHANISMS` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`], [`rtt`] (the
-//! estimator), [`timers`] (the coarse clock), `congestion/` (how the window grows) and `recovery/` (what loss does to it).
+//! estimator), [`timers`] (the coarse clock), `congestion/` (how the window grows and shrinks),
+//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of 32 bits).
 //! The connection is open and the application endless; only full segments are sent.
 
 pub mod congestion;
@@ -9,14 +10,17 @@ mod options;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
+pub mod scoreboard;
 pub mod sender;
+pub mod sequence;
 pub mod timers;
 
 pub use options::{
-    Backoff, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions, TickPhase,
-    TimerRestart, WindowArithmetic, WindowGrowth,
+    Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions,
+    TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
+pub use scoreboard::SackBlocks;
 pub use sender::Sender;
 
 use schemars::JsonSchema;
@@ -91,6 +95,11 @@ macro_rules! variants {
                 }
             }
 
+            /// Whether the two ends exchange selective acknowledgements (RFC 2018).
+            pub fn selective(&self) -> bool {
+                self.recovery().selective()
+            }
+
             /// The variant's loss recovery.
             pub fn recovery(&self) -> Box<dyn recovery::Recovery> {
                 match self {
@@ -106,8 +115,20 @@ variants! {
     vanilla: Vanilla,
     /// Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988).
     tahoe: Tahoe,
+    /// Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681).
+    reno: Reno,
+    /// Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582).
+    newreno: Newreno,
+    /// The same, with a new segment for every two duplicate acknowledgements (Hoe 1996).
+    newreno_hoe: NewrenoHoe,
+    /// Selective acknowledgements, the network's load read off the scoreboard (RFC 6675).
+    sack: Sack,
+    /// Selective acknowledgements, the network's load estimated (Fall and Floyd 1996).
+    sack_pipe: SackPipe,
 }
 
+#[cfg(test)]
+mod pipe;
 #[cfg(test)]
 mod script;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::window_scale;
 use crate::error::Fault;
-use crate::units::{Bytes, Duration};
+use crate::units::{BitRate, Bytes, Duration};
 
 /// What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,11 @@ pub struct TcpOptions {
     pub duplicate_acks: DuplicateAcks,
     /// In what numbers the round-trip time is estimated.
     pub rtt_arithmetic: RttArithmetic,
+    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+    pub congestion: Congestion,
+    /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
+    /// headers included. They leave as the windows allow when absent.
+    pub pacing_rate: Option<BitRate>,
 }
 
 impl Default for TcpOptions {
@@ -72,6 +77,8 @@ impl Default for TcpOptions {
             window_arithmetic: WindowArithmetic::default(),
             duplicate_acks: DuplicateAcks::default(),
             rtt_arithmetic: RttArithmetic::default(),
+            congestion: Congestion::default(),
+            pacing_rate: None,
         }
     }
 }
@@ -96,7 +103,7 @@ pub enum SsthreshRule {
     HalfOfCwnd,
     /// min(cwnd, rwnd)/2, as BSD computes it.
     HalfOfWindow,
-    /// Half of what is outstanding, as RFC 5681 (4) computes it.
+    /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
     /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's window.
     OpenWindow,
@@ -169,8 +176,8 @@ pub enum TimerRestart {
     EveryNewAck,
     /// Never: it runs out unless everything outstanding is acknowledged first.
     WhenAllAcked,
-    /// There is a timer for each segment, from its sending until it is acknowledged; it goes on through the timeouts of
-    /// others.
+    /// There is a timer for each segment, from its last sending until it is acknowledged; it goes on through the
+    /// timeouts of others.
     PerSegment,
 }
 
@@ -192,7 +199,7 @@ pub enum DuplicateAcks {
     /// Nothing.
     #[default]
     Ignored,
-    /// It grows cwnd as an acknowledgement of new data does.
+    /// It grows cwnd as an acknowledgement of new data does, before the variant does what it makes of it.
     GrowWindow,
 }
 
@@ -205,6 +212,17 @@ pub enum RttArithmetic {
     BsdIntegers,
     /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
+}
+
+/// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Congestion {
+    /// A segment a round trip, and half (Jacobson 1988).
+    #[default]
+    Jacobson,
+    /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
+    Cubic,
 }
 
 impl TcpOptions {
@@ -227,6 +245,9 @@ impl TcpOptions {
         let least = Bytes { bytes: 2 * self.mss.bytes.min(MAX_MSS) };
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
             refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
+        }
+        if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
+            refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
         }
         let tick = self.timer_granularity;
         if tick < MIN_TICK || tick > MAX_TICK {
@@ -263,6 +284,9 @@ impl TcpOptions {
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.
 const MAX_RECEIVE_WINDOW: u64 = (1 << 30) - 1;
+/// A cell a second.
+const MIN_PACE: BitRate = BitRate::from_bits_per_second(424);
+const MAX_PACE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 const MIN_TICK: Duration = Duration::from_microseconds(1);
 const MAX_TICK: Duration = Duration::from_milliseconds(10_000);
 const MAX_RTO: Duration = Duration::from_milliseconds(3_600_000);
@@ -288,6 +312,12 @@ mod tests {
     fn a_window_below_one_segment_is_refused() {
         let options = TcpOptions { receive_window: Bytes { bytes: 500 }, ..TcpOptions::default() };
         assert_eq!(options.check()[0].key, "receive_window");
+    }
+
+    #[test]
+    fn a_pace_of_less_than_a_cell_a_second_is_refused() {
+        let options = TcpOptions { pacing_rate: Some(BitRate::from_bits_per_second(423)), ..TcpOptions::default() };
+        assert_eq!(options.check()[0].key, "pacing_rate");
     }
 
     #[test]

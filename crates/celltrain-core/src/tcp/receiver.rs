@@ -2,10 +2,12 @@
 //!
 //! Source: RFC 793 and RFC 1122 (4.2.3.2); `MECHANISMS` 3.1. It keeps out-of-order segments (A-19), acknowledges every
 //! segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for each segment that is
-//! out of order or repeated. Its application reads at once, so the window it advertises never shrinks.
+//! out of order or repeated. Its application reads at once, so the window it advertises never shrinks. Where the ends
+//! exchange selective acknowledgements, it reports what it keeps, the newest first (RFC 2018, 4).
 
 use super::options::{DelayedAcks, OutOfOrder};
-use super::{Ack, Segment, TcpOptions, window_scale};
+use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
+use super::{Ack, Segment, TcpConfig, window_scale};
 
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
@@ -14,6 +16,10 @@ pub struct Receiver {
     rcv_nxt: u64,
     /// Ranges of bytes kept beyond a gap, apart from each other and in order.
     kept: Vec<(u64, u64)>,
+    /// The first byte of the segment that came last to each range kept, the newest first; only where the ends exchange
+    /// selective acknowledgements.
+    newest: Vec<u64>,
+    selective: bool,
     window: u16,
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
@@ -36,18 +42,27 @@ pub struct ReceiverCounters {
 
 impl Receiver {
     /// The receiving end of an open connection.
-    pub fn new(options: &TcpOptions) -> Self {
+    pub fn new(config: &TcpConfig) -> Self {
+        let options = config.options();
         let scale = window_scale(options.receive_window.bytes);
         let field = (options.receive_window.bytes >> scale).min(u64::from(u16::MAX));
         Self {
             rcv_nxt: 0,
             kept: Vec::new(),
+            newest: Vec::new(),
+            selective: config.selective(),
             window: u16::try_from(field).expect("the scale makes it fit"),
             out_of_order: options.out_of_order,
             delayed_acks: options.delayed_acks,
             ack_pending: false,
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// The same connection further on: everything before `offset` has arrived.
+    #[must_use]
+    pub fn starting_at(self, offset: u64) -> Self {
+        Self { rcv_nxt: offset, ..self }
     }
 
     /// A segment arrived whole; the acknowledgement to send now, if any.
@@ -62,7 +77,10 @@ impl Receiver {
         } else if segment.end() <= self.rcv_nxt || self.holds(segment) {
             self.counters.repeated_segments += 1;
         } else if self.out_of_order == OutOfOrder::Keep {
-            self.keep(segment);
+            insert(&mut self.kept, segment.seq, segment.end());
+        }
+        if self.selective {
+            self.note(segment);
         }
         let may_wait = self.delayed_acks == DelayedAcks::On && in_order && !filled_a_gap;
         if may_wait && !self.ack_pending {
@@ -75,6 +93,17 @@ impl Receiver {
     /// One tick of the 200 ms delayed-acknowledgement timer; the acknowledgement to send now, if one waited.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
         self.ack_pending.then(|| self.acknowledge())
+    }
+
+    /// The blocks of an acknowledgement sent now; none where the ends do not exchange them.
+    pub fn blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &byte in self.newest.iter().take(MAX_BLOCKS) {
+            let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);
+            let &(start, end) = range.expect("a note is of a range that is kept");
+            blocks.push(start, end);
+        }
+        blocks
     }
 
     /// Bytes handed to the application, in order and each once.
@@ -97,15 +126,16 @@ impl Receiver {
         self.kept.iter().any(|&(start, end)| start <= segment.seq && segment.end() <= end)
     }
 
-    fn keep(&mut self, segment: Segment) {
-        let (mut start, mut end) = (segment.seq, segment.end());
-        let first = self.kept.partition_point(|range| range.1 < start);
-        let after = self.kept.partition_point(|range| range.0 <= end);
-        for range in &self.kept[first..after] {
-            start = start.min(range.0);
-            end = end.max(range.1);
+    /// RFC 2018 (4): the first block "MUST specify the contiguous block of data containing the segment which triggered this
+    /// ACK", the others repeat the most recent ones.
+    fn note(&mut self, segment: Segment) {
+        let Self { kept, newest, rcv_nxt, .. } = self;
+        let range = |byte: u64| kept.iter().position(|range| range.0 <= byte && byte < range.1);
+        newest.retain(|&byte| byte >= *rcv_nxt);
+        if let Some(here) = range(segment.seq) {
+            newest.retain(|&byte| range(byte) != Some(here));
+            newest.insert(0, segment.seq);
         }
-        self.kept.splice(first..after, [(start, end)]);
     }
 
     fn hand_up_kept(&mut self) {
@@ -121,8 +151,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::tcp::TcpOptions;
+
     fn receiver(options: &TcpOptions) -> Receiver {
-        Receiver::new(options)
+        Receiver::new(&TcpConfig::Vanilla(options.clone()))
     }
 
     fn segment(i: u64) -> Segment {

@@ -66,6 +66,11 @@ impl RttEstimator {
 
     /// The retransmission timeout in ticks, backoff included.
     pub fn rto(&self) -> u32 {
+        self.rto_after(0)
+    }
+
+    /// The retransmission timeout in ticks after so many doublings more.
+    pub fn rto_after(&self, doublings: u32) -> u32 {
         let base = match self.fractions {
             // Jacobson 1988: the mean and four times the deviation. Both are small and positive.
             #[allow(clippy::cast_possible_truncation)]
@@ -74,7 +79,8 @@ impl RttEstimator {
             None => (self.srtt >> 3) + self.rttvar,
         };
         let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
-        let backed_off = (base << self.backoff).min(i64::from(self.limits.maximum));
+        let doublings = (self.backoff + doublings).min(MAX_DOUBLINGS);
+        let backed_off = (base << doublings).min(i64::from(self.limits.maximum));
         u32::try_from(backed_off).expect("the maximum is 32 bits")
     }
 }

@@ -6,27 +6,39 @@
 //! ```text
 //! start            the connection begins to send
 //! ack 3            an acknowledgement of the first three segments reaches the sender
+//! ack 3 sack 6-8 5 the same with two blocks, segments 6 to 8 and segment 5
 //! window 4         acknowledgements that reach it from now on advertise four segments
+//! at 250           it is 250 ms since the start; otherwise no time passes
 //! tick 2           the retransmission clock ticks twice
 //! receive 3        segment 3 reaches the receiver, whoever sent it
 //! delayed tick     the receiver's delayed-acknowledgement timer ticks
 //! > 0              the sender sends segment 0
 //! > 4 again        the sender sends segment 4, which it sent before
+//! > probe 4        the sender sends one byte of segment 4 into a closed window
 //! < ack 3          the receiver acknowledges the first three segments
+//! < ack 3 sack 5   the same with a block
 //! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks)
 //! ```
 //!
 //! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at its
 //! end for the same line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and asks for 7.
 //!
+//! Two settings are not options: `first_segment`, before which everything is sent and acknowledged, and `pace`, the
+//! milliseconds between segments. Whatever is sent or received goes through the bytes of a TCP header, whose sequence
+//! numbers wrap after 8000 bytes.
+//!
 //! Everything sent must be written down: a script fails on a segment too many as on one too few. `#` begins a comment,
-//! where the sentence of the source that asks for the behaviour stands.
+//! where the sentence of the source that asks for the behaviour stands. A number alone in the comment behind an
+//! acknowledgement is that of the segment whose arrival it answers.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Ack, Receiver, Segment, Sender, TcpConfig, TcpOptions, window_scale};
+use super::{Ack, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, sequence, window_scale};
+use crate::codec::tcp_header::word_aligned;
+use crate::codec::{SackBlock, TcpHeader, TcpOption};
+use crate::units::{Clock, Span, Time};
 
 struct Player {
     sender: Sender,
@@ -35,6 +47,47 @@ struct Player {
     /// What was sent and not yet written down, as the script writes it.
     sent: VecDeque<String>,
     window: Option<u64>,
+    now: Time,
+    /// The first byte not acknowledged by what reached the sender.
+    una: u64,
+}
+
+/// Sequence number of the stream's first byte: the numbers wrap within the first segments of most scripts.
+const INITIAL: u32 = u32::MAX - 8000;
+/// Scripts count milliseconds.
+const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+
+/// A header as the other end reads it.
+fn through_bytes(header: &TcpHeader) -> Result<TcpHeader, String> {
+    let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    TcpHeader::parse(&header.encode(&[], a, b), a, b).map(|(header, _)| header).map_err(|e| e.to_string())
+}
+
+/// A segment as the other end reads it; `near` is an offset its number is close to.
+fn segment_through_bytes(segment: Segment, near: u64) -> Result<Segment, String> {
+    let header = TcpHeader { sequence: sequence::number(segment.seq, INITIAL), ..TcpHeader::default() };
+    Ok(Segment { seq: sequence::offset(through_bytes(&header)?.sequence, near, INITIAL), ..segment })
+}
+
+/// An acknowledgement as the other end reads it.
+fn ack_through_bytes(ack: Ack, blocks: &SackBlocks, near: u64) -> Result<(Ack, SackBlocks), String> {
+    let number = |offset| sequence::number(offset, INITIAL);
+    let edges: Vec<_> =
+        blocks.iter().map(|(start, end)| SackBlock { left: number(start), right: number(end) }).collect();
+    let options = if edges.is_empty() { Vec::new() } else { word_aligned(&[TcpOption::Sack(edges)]) };
+    let header = TcpHeader { acknowledgement: number(ack.ack), window: ack.window, options, ..TcpHeader::default() };
+    assert_eq!(header.bytes() as u64, 20 + blocks.option_bytes(), "the cell count knows the options' length");
+    let read = through_bytes(&header)?;
+    let offset = |number| sequence::offset(number, near, INITIAL);
+    let mut blocks = SackBlocks::default();
+    for option in &read.options {
+        if let TcpOption::Sack(edges) = option {
+            for edge in edges {
+                blocks.push(offset(edge.left), offset(edge.right));
+            }
+        }
+    }
+    Ok((Ack { ack: offset(read.acknowledgement), window: read.window }, blocks))
 }
 
 impl Player {
@@ -77,26 +130,54 @@ impl Player {
         let ack = match words {
             ["receive", segment] => {
                 let len = u32::try_from(mss).map_err(|e| e.to_string())?;
-                self.receiver.on_segment(Segment { seq: number(segment)? * mss, len })
+                let segment = Segment { seq: number(segment)? * mss, len };
+                self.receiver.on_segment(segment_through_bytes(segment, self.receiver.delivered())?)
             }
             ["delayed", "tick"] => self.receiver.on_delayed_ack_tick(),
             words => return self.happen_to_sender(words),
         };
-        self.sent.extend(ack.map(|ack| format!("< ack {}", ack.ack / mss)));
+        if let Some(ack) = ack {
+            let (ack, blocks) = ack_through_bytes(ack, &self.receiver.blocks(), ack.ack)?;
+            let mut line = format!("< ack {}", ack.ack / mss);
+            for ((start, end), which) in blocks.iter().zip(0..) {
+                let (first, last) = (start / mss, end / mss - 1);
+                let sack = if which == 0 { " sack" } else { "" };
+                let to = if first == last { String::new() } else { format!("-{last}") };
+                write!(line, "{sack} {first}{to}").map_err(|e| e.to_string())?;
+            }
+            self.sent.push_back(line);
+        }
         Ok(())
     }
 
     fn happen_to_sender(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
             ["start"] => {}
-            ["ack", segments] => {
+            ["ack", segments, rest @ ..] => {
                 let window = self.window.unwrap_or(self.options.receive_window.bytes);
                 let scale = window_scale(self.options.receive_window.bytes);
-                let ack = number(segments)? * self.options.mss.bytes;
+                let mss = self.options.mss.bytes;
+                let ack = number(segments)? * mss;
                 let window = u16::try_from(window >> scale).map_err(|e| e.to_string())?;
-                self.sender.on_ack(Ack { ack, window });
+                let mut blocks = SackBlocks::default();
+                match rest {
+                    [] => {}
+                    ["sack", ranges @ ..] => {
+                        for range in ranges {
+                            let (first, last) = range.split_once('-').unwrap_or((range, range));
+                            blocks.push(number(first)? * mss, (number(last)? + 1) * mss);
+                        }
+                    }
+                    _ => return Err(format!("{rest:?} is not `sack` and blocks")),
+                }
+                let (ack, blocks) = ack_through_bytes(Ack { ack, window }, &blocks, self.una)?;
+                self.una = self.una.max(ack.ack);
+                self.sender.on_ack(ack, &blocks, self.now);
             }
-            ["tick"] => self.sender.on_tick(),
+            ["at", milliseconds] => self.now = Time(number(milliseconds)?),
+            ["tick"] => {
+                self.sender.on_tick();
+            }
             ["tick", times] => {
                 for _ in 0..number(times)? {
                     self.sender.on_tick();
@@ -114,8 +195,14 @@ impl Player {
         let mss = self.options.mss.bytes;
         loop {
             let retransmitted = self.sender.counters().retransmitted_segments;
-            let Some(segment) = self.sender.next_segment() else { break };
-            assert_eq!((segment.seq % mss, u64::from(segment.len)), (0, mss), "only full segments are sent (A-17)");
+            let Some(segment) = self.sender.next_segment(self.now) else { break };
+            let segment = segment_through_bytes(segment, self.una).expect("a header can be read");
+            assert_eq!(segment.seq % mss, 0, "segments begin where one would (A-17)");
+            if segment.len == 1 && mss > 1 {
+                self.sent.push_back(format!("> probe {}", segment.seq / mss));
+                continue;
+            }
+            assert_eq!(u64::from(segment.len), mss, "only full segments are sent (A-17)");
             let again = if self.sender.counters().retransmitted_segments > retransmitted { " again" } else { "" };
             self.sent.push_back(format!("> {}{again}", segment.seq / mss));
         }
@@ -179,15 +266,23 @@ fn play(text: &str) -> Result<(), String> {
 }
 
 fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -> Result<Player, String> {
-    let options: TcpOptions =
-        serde_json::from_value(serde_json::Value::Object(settings.clone())).map_err(|e| e.to_string())?;
+    let mut settings = settings.clone();
+    let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
+    let (first_segment, pace) = (own("first_segment").unwrap_or(0), own("pace"));
+    let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {
         return Err(format!("{faults:?}"));
     }
     let config = TcpConfig::named(variant, options.clone()).ok_or_else(|| format!("unknown variant {variant}"))?;
-    let (sender, receiver) = (Sender::new(&config), Receiver::new(&options));
-    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None })
+    let una = first_segment * options.mss.bytes;
+    let sender = Sender::new(&config, CLOCK).starting_at(una);
+    let sender = match pace {
+        Some(interval) => sender.paced(Span(interval)),
+        None => sender,
+    };
+    let receiver = Receiver::new(&config).starting_at(una);
+    Ok(Player { sender, receiver, options, sent: VecDeque::new(), window: None, now: Time::default(), una })
 }
 
 #[test]
@@ -195,7 +290,7 @@ fn every_script_holds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= 40, "the scripts are found");
+    assert!(paths.len() >= 110, "the scripts are found");
     let mut failures = String::new();
     for path in paths {
         if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {
@@ -238,6 +333,27 @@ fn a_receivers_script_that_does_not_hold_fails() {
     assert!(play("receive 0\n> 1").is_err(), "an acknowledgement taken for a segment");
     assert!(play("set delayed_acks 200ms\nreceive 0\n< ack 1").is_err(), "an acknowledgement that still waits");
     assert!(play("delayed tick\n< ack 0").is_err(), "nothing waits");
+}
+
+#[test]
+fn a_script_with_blocks_that_does_not_hold_fails() {
+    let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
+    assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
+    assert!(play(&format!("{begin}< ack 1")).is_err(), "a block not written down");
+    assert!(play(&format!("{begin}< ack 1 sack 2")).is_err(), "the wrong block");
+    let newest_first = format!("{begin}< ack 1 sack 3\nreceive 4 to 6\n< ack 1 sack 3-4\n< ack 1 sack 3-5\n");
+    assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 8 3-6")).is_ok());
+    assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 3-6 8")).is_err());
+    assert!(play("set variant sack\nstart\n> 0\nack 0 sack").is_ok(), "no block at all");
+    assert!(play("set variant sack\nstart\n> 0\nack 0 lack 2").is_err());
+}
+
+#[test]
+fn a_script_with_times_that_does_not_hold_fails() {
+    let begin = "set pace 10\nstart\n> 0\nack 1\n";
+    assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
+    assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
+    assert!(play(&format!("{begin}at 10")).is_err(), "a segment not written down");
 }
 
 #[test]

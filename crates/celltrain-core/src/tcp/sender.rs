@@ -1,12 +1,16 @@
-//! The sending end: windows, what to send next, the retransmission timer.
+//! The sending end: windows, what to send next, the retransmission and persist timers, the pace.
 //!
-//! Source: `MECHANISMS` 3.1 to 3.4; RFC 793 for the variables. Engine-free: events come in, segments are asked for.
+//! Source: `MECHANISMS` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows. Engine-free: events
+//! come in, segments are asked for.
+//! Departures: a window probe carries one byte, everything else full segments.
 
-use super::congestion::{Windows, jacobson};
-use super::recovery::{Reaction, Recovery};
+use super::congestion::Windows;
+use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
-use super::timers::{Countdown, SegmentTimers};
+use super::scoreboard::{SackBlocks, Scoreboard};
+use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{Ack, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use crate::units::{Clock, Span, Time};
 
 /// A sender that always has data.
 pub struct Sender {
@@ -20,11 +24,17 @@ pub struct Sender {
     windows: Windows,
     window_scale: u32,
     recovery: Box<dyn Recovery>,
+    /// Whether `recovery` says what is sent now.
+    chosen: bool,
+    pending: Pending,
+    board: Scoreboard,
     rtt: RttEstimator,
-    timer: Countdown,
-    /// In place of `timer`, where each segment has its own.
-    segment_timers: SegmentTimers,
+    timer: RetransmissionTimer,
+    persist: Countdown,
+    /// Window probes sent since the window closed.
+    probes: u32,
     timing: Option<Timing>,
+    pace: Option<Pace>,
     sampling: RttSampling,
     backoff: Backoff,
     restart: TimerRestart,
@@ -32,11 +42,32 @@ pub struct Sender {
     counters: SenderCounters,
 }
 
-/// The one segment being timed: the ack that ends it, and the ticks counted so far, from 1.
+/// What goes out before anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// The first unacknowledged segment, as far as the receiver's window has room for it.
+    Resend,
+    /// One byte into a closed window.
+    Probe,
+}
+
+/// The one segment being timed: the ack that ends it, the ticks counted so far, from 1, and when it was sent.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     until: u64,
     ticks: u32,
+    sent: Time,
+}
+
+/// The pace of a sender whose rate is limited.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    interval: Span,
+    /// When the next segment may leave.
+    next: Time,
+    /// Whether one waits for that.
+    waiting: bool,
 }
 
 /// What a sender did.
@@ -53,13 +84,9 @@ pub struct SenderCounters {
 }
 
 impl Sender {
-    /// The sending end of an open connection, with nothing sent yet.
-    pub fn new(config: &TcpConfig) -> Self {
+    /// The sending end of an open connection, with nothing sent yet. Times are on `clock`.
+    pub fn new(config: &TcpConfig, clock: Clock) -> Self {
         let options = config.options();
-        #[allow(clippy::cast_precision_loss)]
-        let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
-        let rwnd = options.window_segments() as f64;
-        let ssthresh = options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes));
         let limits = RtoLimits {
             minimum: options.minimum_rto,
             maximum: options.ticks(options.maximum_rto),
@@ -70,21 +97,23 @@ impl Sender {
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
-            windows: Windows {
-                cwnd: 1.0,
-                ssthresh,
-                rwnd,
-                growth: options.window_growth,
-                rule: options.ssthresh_rule,
-                arithmetic: options.window_arithmetic,
-                mss: options.mss.bytes as f64,
-            },
+            windows: Windows::new(options, clock),
             window_scale: window_scale(options.receive_window.bytes),
             recovery: config.recovery(),
+            chosen: false,
+            pending: Pending::Nothing,
+            board: Scoreboard::default(),
             rtt: RttEstimator::new(limits, options.rtt_arithmetic),
-            timer: Countdown::default(),
-            segment_timers: SegmentTimers::default(),
+            timer: match options.timer_restart {
+                TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => {
+                    RetransmissionTimer::Common(Countdown::default())
+                }
+                TimerRestart::PerSegment => RetransmissionTimer::PerSegment(Box::<SegmentTimers>::default()),
+            },
+            persist: Countdown::default(),
+            probes: 0,
             timing: None,
+            pace: None,
             sampling: options.rtt_sampling,
             backoff: options.backoff,
             restart: options.timer_restart,
@@ -93,31 +122,34 @@ impl Sender {
         }
     }
 
-    /// The next segment the windows allow now, if any. Asking sends it.
-    pub fn next_segment(&mut self) -> Option<Segment> {
-        let segment = Segment { seq: self.snd_nxt, len: self.mss };
-        let window = self.windows.usable() * u64::from(self.mss);
-        if segment.end() > self.snd_una + window {
-            return None;
-        }
-        let again = segment.seq < self.snd_max;
-        self.counters.segments_sent += 1;
-        self.counters.retransmitted_segments += u64::from(again);
-        if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
-            self.timing = Some(Timing { until: segment.end(), ticks: 1 });
-        }
-        if self.restart == TimerRestart::PerSegment {
-            self.segment_timers.start(segment.end());
-        } else if !self.timer.is_running() {
-            self.timer.start(self.rtt.rto());
-        }
-        self.snd_nxt = segment.end();
-        self.snd_max = self.snd_max.max(self.snd_nxt);
-        Some(segment)
+    /// The same connection further on: everything before `offset` was sent and acknowledged.
+    #[must_use]
+    pub fn starting_at(self, offset: u64) -> Self {
+        Self { snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
     }
 
-    /// An acknowledgement arrived.
-    pub fn on_ack(&mut self, ack: Ack) {
+    /// The same connection with its segments at least `interval` apart.
+    #[must_use]
+    pub fn paced(self, interval: Span) -> Self {
+        Self { pace: Some(Pace { interval, next: Time::default(), waiting: false }), ..self }
+    }
+
+    /// The next segment the windows and the pace allow now, if any. Asking sends it.
+    #[inline]
+    pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
+        if self.chosen || self.pending != Pending::Nothing {
+            return self.next_in_recovery(now);
+        }
+        self.next_in_order(now)
+    }
+
+    /// When to ask again for a segment that only the pace held back when it was last asked for.
+    pub fn next_departure(&self, now: Time) -> Option<Time> {
+        self.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
+    }
+
+    /// An acknowledgement arrived, with its blocks where the ends exchange them.
+    pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
         assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
         if ack.ack < self.snd_una {
             // RFC 1122 (4.2.2.20 g): an old acknowledgement says nothing about the window either.
@@ -126,26 +158,38 @@ impl Sender {
         let rwnd = ((u64::from(ack.window) << self.window_scale) / u64::from(self.mss)) as f64;
         let same_window = rwnd == self.windows.rwnd;
         self.windows.rwnd = rwnd;
+        if self.persist.is_running() && !self.windows.closed() {
+            self.persist.stop();
+            self.probes = 0;
+            self.pending = Pending::Nothing;
+        }
+        let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
         if ack.ack > self.snd_una {
-            self.on_new_ack(ack.ack);
-        } else if same_window && self.snd_max > self.snd_una {
-            // RFC 5681 (2 e): a window update is no duplicate.
-            self.on_duplicate_ack();
+            self.on_new_ack(ack.ack, now);
+        } else if (same_window || news) && self.timer.is_running() {
+            // RFC 5681 (2 e): a window update is no duplicate; RFC 6675 (2): with news of other segments it is one. The
+            // timer runs while data is outstanding that is no window probe.
+            self.on_duplicate_ack(news, now);
         }
     }
 
-    /// One tick of the retransmission clock.
-    pub fn on_tick(&mut self) {
-        let ran_out = match self.restart {
-            TimerRestart::PerSegment => self.segment_timers.on_tick(self.snd_una, self.rtt.rto()),
-            TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => self.timer.on_tick(),
+    /// One tick of the retransmission clock; whether something may have to be sent.
+    pub fn on_tick(&mut self) -> bool {
+        let timeout = match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.on_tick(),
+            RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto()),
         };
-        if ran_out {
+        let probe = self.persist.on_tick();
+        if timeout {
             self.on_timeout();
+        }
+        if probe {
+            self.on_persist_timeout();
         }
         if let Some(timing) = &mut self.timing {
             timing.ticks += 1;
         }
+        timeout || probe
     }
 
     /// cwnd in segments.
@@ -168,32 +212,156 @@ impl Sender {
         self.counters
     }
 
-    fn on_new_ack(&mut self, ack: u64) {
-        if let Some(timing) = self.timing.take_if(|timing| ack >= timing.until) {
-            self.rtt.sample(timing.ticks);
+    #[inline]
+    fn next_in_order(&mut self, now: Time) -> Option<Segment> {
+        let mut seq = self.snd_nxt;
+        if seq < self.snd_max {
+            // After a timeout what has been reported since is left out (`MECHANISMS` 3.7).
+            seq = self.board.skip(seq);
         }
-        if ack == self.snd_max {
-            self.timer.stop();
-        } else if self.restart == TimerRestart::EveryNewAck {
-            self.timer.start(self.rtt.rto());
+        let window = self.windows.usable() * u64::from(self.mss);
+        if seq + u64::from(self.mss) > self.snd_una + window {
+            if self.windows.closed() && self.snd_nxt == self.snd_una {
+                self.persist();
+            }
+            return None;
         }
-        self.recovery.on_new_ack();
-        jacobson::on_new_ack(&mut self.windows);
-        self.snd_una = ack;
-        self.snd_nxt = self.snd_nxt.max(ack);
+        if !self.may_leave(now) {
+            return None;
+        }
+        self.snd_nxt = seq;
+        Some(self.send(seq, now))
     }
 
-    fn on_duplicate_ack(&mut self) {
-        if self.duplicate_acks == DuplicateAcks::GrowWindow {
-            jacobson::on_new_ack(&mut self.windows);
+    /// What is sent out of order, and all that is sent while the variant chooses.
+    fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
+        let choice = match self.pending {
+            Pending::Probe => {
+                self.pending = Pending::Nothing;
+                return Some(self.probe());
+            }
+            Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
+            Pending::Nothing => self.recovery.choose(&self.flight(), &self.windows),
+        };
+        let choice = choice?;
+        if !self.may_leave(now) {
+            return None;
         }
-        match self.recovery.on_duplicate_ack(&mut self.windows) {
+        self.recovery.on_sent(choice, u64::from(self.mss));
+        self.pending = Pending::Nothing;
+        Some(self.send(choice.seq(), now))
+    }
+
+    /// Whether the pace lets a segment leave now; one that may, does.
+    #[inline]
+    fn may_leave(&mut self, now: Time) -> bool {
+        let Some(pace) = &mut self.pace else { return true };
+        pace.waiting = now < pace.next;
+        if !pace.waiting {
+            pace.next = now + pace.interval;
+        }
+        !pace.waiting
+    }
+
+    #[inline]
+    fn send(&mut self, seq: u64, now: Time) -> Segment {
+        let segment = Segment { seq, len: self.mss };
+        let again = seq < self.snd_max;
+        self.counters.segments_sent += 1;
+        self.counters.retransmitted_segments += u64::from(segment.end() <= self.snd_max);
+        if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
+            self.timing = Some(Timing { until: segment.end(), ticks: 1, sent: now });
+        }
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) if timer.is_running() => {}
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.start(segment, again),
+        }
+        self.snd_nxt = self.snd_nxt.max(segment.end());
+        self.snd_max = self.snd_max.max(self.snd_nxt);
+        segment
+    }
+
+    /// The window is closed and everything is acknowledged or given up for lost: probe it from now on. RFC 1122
+    /// (4.2.2.17): the first time when it has been closed for a retransmission timeout, then at intervals that grow
+    /// exponentially. 4.3BSD has the persist timer take over from the retransmission timer.
+    fn persist(&mut self) {
+        if !self.persist.is_running() {
+            self.timer.stop();
+            self.timing = None;
+            self.persist.start(self.rtt.rto_after(self.probes));
+        }
+    }
+
+    fn on_persist_timeout(&mut self) {
+        self.probes += 1;
+        self.pending = Pending::Probe;
+        self.persist.start(self.rtt.rto_after(self.probes));
+    }
+
+    /// As 4.3BSD has it, the byte counts as sent but is not passed over: it goes again in the next segment.
+    fn probe(&mut self) -> Segment {
+        self.counters.segments_sent += 1;
+        self.snd_max = self.snd_max.max(self.snd_una + 1);
+        Segment { seq: self.snd_una, len: 1 }
+    }
+
+    fn flight(&self) -> Flight<'_> {
+        Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board }
+    }
+
+    fn on_new_ack(&mut self, ack: u64, now: Time) {
+        if let Some(timing) = self.timing.take_if(|timing| ack >= timing.until) {
+            self.rtt.sample(timing.ticks);
+            self.windows.on_round_trip(now - timing.sent);
+        }
+        let acked = ack - self.snd_una;
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
+        if !self.board.is_empty() {
+            self.board.forget_before(ack);
+        }
+        let flight = Flight { una: ack, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
+        if ack == self.snd_max {
+            self.timer.stop();
+        } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
+            self.restart_timer();
+        }
+        if progress == Progress::Grow {
+            self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
+        }
+        if let Progress::Resend(_) = progress {
+            // Karn: what is timed may now be acknowledged by the segment sent again.
+            self.timing = None;
+            self.pending = Pending::Resend;
+        } else if self.pending == Pending::Resend {
+            self.pending = Pending::Nothing;
+        }
+        if self.chosen || progress != Progress::Grow {
+            self.chosen = self.recovery.chooses();
+        }
+    }
+
+    fn on_duplicate_ack(&mut self, news: bool, now: Time) {
+        if self.duplicate_acks == DuplicateAcks::GrowWindow {
+            self.windows.on_new_ack(now, 1.0);
+        }
+        let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
             Reaction::Ignore => {}
             Reaction::GoBack => {
                 self.counters.fast_retransmits += 1;
                 self.go_back();
             }
+            Reaction::Resend => {
+                self.counters.fast_retransmits += 1;
+                self.timing = None;
+                self.restart_timer();
+                self.pending = Pending::Resend;
+            }
         }
+        self.chosen = self.recovery.chooses();
     }
 
     fn on_timeout(&mut self) {
@@ -201,20 +369,68 @@ impl Sender {
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
         }
-        #[allow(clippy::cast_precision_loss)]
-        let flight_size = (self.snd_max - self.snd_una) as f64 / f64::from(self.mss);
-        self.windows.on_timeout(flight_size);
-        self.recovery.on_timeout();
+        self.windows.on_timeout((self.snd_max - self.snd_una) as f64 / f64::from(self.mss));
+        let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        self.recovery.on_timeout(&flight);
+        self.chosen = false;
+        self.pending = Pending::Nothing;
+        self.board.clear();
         self.go_back();
     }
 
     /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). The timer runs
-    /// anew from here, even where a closed window lets nothing be sent.
+    /// anew from here; in a closed window, where nothing can be sent, the persist timer takes over.
     fn go_back(&mut self) {
         self.timing = None;
-        if self.restart != TimerRestart::PerSegment {
-            self.timer.start(self.rtt.rto());
-        }
+        self.restart_timer();
         self.snd_nxt = self.snd_una;
+    }
+
+    /// The timer starts anew: for everything outstanding, or where each segment has its own for the first.
+    fn restart_timer(&mut self) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: self.snd_una, len: self.mss }, true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::TcpOptions;
+
+    const NOW: Time = Time(0);
+
+    fn sender() -> Sender {
+        Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), Clock { units_per_second: 1, exact: true })
+    }
+
+    #[test]
+    fn the_byte_of_a_probe_may_be_taken_and_what_follows_begins_behind_it() {
+        let mut sender = sender();
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
+        sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
+        assert_eq!(sender.next_segment(NOW), None);
+        assert!(!sender.on_tick() && !sender.on_tick(), "the first probe waits for a retransmission timeout");
+        assert!(sender.on_tick());
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 512, len: 1 }));
+        assert_eq!(sender.next_segment(NOW), None);
+        // RFC 1122 (4.2.2.17): the window has opened, and the update was lost.
+        sender.on_ack(Ack { ack: 513, window: 65535 }, &SackBlocks::default(), NOW);
+        assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 513, len: 512 }));
+        let counters = sender.counters();
+        assert_eq!((counters.segments_sent, counters.retransmitted_segments, counters.timeouts), (3, 0, 0));
+    }
+
+    #[test]
+    fn a_paced_sender_says_when_it_wants_to_go_on_only_while_a_segment_waits() {
+        let mut sender = sender().paced(Span(10));
+        assert!(sender.next_segment(NOW).is_some());
+        assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");
+        sender.on_ack(Ack { ack: 512, window: 65535 }, &SackBlocks::default(), Time(4));
+        assert_eq!((sender.next_segment(Time(4)), sender.next_departure(Time(4))), (None, Some(Time(10))));
+        assert!(sender.next_segment(Time(10)).is_some());
+        assert_eq!((sender.next_segment(Time(10)), sender.next_departure(Time(10))), (None, Some(Time(20))));
     }
 }

@@ -1,12 +1,12 @@
 //! What happens next: the least of a fixed set of keys, each of which changes often.
 //!
-//! A tree of winners over a flat array: changing a key costs one comparison a level, looking costs nothing. With the few
-//! sources of events a network has (its contended ports and the lanes between them) that is two or three comparisons.
+//! A network has few sources of events: its contended ports and the lanes between them. Comparing eight of them costs less
+//! than keeping them in order.
 
 use crate::units::Time;
 
-/// When something happens, and its place among what happens in the same instant: the phases' order, then an index. One
-/// wide number, so that comparing two is one subtraction.
+/// When something happens, its place among what happens in the same instant, and whose it is. One wide number, so that
+/// comparing two is one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u128);
 
@@ -14,77 +14,88 @@ impl Key {
     /// Never.
     pub(super) const NEVER: Key = Key(u128::MAX);
 
+    /// What `leaf` does at `time`; of what happens then, least rank first.
     #[inline]
-    pub(super) fn new(time: Time, rank: u32) -> Self {
-        Self(u128::from(time.0) << 32 | u128::from(rank))
+    pub(super) fn new(time: Time, rank: u32, leaf: u32) -> Self {
+        Self(u128::from(time.0) << 64 | u128::from(rank) << 32 | u128::from(leaf))
     }
 
     #[inline]
     pub(super) fn time(self) -> Time {
-        Time(u64::try_from(self.0 >> 32).unwrap_or(u64::MAX))
+        Time((self.0 >> 64) as u64)
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the rank is the middle 32 bits of the key")]
     pub(super) fn rank(self) -> u32 {
-        let [.., a, b, c, d] = self.0.to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the leaf is the lowest 32 bits of the key")]
+    pub(super) fn leaf(self) -> usize {
+        self.0 as u32 as usize
     }
 }
 
 /// The keys, and which is least.
+///
+/// A tree with eight children a node: a change looks at the seven beside it and goes on upwards, a look at the eight on
+/// top. Up to eight keys are all on top, and changing one is only writing it down.
 pub(super) struct Agenda {
-    /// Winners of the inner nodes from 1, then the leaves' own numbers.
-    winners: Vec<u32>,
-    keys: Vec<Key>,
-    leaves: usize,
+    /// The top first, the keys themselves last.
+    levels: Vec<Vec<[Key; GROUP]>>,
 }
+
+const GROUP: usize = 8;
 
 impl Agenda {
     /// So many keys, all of them never.
     pub(super) fn new(size: usize) -> Self {
-        let leaves = size.max(1).next_power_of_two();
-        let number = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
-        let mut winners = vec![0; 2 * leaves];
-        for leaf in 0..leaves {
-            winners[leaves + leaf] = number(leaf);
+        let mut levels = Vec::new();
+        let mut groups = size;
+        loop {
+            groups = groups.div_ceil(GROUP).max(1);
+            levels.insert(0, vec![[Key::NEVER; GROUP]; groups]);
+            if groups == 1 {
+                return Self { levels };
+            }
         }
-        for node in (1..leaves).rev() {
-            winners[node] = winners[2 * node];
-        }
-        Self { winners, keys: vec![Key::NEVER; leaves], leaves }
     }
 
-    /// The least key and whose it is.
+    /// The least key.
     #[inline]
-    pub(super) fn first(&self) -> (Key, usize) {
-        let leaf = self.winners[1] as usize;
-        (self.keys[leaf], leaf)
+    pub(super) fn first(&self) -> Key {
+        least(&self.levels[0][0])
     }
 
     /// The key of one.
     #[inline]
     pub(super) fn key(&self, leaf: usize) -> Key {
-        self.keys[leaf]
+        let keys = self.levels.last().expect("there is at least one level");
+        keys[leaf / GROUP][leaf % GROUP]
     }
 
     /// Changes the key of one.
     #[inline]
     pub(super) fn set(&mut self, leaf: usize, key: Key) {
-        self.keys[leaf] = key;
-        let number = self.winners[self.leaves + leaf];
-        let mut node = (self.leaves + leaf) >> 1;
-        while node > 0 {
-            let before = self.winners[node];
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let winner = if self.keys[right as usize] < self.keys[left as usize] { right } else { left };
-            if winner == before && winner != number {
-                // Another one wins here as before, so nothing changes further up.
+        let (mut place, mut key) = (leaf, key);
+        for level in self.levels.iter_mut().rev() {
+            let group = &mut level[place / GROUP];
+            if std::mem::replace(&mut group[place % GROUP], key) == key {
                 break;
             }
-            self.winners[node] = winner;
-            node >>= 1;
+            key = least(group);
+            place /= GROUP;
         }
     }
+}
+
+#[inline]
+#[expect(clippy::many_single_char_names, reason = "eight keys that differ in nothing but their place")]
+fn least(group: &[Key; GROUP]) -> Key {
+    let [a, b, c, d, e, f, g, h] = *group;
+    a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
 }
 
 #[cfg(test)]
@@ -95,16 +106,17 @@ mod tests {
     #[test]
     fn the_first_is_the_least_after_any_changes() {
         let mut rng = Stream::new(1, "agenda");
-        for size in [1, 2, 3, 5, 8, 13] {
+        for size in [1, 2, 3, 8, 9, 13, 64, 65, 100] {
             let mut agenda = Agenda::new(size);
             let mut keys = vec![Key::NEVER; size];
             for _ in 0..500 {
                 let leaf = rng.below(u32::try_from(size).unwrap()) as usize;
-                keys[leaf] = Key::new(Time(u64::from(rng.below(20))), u32::try_from(leaf).unwrap());
+                let rank = rng.below(3);
+                keys[leaf] = Key::new(Time(u64::from(rng.below(20))), rank, u32::try_from(leaf).unwrap());
                 agenda.set(leaf, keys[leaf]);
-                let (key, leaf) = agenda.first();
-                assert_eq!(key, *keys.iter().min().unwrap());
-                assert_eq!(key, keys[leaf]);
+                let first = agenda.first();
+                assert_eq!(first, *keys.iter().min().unwrap());
+                assert_eq!(first, agenda.key(first.leaf()));
             }
         }
     }

@@ -13,8 +13,9 @@ mod server;
 use std::collections::VecDeque;
 
 use super::{Interrupted, Outcome};
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, Run};
 use crate::end_systems::{Departure, EndSystems};
+use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Overflow;
@@ -38,18 +39,18 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
     let mut engine = Engine::new(network);
     let mut events = 0u32;
     loop {
-        let (key, leaf) = engine.agenda.first();
-        while let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
+        let key = engine.agenda.first();
+        if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look);
             let seen = engine.seen(look);
             probe.look(look, &NetworkView { queues: &seen, end_systems: &engine.end_systems });
+            // A look works on ports, and what they settle may come before what was next.
+            continue;
         }
-        // A look works on ports, and what they settle may come before what was next.
-        let (key, leaf) = if engine.agenda.first() == (key, leaf) { (key, leaf) } else { continue };
         if key.time() > engine.end {
             break;
         }
-        engine.step(key, leaf);
+        engine.step(key);
         events += 1;
         if events == EVENTS_PER_QUESTION {
             events = 0;
@@ -74,10 +75,12 @@ struct Engine<'a> {
     servers: Vec<Server>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
+    edge: Edge,
     end_systems: EndSystems,
     agenda: Agenda,
-    /// Cells that arrive at the end of their stage only after the run, by link: they need counting one by one.
-    late: Vec<Vec<Late>>,
+    /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
+    /// departure is known arrive there only after the run.
+    late: Vec<Vec<Vec<u64>>>,
     departures: Vec<Departure>,
     onward: Vec<Onward>,
 }
@@ -91,15 +94,7 @@ struct Delivery {
     frame: u32,
 }
 
-/// Cells that start one cell time apart and reach the end of their stage after the run.
-#[derive(Clone, Copy)]
-struct Late {
-    label: Label,
-    first_start: Time,
-    cells: u32,
-}
-
-/// A cell on its way to another contended port.
+/// Cells on their way to another contended port.
 #[derive(Clone, Copy)]
 struct Onward {
     server: u32,
@@ -136,9 +131,10 @@ impl<'a> Engine<'a> {
             servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, link)).collect(),
             lanes: vec![VecDeque::new(); plan.lanes],
             starts: starts.into(),
+            edge: Edge::new(network, clock),
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
-            late: vec![Vec::new(); network.links.len()],
+            late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
             departures: Vec::new(),
             onward: Vec::new(),
             plan,
@@ -149,8 +145,8 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    fn step(&mut self, key: Key, leaf: usize) {
-        let now = key.time();
+    fn step(&mut self, key: Key) {
+        let (now, leaf) = (key.time(), key.leaf());
         if leaf < self.servers.len() {
             self.work(leaf, now);
             return;
@@ -177,12 +173,16 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
         };
+        if self.end_systems.paced() {
+            // A paced sender may want to go on before the next tick.
+            self.schedule_ticks();
+        }
         self.depart(now, phase);
     }
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
     fn depart(&mut self, now: Time, phase: Phase) {
-        for Departure { link, label, frame, cells } in self.departures.drain(..) {
+        for Departure { link, label, frame, cells, tagged } in self.departures.drain(..) {
             let link = link as usize;
             let Role::Host(number) = self.plan.roles[link] else { unreachable!("end systems send from hosts") };
             let first_start = self.nics[number].join(now, phase, label, cells);
@@ -190,23 +190,32 @@ impl<'a> Engine<'a> {
             let period = self.nics[number].cell_time();
             let arrival = first_start + stage.lead;
             let last = arrival + period * u64::from(cells - 1);
+            let mut in_time = cells;
             if last > self.end {
-                self.late[link].push(Late { label, first_start, cells });
+                let passed = &self.plan.passed[link][label as usize];
+                let late = &mut self.late[link][label as usize];
+                in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
+            }
+            let vc = self.routing.vcs[link][label as usize];
+            let mut tagged = tagged;
+            if self.edge.polices(vc) {
+                let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+                let at_switch = first_start + period + self.plan.delays[link];
+                for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
+                    tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
+                }
             }
             match stage.end {
                 StageEnd::Port { server, input, label } => {
-                    let train = Train { next: arrival, period, cells, ends_frame: true, label, frame };
+                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged, label, frame };
                     let effect = self.servers[server as usize].join(input as usize, train);
                     settle_by(&mut self.agenda, server as usize, effect);
                 }
                 StageEnd::Host { vc, link, lane } => {
-                    let mut whole = None;
-                    for i in 1..=cells {
-                        if arrival + period * u64::from(i - 1) <= self.end {
-                            whole = self.end_systems.collect(vc, Cell::new(label, frame, i == cells));
-                        }
-                    }
-                    if let Some(frame) = whole {
+                    let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+                    if let Some(run) = run.at_most(in_time)
+                        && let Some(frame) = self.end_systems.collect(vc, run)
+                    {
                         let lane = lane as usize;
                         self.lanes[lane].push_back(Delivery { time: last, link, vc, frame });
                         schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
@@ -223,33 +232,39 @@ impl<'a> Engine<'a> {
         let link = plan.contended[number];
         let stages = &plan.stages[link];
         let until = now.min(end + Span(1));
-        servers[number].work(until, |cell, start| {
-            let stage: Stage = stages[cell.label() as usize];
-            let arrival = start + stage.lead;
-            if arrival > end {
-                late[link].push(Late { label: cell.label(), first_start: start, cells: 1 });
-                return;
+        servers[number].work(until, |run, first_start, period| {
+            let label = run.last.label() as usize;
+            let stage: Stage = stages[label];
+            let arrival = first_start + stage.lead;
+            let mut last = arrival + period * u64::from(run.cells - 1);
+            let mut run = run;
+            if last > end {
+                let of_run = (first_start, period, run.cells);
+                let missed = count_late(&mut late[link][label], &plan.passed[link][label], stage.lead, end, of_run);
+                let Some(in_time) = run.at_most(run.cells - missed) else { return };
+                run = in_time;
+                last = arrival + period * u64::from(run.cells - 1);
             }
             match stage.end {
                 StageEnd::Host { vc, link, lane } => {
-                    if let Some(frame) = end_systems.collect(vc, cell) {
+                    if let Some(frame) = end_systems.collect(vc, run) {
                         let lane = lane as usize;
-                        lanes[lane].push_back(Delivery { time: arrival, link, vc, frame });
+                        lanes[lane].push_back(Delivery { time: last, link, vc, frame });
                         if lanes[lane].len() == 1 {
                             schedule_lane(agenda, count, lane, &lanes[lane]);
                         }
                     }
                 }
                 StageEnd::Port { server, input, label } => {
-                    let ends_frame = cell.last_cell();
-                    let period = stage.period;
-                    let train = Train { next: arrival, period, cells: 1, ends_frame, label, frame: cell.frame };
+                    let Run { last, cells } = run;
+                    let (ends_frame, tagged, frame) = (last.last_cell(), last.tagged(), last.frame);
+                    let train = Train { next: arrival, period, cells, ends_frame, tagged, label, frame };
                     onward.push(Onward { server, input, train });
                 }
             }
         });
         let effect = servers[number].next_effect();
-        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE)));
+        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         for Onward { server, input, train } in onward.drain(..) {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
@@ -260,19 +275,19 @@ impl<'a> Engine<'a> {
     fn settle(&mut self, now: Time) {
         for number in 0..self.servers.len() {
             self.work(number, now + Span(1));
-            self.servers[number].serve_before(now + Span(1), &mut |_, _| {});
+            self.servers[number].look_at(now + Span(1));
         }
     }
 
     fn schedule_starts(&mut self) {
         let leaf = self.servers.len() + self.lanes.len();
-        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START));
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.servers.len() + self.lanes.len() + 1;
-        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK));
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
@@ -300,26 +315,25 @@ impl<'a> Engine<'a> {
                 Role::Host(_) => false,
                 Role::Transparent => continue,
             };
-            let mut late_by_label = vec![Vec::new(); self.plan.stages[link].len()];
-            for late in &self.late[link] {
-                late_by_label[late.label as usize].push(*late);
-            }
-            for (label, stage) in self.plan.stages[link].iter().enumerate() {
+            for (label, late) in self.late[link].iter().enumerate() {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                let held = match *role {
+                    Role::Contended(number) => u64::from(self.servers[number].port.held(index(label))),
+                    _ => 0,
+                };
                 // Cells whose departure is known, those that will only start after the run among them.
-                let known = counters.forwarded + waiting;
-                let late = late_by_label[label].iter();
-                for Passed { link, label, lead } in &self.plan.passed[link][label] {
-                    let after_the_end = |late: &Late| late.after(self.end, *lead, stage.period);
-                    let passed = known - late.clone().map(after_the_end).sum::<u64>();
+                let known = counters.forwarded + waiting - held;
+                for (Passed { link, label, .. }, late) in self.plan.passed[link][label].iter().zip(late) {
+                    let passed = known - late;
                     let port = &mut ports[*link];
-                    port.counters[*label as usize].offered = passed;
-                    port.counters[*label as usize].forwarded = passed;
+                    // Branches of a merge have the same label here.
+                    port.counters[*label as usize].offered += passed;
+                    port.counters[*label as usize].forwarded += passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
-                let arrived = known - late.map(|late| late.after(self.end, stage.lead, stage.period)).sum::<u64>();
+                let arrived = known - late.last().expect("every way has an end");
                 on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived;
             }
         }
@@ -331,21 +345,30 @@ impl<'a> Engine<'a> {
             ports: &ports,
             end_systems: &self.end_systems,
             on_links: &on_links,
+            edge: &self.edge,
         };
         ended.measure()
     }
 }
 
-impl Late {
-    /// How many of the cells arrive after `end` at a place this `lead` away.
-    fn after(&self, end: Time, lead: Span, period: Span) -> u64 {
-        let first = self.first_start + lead;
-        if first > end {
-            return u64::from(self.cells);
-        }
-        let in_time = (end - first).0 / period.0 + 1;
-        u64::from(self.cells) - in_time.min(u64::from(self.cells))
+/// Counts cells that arrive after `end` at the transparent ports they pass and at the end of their stage; how many miss the
+/// latter. They are told by when the first starts, the time from one to the next, and their number.
+#[cold]
+fn count_late(
+    late: &mut [u64],
+    passed: &[Passed],
+    lead: Span,
+    end: Time,
+    (first_start, period, cells): (Time, Span, u32),
+) -> u32 {
+    let mut missed = 0;
+    for (late, lead) in late.iter_mut().zip(passed.iter().map(|passed| passed.lead).chain([lead])) {
+        let first = first_start + lead;
+        let in_time = if first > end { 0 } else { (end - first).0 / period.0 + 1 };
+        missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+        *late += u64::from(missed);
     }
+    missed
 }
 
 /// What a probe sees of the queues at an instant everything is settled at.
@@ -380,36 +403,41 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let link = &network.links[index];
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-    let policy = link.policy.build(link.buffer, vcs);
+    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
+    let cell_time = times[index].cell_time;
+    let stages = &plan.stages[index];
+    let leads = || stages.iter().map(|stage| stage.lead);
+    let end = network.end(network.clock());
     let timing = Timing {
+        cell_time,
+        least_lead: leads().min().unwrap_or(cell_time),
+        latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
+        every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: policy.overflow() == Overflow::PushOutFront,
     };
     let inputs = routing.inputs[link.from];
-    let stages = &plan.stages[index];
-    let leads_on = stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. }));
-    Server::new(
-        Port::new(link.buffer, vcs, policy, stream("policy")),
-        TieBreaker::new(network.tie_order, inputs, stream("ties")),
-        inputs as usize,
-        times[index].cell_time,
-        timing,
-        stages.iter().map(|stage| stage.lead),
-        leads_on,
-    )
+    let port = Port::new(link.buffer, vcs, policy, stream("policy")).merging(&routing.merging[index]);
+    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.
 #[inline]
 fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link);
-    agenda.set(servers + lane, frames.front().map_or(Key::NEVER, key));
+    let leaf = servers + lane;
+    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
+    agenda.set(leaf, frames.front().map_or(Key::NEVER, key));
+}
+
+#[inline]
+fn index(leaf: usize) -> u32 {
+    u32::try_from(leaf).expect("indices fit 32 bits")
 }
 
 /// A port has to have settled its past by `time`.
 #[inline]
 fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
-    let key = Key::new(time, SETTLE);
+    let key = Key::new(time, SETTLE, index(server));
     if key < agenda.key(server) {
         agenda.set(server, key);
     }
@@ -421,10 +449,9 @@ mod tests {
 
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
-        assert_eq!(size_of::<Cell>(), 8);
+        assert_eq!(size_of::<Run>(), 12);
         assert_eq!(size_of::<Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
-        assert_eq!(size_of::<Late>(), 16);
     }
 }

@@ -23,8 +23,6 @@ pub(super) enum Role {
 /// The way of one VC's cells from where they may wait to where they may wait or end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// One cell's transmission where the stage begins: cells come no closer together on all of it.
-    pub(super) period: Span,
     /// From the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
     /// What is there.
@@ -79,6 +77,8 @@ pub(super) struct Plan {
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// How many lanes there are.
     pub(super) lanes: usize,
+    /// Propagation by link.
+    pub(super) delays: Vec<Span>,
 }
 
 impl Plan {
@@ -90,13 +90,14 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             lanes: 0,
+            delays: times.iter().map(|times| times.delay).collect(),
         };
         let feeders = feeders(network);
         for (link, feeder) in feeders.iter().enumerate() {
             let role = if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
-            } else if is_transparent(network, times, link, feeder) {
+            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
                 Role::Transparent
             } else {
                 plan.contended.push(link);
@@ -150,7 +151,7 @@ impl Plan {
                     }
                 }
             };
-            stages.push(Stage { period: times[start].cell_time, lead, end });
+            stages.push(Stage { lead, end });
             ways.push(passed);
         }
         (stages, ways)
@@ -188,5 +189,5 @@ fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &
         Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
         Feeder::Several => false,
     };
-    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, 0).admits_when_empty()
+    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
 }

@@ -6,11 +6,10 @@
 //! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
 //! instants in question, and never later than the earliest effect these could have anywhere else.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use crate::cell::{Cell, Label};
-use crate::port::Port;
+use crate::cell::{Cell, Label, Run};
+use crate::port::{Fate, Port};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -18,25 +17,30 @@ use crate::units::{Span, Time};
 pub(super) struct Server {
     pub(super) port: Port,
     ties: TieBreaker,
-    cell_time: Span,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
+    /// When a cell that is admitted now can start: after all that wait.
+    tail_start: Time,
     inputs: Vec<Input>,
-    /// Inputs whose trains are under way, by the arrival of their next cells, then by number.
-    running: VecDeque<(Time, u32)>,
-    /// Inputs whose trains are still to begin, the first on top.
-    coming: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Inputs that have a train, by the arrival of its next cell, then by number. What is put in goes to the end more often
+    /// than not: trains come in the order hosts send them in, and cells of trains under way take turns.
+    next: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
+    in_step: Vec<(u32, Cell)>,
     timing: Timing,
-    /// Least time from the start of a transmission to its arrival anywhere it matters.
-    least_lead: Span,
-    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
-    every_cell_matters: bool,
 }
 
 /// What a server needs to know about when things happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
+    /// One cell's transmission.
+    pub(super) cell_time: Span,
+    /// Least time from the start of a transmission to its arrival anywhere it matters.
+    pub(super) least_lead: Span,
+    /// A cell that starts no later is in time for the end of the run, wherever it goes.
+    pub(super) latest_start: Time,
+    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
+    pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
     /// Admitted cells may be pushed out again, so their departure is known only as it happens.
@@ -54,6 +58,8 @@ pub(super) struct Train {
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
+    /// Whether they may be discarded before others (CLP = 1).
+    pub(super) tagged: bool,
     /// Their label at this port.
     pub(super) label: Label,
     /// Their frame.
@@ -66,34 +72,35 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
+    /// Takes those that arrive before `until`, at least one.
+    #[inline]
+    fn take_before(&mut self, until: Time) -> Run {
+        let cells = if self.last() < until {
+            self.cells
+        } else if self.next + self.period >= until {
+            1
+        } else {
+            let in_time = (until - self.next).0.div_ceil(self.period.0);
+            u32::try_from(in_time).expect("no more than all")
+        };
+        self.cells -= cells;
+        self.next += self.period * u64::from(cells);
+        let last = Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame).with_tag(self.tagged);
+        Run { last, cells }
+    }
+
     /// No train.
-    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, label: 0, frame: 0 };
+    const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, tagged: false, label: 0, frame: 0 };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         self.frame == later.frame
             && self.label == later.label
+            && self.tagged == later.tagged
             && self.period == later.period
             && self.last() + self.period == later.next
-    }
-}
-
-impl Input {
-    /// Takes the next cell, and says whether its train goes on; the train behind comes forward with the last one.
-    #[inline]
-    fn take(&mut self) -> (Cell, bool) {
-        let train = &mut self.train;
-        train.cells -= 1;
-        train.next += train.period;
-        let cell = Cell::new(train.label, train.frame, train.cells == 0 && train.ends_frame);
-        if train.cells > 0 {
-            return (cell, true);
-        }
-        if let Some(behind) = self.behind.pop_front() {
-            *train = behind;
-        }
-        (cell, false)
     }
 }
 
@@ -112,27 +119,17 @@ struct Input {
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(
-        port: Port,
-        ties: TieBreaker,
-        inputs: usize,
-        cell_time: Span,
-        timing: Timing,
-        leads: impl Iterator<Item = Span>,
-        every_cell_matters: bool,
-    ) -> Self {
+    pub(super) fn new(port: Port, ties: TieBreaker, inputs: u32, timing: Timing) -> Self {
         Self {
             port,
             ties,
-            cell_time,
             next_start: Time::default(),
-            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs],
-            running: VecDeque::new(),
-            coming: BinaryHeap::new(),
+            tail_start: Time::default(),
+            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs as usize],
+            next: VecDeque::new(),
             together: Vec::new(),
+            in_step: Vec::new(),
             timing,
-            least_lead: leads.min().unwrap_or(cell_time),
-            every_cell_matters,
         }
     }
 
@@ -147,7 +144,7 @@ impl Server {
         let Input { train: head, behind } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.announce(input);
+            self.enlist(train.next, number(input));
         } else {
             let tail = behind.back_mut().unwrap_or(head);
             if tail.goes_on_with(&train) {
@@ -158,36 +155,35 @@ impl Server {
             }
         }
         // Joined to another train or not, it is its own cells that could matter first.
-        self.effect_of(if self.every_cell_matters { train.next } else { train.last() })
+        self.effect_of(if self.timing.every_cell_matters { train.next } else { train.last() })
     }
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        if self.timing.departs_late && self.port.occupancy() > 0 {
-            return Some(self.next_start + self.least_lead);
+        if self.timing.departs_late && self.port.ready() > 0 {
+            return Some(self.next_start + self.timing.least_lead);
         }
-        let coming = self.coming.iter().map(|entry| entry.0);
-        let inputs = self.running.iter().copied().chain(coming);
-        let matters = if self.every_cell_matters || self.running.len() + self.coming.len() > FEW {
-            self.running.front().copied().into_iter().chain(self.coming.peek().map(|first| first.0)).min()?.0
+        let matters = if self.timing.every_cell_matters || self.next.len() > FEW {
+            self.next.front()?.0
         } else {
-            inputs.map(|(_, input)| self.inputs[input as usize].train.last()).min()?
+            self.next.iter().map(|&(_, input)| self.inputs[input as usize].train.last()).min()?
         };
         Some(self.effect_of(matters))
     }
 
-    /// Works on everything before `until`. `depart` is told of every cell whose departure became known, and when it
-    /// starts.
+    /// Works on everything before `until`. `depart` is told of cells whose departure became known: when the first of
+    /// them starts, and the time from one to the next.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Cell, Time)) {
-        while let Some((time, input)) = self.first().filter(|first| first.0 < until) {
-            let second = self.running.get(1).map_or(until, |second| second.0.min(until));
-            let next = self.coming.peek().map_or(second, |first| first.0.0.min(second));
-            if next > time {
-                self.running.pop_front();
-                self.run_alone(input as usize, next, &mut depart);
+    pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
+        while let Some(&(now, input)) = self.next.front()
+            && now < until
+        {
+            let other = self.next.get(1).map_or(until, |second| second.0.min(until));
+            if other == now {
+                self.tie(now, until, &mut depart);
             } else {
-                self.tie(time, &mut depart);
+                let (run, period) = self.take_first(input, other);
+                self.arrive_in_step(now, period, run, &mut depart);
             }
         }
         if self.timing.departs_late {
@@ -196,47 +192,68 @@ impl Server {
     }
 
     /// Lets go of cells whose transmission starts before `until`.
-    pub(super) fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Cell, Time)) {
-        while self.next_start < until {
-            let Some(cell) = self.port.take() else { break };
-            if self.timing.departs_late {
-                depart(cell, self.next_start);
-            }
-            self.next_start += self.cell_time;
-        }
-    }
-
-    /// Cells of one input, as long as no other comes before `until` or with them.
     #[inline]
-    fn run_alone(&mut self, input: usize, until: Time, depart: &mut impl FnMut(Cell, Time)) {
-        loop {
-            let now = self.inputs[input].train.next;
-            if now >= until {
-                self.go_on(now, input);
-                return;
+    fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.timing.departs_late {
+            while self.next_start < until {
+                let Some(cell) = self.port.take() else { break };
+                depart(Run { last: cell, cells: 1 }, self.next_start, self.timing.cell_time);
+                self.next_start += self.timing.cell_time;
             }
-            let (cell, goes_on) = self.inputs[input].take();
-            self.catch_up(now, depart);
-            self.arrive(now, cell, depart);
-            if !goes_on {
-                self.announce(input);
-                return;
-            }
+            return;
+        }
+        let waiting = self.port.ready();
+        let mut gone = 0;
+        while self.next_start < until && gone < waiting {
+            self.next_start += self.timing.cell_time;
+            gone += 1;
+        }
+        if gone > 0 {
+            self.port.let_go(gone);
         }
     }
 
-    /// Cells that arrive in the same instant.
-    fn tie(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+    /// Everything before `until` is worked on; the counts are brought to that instant too.
+    pub(super) fn look_at(&mut self, until: Time) {
+        if !self.timing.departs_late {
+            self.serve_before(until, &mut |_, _, _| {});
+        }
+        self.port.count_off();
+    }
+
+    /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
+    #[inline]
+    fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
+        let Input { train, behind } = &mut self.inputs[input as usize];
+        let period = train.period;
+        let run = train.take_before(until);
+        if train.cells == 0 {
+            let Some(next) = behind.pop_front() else {
+                self.next.pop_front();
+                return (run, period);
+            };
+            *train = next;
+        }
+        let next = train.next;
+        self.put_back_first((next, input));
+        (run, period)
+    }
+
+    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
+    /// long as nothing else comes before `until`.
+    fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        let tied = self.next.iter().take_while(|next| next.0 == now).count();
+        let other = self.next.get(tied).map_or(until, |other| other.0.min(until));
+        let rounds = self.rounds_in_step(now, tied, other);
+        if rounds > 1 {
+            self.keep_step(now, tied, rounds, depart);
+            return;
+        }
         let mut together = std::mem::take(&mut self.together);
-        while let Some((_, input)) = self.first().filter(|first| first.0 == now) {
-            self.running.pop_front();
-            let (cell, goes_on) = self.inputs[input as usize].take();
-            together.push((input, cell));
-            if goes_on {
-                self.go_on(self.inputs[input as usize].train.next, input as usize);
-            } else {
-                self.announce(input as usize);
-            }
+        for _ in 0..tied {
+            let input = self.next[0].1;
+            let (run, _) = self.take_first(input, now + Span(1));
+            together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| input);
         self.catch_up(now, depart);
@@ -246,59 +263,186 @@ impl Server {
         self.together = together;
     }
 
+    /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
+    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
+    /// when a single one departs.
+    fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
+        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
+            return 0;
+        }
+        let period = self.inputs[self.next[0].1 as usize].train.period;
+        let (mut rounds, mut cells) = (u32::MAX, 0);
+        for &(_, input) in self.next.range(..tied) {
+            let train = &self.inputs[input as usize].train;
+            if train.cells == 1 || train.period != period || !self.port.passes(train.label) {
+                return 0;
+            }
+            rounds = rounds.min(train.cells - 1);
+            cells += 1;
+        }
+        let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let room = (self.port.capacity() - self.port.occupancy()) / cells;
+        // No round puts the end of the queue off by more than its cells take, or than it takes itself.
+        let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
+        let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start.max(now).0) / a_round;
+        rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
+    }
+
+    /// So many rounds of the `tied` inputs that come first.
+    fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
+        let mut in_step = std::mem::take(&mut self.in_step);
+        let mut together = std::mem::take(&mut self.together);
+        in_step.extend(self.next.range(..tied).map(|&(_, input)| {
+            let Train { label, frame, tagged, .. } = self.inputs[input as usize].train;
+            (input, Cell::new(label, frame, false).with_tag(tagged))
+        }));
+        let period = self.inputs[in_step[0].0 as usize].train.period;
+        let mut at = now;
+        for _ in 0..rounds {
+            together.extend_from_slice(&in_step);
+            self.ties.order(&mut together, |&(input, _)| input);
+            self.catch_up(at, depart);
+            for (_, cell) in together.drain(..) {
+                self.arrive(at, cell, &mut |_, _, _| {});
+            }
+            at += period;
+        }
+        // None of them completes a frame, so it is enough to tell them all with the start of the last.
+        let last_start = Time(self.tail_start.0 - self.timing.cell_time.0);
+        for (input, cell) in in_step.drain(..) {
+            let train = &mut self.inputs[input as usize].train;
+            train.cells -= rounds;
+            train.next = at;
+            self.put_back_first((at, input));
+            depart(Run { last: cell, cells: rounds }, last_start, Span(0));
+        }
+        self.in_step = in_step;
+        self.together = together;
+    }
+
+    /// Cells that arrive a period apart, the first of them `now`, and nothing else between them.
+    #[inline]
+    fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+        self.catch_up(now, depart);
+        if run.cells == 1 {
+            self.arrive(now, run.last, depart);
+            return;
+        }
+        if !self.timing.departs_late && !self.port.merges() {
+            match self.port.fate(run.last) {
+                Fate::Refused => {
+                    self.port.refuse(run);
+                    return;
+                }
+                Fate::Admitted if self.admit_in_step(now, period, run, depart) => return,
+                Fate::Admitted | Fate::CellByCell => {}
+            }
+        }
+        let mut at = now;
+        for cell in run.iter() {
+            self.catch_up(at, depart);
+            self.arrive(at, cell, depart);
+            at += period;
+        }
+    }
+
+    /// Admits all cells of a run at once, unless the buffer would be full for one of them.
+    ///
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or only
+    /// shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
+    #[inline]
+    fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let first_start = self.tail_start.max(now);
+        let in_a_row = first_start + self.timing.cell_time * behind;
+        let last_start = in_a_row.max(last_arrival);
+        let at_first = self.port.occupancy() + 1;
+        let at_last =
+            if period == self.timing.cell_time { at_first } else { self.waiting_with(last_start, last_arrival) };
+        let peak = at_first.max(at_last);
+        if peak > self.port.capacity() {
+            return false;
+        }
+        self.port.admit(run, peak, at_first + run.cells - 1 - at_last);
+        self.tail_start = last_start + self.timing.cell_time;
+        self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(at_last - 1));
+        if last_start == in_a_row {
+            depart(run, first_start, self.timing.cell_time);
+            return true;
+        }
+        // The queue runs empty under way: from then on every cell starts as it arrives.
+        let in_a_row = (first_start - now).0 / (period.0 - self.timing.cell_time.0) + 1;
+        let head = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        depart(head, first_start, self.timing.cell_time);
+        depart(Run { cells: run.cells - head.cells, ..run }, now + period * in_a_row, period);
+        true
+    }
+
+    /// How many cells wait when one has just arrived that will start at `start`, itself among them.
+    fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
+        let ahead = (start - arrival).0;
+        let gone_at_once = u64::from(self.timing.serve_first && ahead > 0);
+        u32::try_from((ahead - gone_at_once) / self.timing.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
+    }
+
     /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
     #[inline]
-    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Cell, Time)) {
+    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let before = if self.timing.serve_first { now + Span(1) } else { now };
         self.serve_before(before, depart);
     }
 
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Cell, Time)) {
-        if self.port.occupancy() == 0 {
+    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.port.ready() == 0 {
             self.next_start = self.next_start.max(now);
+            self.tail_start = self.next_start;
         }
-        if self.port.offer(cell) && !self.timing.departs_late {
-            depart(cell, self.next_start + self.cell_time * u64::from(self.port.occupancy() - 1));
+        if !self.port.offer(cell) || self.timing.departs_late {
+            return;
         }
-    }
-
-    /// The input whose next cell comes first; a train whose time has come is under way from now on.
-    #[inline]
-    fn first(&mut self) -> Option<(Time, u32)> {
-        if let Some(&Reverse(coming)) = self.coming.peek()
-            && self.running.front().is_none_or(|running| coming < *running)
-        {
-            self.coming.pop();
-            self.running.push_front(coming);
-        }
-        self.running.front().copied()
-    }
-
-    /// An input's train, if it has one, is still to begin.
-    #[inline]
-    fn announce(&mut self, input: usize) {
-        let train = &self.inputs[input].train;
-        if train.cells > 0 {
-            self.coming.push(Reverse((train.next, number(input))));
-        }
-    }
-
-    /// A train that is under way goes on at `time`. Where all cell times are equal that is after every other's next cell.
-    #[inline]
-    fn go_on(&mut self, time: Time, input: usize) {
-        let entry = (time, number(input));
-        if self.running.back().is_none_or(|last| entry > *last) {
-            self.running.push_back(entry);
+        if self.port.merges() {
+            for run in self.port.released() {
+                depart(run, self.tail_start, self.timing.cell_time);
+                self.tail_start += self.timing.cell_time * u64::from(run.cells);
+            }
         } else {
-            let place = self.running.partition_point(|running| *running < entry);
-            self.running.insert(place, entry);
+            depart(Run { last: cell, cells: 1 }, self.tail_start, self.timing.cell_time);
+            self.tail_start += self.timing.cell_time;
         }
+    }
+
+    /// An input's next cell arrives at `time`.
+    #[inline]
+    fn enlist(&mut self, time: Time, input: u32) {
+        let entry = (time, input);
+        if self.next.back().is_none_or(|last| entry > *last) {
+            self.next.push_back(entry);
+        } else {
+            let place = self.next.partition_point(|other| *other < entry);
+            self.next.insert(place, entry);
+        }
+    }
+
+    /// The input that comes first takes another place: behind all if they are under way, or behind the few that are.
+    #[inline]
+    fn put_back_first(&mut self, entry: (Time, u32)) {
+        let before = self.next.iter().skip(1).take(FEW).take_while(|other| **other < entry).count();
+        if before == FEW {
+            self.next.pop_front();
+            self.enlist(entry.0, entry.1);
+            return;
+        }
+        for i in 0..before {
+            self.next[i] = self.next[i + 1];
+        }
+        self.next[before] = entry;
     }
 
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start.
     fn effect_of(&self, arrival: Time) -> Time {
-        let backlog = if self.timing.departs_late { 0 } else { u64::from(self.port.occupancy()) };
-        arrival.max(self.next_start + self.cell_time * backlog) + self.least_lead
+        let earliest = if self.timing.departs_late { self.next_start } else { self.next_start.max(self.tail_start) };
+        arrival.max(earliest) + self.timing.least_lead
     }
 }

@@ -6,16 +6,15 @@
 //! unless `window_arithmetic` says otherwise.
 
 use super::Windows;
-use crate::tcp::options::{WindowArithmetic, WindowGrowth};
+use crate::tcp::options::WindowArithmetic;
+
+/// Jacobson 1988; RFC 5681 (3.1, equation 4): congestion leaves half of the window.
+pub const DECREASE: f64 = 0.5;
 
 /// Grows cwnd for one acknowledgement of new data.
+#[inline]
 pub fn on_new_ack(windows: &mut Windows) {
-    let grown = windows.cwnd + if windows.cwnd < windows.ssthresh { 1.0 } else { linear_growth(windows) };
-    windows.cwnd = match windows.growth {
-        WindowGrowth::Uncapped => grown,
-        // Only growth stops: a window the receiver shrank does not shrink cwnd.
-        WindowGrowth::Capped => windows.cwnd.max(grown.min(windows.rwnd)),
-    };
+    windows.grow_to(windows.cwnd + if windows.cwnd < windows.ssthresh { 1.0 } else { linear_growth(windows) });
 }
 
 /// What an acknowledgement adds in congestion avoidance, in segments.
@@ -30,7 +29,8 @@ fn linear_growth(windows: &Windows) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::options::SsthreshRule;
+    use crate::tcp::congestion::Control;
+    use crate::tcp::options::{SsthreshRule, WindowGrowth};
 
     fn windows(cwnd: f64, ssthresh: f64, growth: WindowGrowth) -> Windows {
         Windows {
@@ -39,6 +39,7 @@ mod tests {
             rwnd: 127.0,
             growth,
             rule: SsthreshRule::HalfOfCwnd,
+            control: Control::Jacobson,
             arithmetic: WindowArithmetic::Fractions,
             mss: 512.0,
         }

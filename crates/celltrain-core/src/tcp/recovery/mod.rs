@@ -1,27 +1,126 @@
 //! What loss makes a sender do. One file each.
+//!
+//! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A variant
+//! answers what a duplicate acknowledgement means, what an acknowledgement of new data means, and, while it says so, which
+//! segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the byte after it.
 
+pub mod newreno;
+pub mod newreno_hoe;
+pub mod reno;
+pub mod sack;
+pub mod sack_pipe;
 pub mod tahoe;
 pub mod vanilla;
 
 use super::congestion::Windows;
+use super::scoreboard::Scoreboard;
+
+/// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss and not a reordering.
+const THRESHOLD: u32 = 3;
 
 /// What a sender asks its variant about loss. Timeouts are the same for all ([`Windows::on_timeout`], then go-back-N).
 pub trait Recovery: Send {
-    /// A duplicate acknowledgement arrived while data is outstanding.
-    fn on_duplicate_ack(&mut self, windows: &mut Windows) -> Reaction;
+    /// Whether the two ends exchange selective acknowledgements (RFC 2018).
+    fn selective(&self) -> bool {
+        false
+    }
 
-    /// New data was acknowledged.
-    fn on_new_ack(&mut self) {}
+    /// A duplicate acknowledgement arrived while data is outstanding; `news` when its blocks report something unknown.
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction;
 
-    /// The retransmission timer ran out.
-    fn on_timeout(&mut self) {}
+    /// `acked` bytes of new data were acknowledged; `flight` is what they leave.
+    fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+        Progress::Grow
+    }
+
+    /// The retransmission timer ran out; `flight` is what was outstanding.
+    fn on_timeout(&mut self, _flight: &Flight<'_>) {}
+
+    /// Whether what is sent now is for [`Recovery::choose`] to say and not for the windows alone.
+    fn chooses(&self) -> bool {
+        false
+    }
+
+    /// The segment to send now, if any. Asking does not send it.
+    fn choose(&self, _flight: &Flight<'_>, _windows: &Windows) -> Option<Choice> {
+        None
+    }
+
+    /// A chosen segment was sent, or the one that [`Reaction::Resend`] or [`Progress::Resend`] asked for.
+    fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
+}
+
+/// What is outstanding.
+#[derive(Clone, Copy)]
+pub struct Flight<'a> {
+    /// First byte not acknowledged.
+    pub una: u64,
+    /// First byte never sent.
+    pub max: u64,
+    /// Payload bytes of a segment.
+    pub mss: u64,
+    /// What the receiver reported beyond a gap.
+    pub board: &'a Scoreboard,
+}
+
+impl Flight<'_> {
+    /// Whether a segment at `seq` fits the receiver's window.
+    pub fn fits(&self, seq: u64, windows: &Windows) -> bool {
+        (seq + self.mss - self.una) as f64 <= windows.rwnd * self.mss as f64
+    }
+
+    /// Bytes in segments.
+    pub fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.mss as f64
+    }
 }
 
 /// What follows a duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// Nothing.
+    /// Nothing but what the windows or the variant now allow.
     Ignore,
     /// Fast retransmit: start again from the first unacknowledged segment.
     GoBack,
+    /// Fast retransmit: the first unacknowledged segment, whatever the congestion window says; the rest goes on.
+    Resend,
+}
+
+/// What follows an acknowledgement of new data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The window grows.
+    Grow,
+    /// It does not: this acknowledgement belongs to the recovery.
+    Hold,
+    /// It does not, and the first unacknowledged segment goes out at once.
+    Resend(Timer),
+}
+
+/// What becomes of the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// It starts anew, as with any acknowledgement of new data.
+    Restart,
+    /// It runs on.
+    Keep,
+}
+
+/// A segment a variant chose, by its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// One that was sent and is taken for lost.
+    Hole(u64),
+    /// The next that was never sent.
+    New(u64),
+    /// The last one outstanding, sent again to bring acknowledgements back (RFC 6675, 4, `NextSeg` 4).
+    Rescue(u64),
+}
+
+impl Choice {
+    /// Its first byte.
+    pub fn seq(self) -> u64 {
+        let (Self::Hole(seq) | Self::New(seq) | Self::Rescue(seq)) = self;
+        seq
+    }
 }

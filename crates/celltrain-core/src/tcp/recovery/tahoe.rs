@@ -3,7 +3,7 @@
 //! Source: Jacobson 1988; `MECHANISMS` 3.4: ssthresh = max(2, min(cwnd, rwnd)/2), cwnd = 1, go-back-N.
 //! Departures: 4.3BSD sends the one segment and then goes on where it was; the specification's go-back-N is kept.
 
-use super::{Reaction, Recovery};
+use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;
 
 /// Counts duplicate acknowledgements.
@@ -12,25 +12,23 @@ pub struct Tahoe {
     dup_acks: u32,
 }
 
-/// Jacobson 1988: three duplicates mean a loss and not a reordering.
-const THRESHOLD: u32 = 3;
-
 impl Recovery for Tahoe {
-    fn on_duplicate_ack(&mut self, windows: &mut Windows) -> Reaction {
+    fn on_duplicate_ack(&mut self, _flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         self.dup_acks += 1;
         if self.dup_acks != THRESHOLD {
             return Reaction::Ignore;
         }
-        windows.ssthresh = windows.half_of_window();
+        windows.on_fast_retransmit();
         windows.cwnd = 1.0;
         Reaction::GoBack
     }
 
-    fn on_new_ack(&mut self) {
+    fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
+        Progress::Grow
     }
 
-    fn on_timeout(&mut self) {
+    fn on_timeout(&mut self, _flight: &Flight<'_>) {
         self.dup_acks = 0;
     }
 }

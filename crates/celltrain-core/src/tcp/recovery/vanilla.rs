@@ -3,7 +3,7 @@
 //! Source: ATM Forum 96-1269, sections 2 and 3.1; `MECHANISMS` 3.3.
 //! Departures: none known.
 
-use super::{Reaction, Recovery};
+use super::{Flight, Reaction, Recovery};
 use crate::tcp::congestion::Windows;
 
 /// The recovery without recovery.
@@ -11,7 +11,7 @@ use crate::tcp::congestion::Windows;
 pub struct Vanilla;
 
 impl Recovery for Vanilla {
-    fn on_duplicate_ack(&mut self, _windows: &mut Windows) -> Reaction {
+    fn on_duplicate_ack(&mut self, _flight: &Flight<'_>, _news: bool, _windows: &mut Windows) -> Reaction {
         Reaction::Ignore
     }
 }

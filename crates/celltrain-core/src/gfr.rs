@@ -1,0 +1,307 @@
+//! GFR at the edge of the network: which cells of a VC conform to its contract, which frames are eligible for its
+//! guarantee, and the tagging of those that are not.
+//!
+//! Source: ATM Forum TM 4.1 as `MECHANISMS` 2.13 recalls it [R]; its names PCR, MCR, MBS, MFS, CDVT, T and tau are kept.
+//! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
+//! fails; cells that do not conform are counted and let pass.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Cell;
+use crate::error::Fault;
+use crate::network::Network;
+use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
+
+/// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
+///
+/// Source: ATM Forum TM 4.1; ATM Forum 97-0831, section 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gfr {
+    /// MCR: the rate whole frames are guaranteed at.
+    pub mcr: BitRate,
+    /// PCR: the rate no cell may come faster than; that of the VC's first link when absent.
+    #[serde(default)]
+    pub pcr: Option<BitRate>,
+    /// MFS: the longest frame that conforms.
+    #[schemars(range(min = 1), extend("x-unit" = "cells"))]
+    pub mfs: u32,
+    /// MBS: the longest burst at PCR that is eligible; at least two longest frames, and so many when absent.
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("x-unit" = "cells"))]
+    pub mbs: Option<u32>,
+    /// CDVT: how much too early a cell may come.
+    #[serde(default)]
+    pub cdvt: Duration,
+    /// Whether the network tags frames that are not eligible (GFR.2), or only counts them (GFR.1).
+    #[serde(default = "tags")]
+    pub tagging: bool,
+}
+
+fn tags() -> bool {
+    true
+}
+
+impl Gfr {
+    /// What is wrong with the contract of a VC whose first link has this rate and whose longest frame so many cells.
+    pub fn check(&self, link_rate: BitRate, longest_frame: u32) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
+        let pcr = self.pcr.unwrap_or(link_rate);
+        if pcr > link_rate || pcr.bits_per_second == 0 {
+            let problem = format!("is not a positive rate up to that of the VC's first link, {link_rate}");
+            refuse("pcr", format!("\"{pcr}\""), problem);
+        }
+        if self.mcr > pcr || self.mcr.bits_per_second == 0 {
+            refuse("mcr", format!("\"{}\"", self.mcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
+        }
+        if self.mfs < longest_frame {
+            let problem = format!("cells are fewer than the VC's longest frame has, {longest_frame}");
+            refuse("mfs", self.mfs.to_string(), problem);
+        }
+        if let Some(mbs) = self.mbs.filter(|&mbs| u64::from(mbs) < 2 * u64::from(self.mfs)) {
+            let problem =
+                format!("cells are fewer than two frames of mfs = {}; even a shaped source would fail", self.mfs);
+            refuse("mbs", mbs.to_string(), problem);
+        }
+        if self.cdvt > MAX_CDVT {
+            refuse("cdvt", format!("\"{}\"", self.cdvt), format!("is not a time up to {MAX_CDVT}"));
+        }
+        faults
+    }
+}
+
+const MAX_CDVT: Duration = Duration::from_milliseconds(1_000);
+
+/// What the edge found in a VC's cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounters {
+    /// Frames that came.
+    pub frames: u64,
+    /// Of these, frames that are eligible for the guarantee.
+    pub eligible_frames: u64,
+    /// Of the others, frames the network tagged.
+    pub tagged_frames: u64,
+    /// Cells that came faster than PCR allows or lie beyond MFS in their frame.
+    pub nonconforming_cells: u64,
+}
+
+/// The contracts at the edge of a network.
+pub struct Edge {
+    by_vc: Vec<Option<Box<Policer>>>,
+}
+
+impl Edge {
+    /// The contracts of a network's VCs, before a cell has come.
+    pub fn new(network: &Network, clock: Clock) -> Self {
+        let policer = |vc: &crate::network::Vc| {
+            let contract = vc.contract.as_ref()?;
+            Some(Box::new(Policer::new(contract, network.links[vc.path[0]].rate, clock)))
+        };
+        Self { by_vc: network.vcs.iter().map(policer).collect() }
+    }
+
+    /// Whether a VC has a contract.
+    #[inline]
+    pub fn polices(&self, vc: u32) -> bool {
+        self.by_vc[vc as usize].is_some()
+    }
+
+    /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
+    pub fn on_cell(&mut self, vc: u32, now: Time, cell: Cell) -> Cell {
+        match &mut self.by_vc[vc as usize] {
+            Some(policer) => policer.on_cell(now, cell),
+            None => cell,
+        }
+    }
+
+    /// What was found in the cells of each VC that has a contract.
+    pub fn counters(&self, vc: usize) -> Option<EdgeCounters> {
+        self.by_vc[vc].as_ref().map(|policer| policer.counters)
+    }
+}
+
+/// The tests of one VC.
+struct Policer {
+    frame_rate: Bucket,
+    /// F-GCRA's tau in the bucket's unit.
+    tau: u128,
+    peak_rate: Bucket,
+    cdvt: u128,
+    mfs: u32,
+    tagging: bool,
+    /// Cells of the frame under way.
+    in_frame: u32,
+    passed: bool,
+    tags: bool,
+    counters: EdgeCounters,
+}
+
+/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits a
+/// unit of time leak out as the rate has in a second.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    rate: u128,
+    cell: u128,
+    level: u128,
+    at: Time,
+}
+
+impl Bucket {
+    fn new(rate: BitRate, clock: Clock) -> Self {
+        let cell = u128::from(CELL_BITS) * u128::from(clock.units_per_second);
+        Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
+    }
+
+    fn level(&self, now: Time) -> u128 {
+        self.level.saturating_sub(self.of(now - self.at))
+    }
+
+    fn add_cell(&mut self, now: Time) {
+        self.level = self.level(now) + self.cell;
+        self.at = now;
+    }
+
+    /// A span of time in the bucket's unit.
+    fn of(&self, span: Span) -> u128 {
+        u128::from(span.0) * self.rate
+    }
+}
+
+impl Policer {
+    fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
+        let pcr = contract.pcr.unwrap_or(link_rate);
+        let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
+        let cdvt = clock.span(contract.cdvt);
+        let mbs = contract.mbs.unwrap_or(2 * contract.mfs);
+        // (MBS - 1) (1/MCR - 1/PCR), each 1/rate being a cell in its bucket's unit; in that of the MCR's bucket.
+        let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
+        let burst = u128::from(mbs - 1) * (frame_rate.cell - at_pcr);
+        Self {
+            tau: burst + frame_rate.of(cdvt),
+            cdvt: peak_rate.of(cdvt),
+            frame_rate,
+            peak_rate,
+            mfs: contract.mfs,
+            tagging: contract.tagging,
+            in_frame: 0,
+            passed: false,
+            tags: false,
+            counters: EdgeCounters::default(),
+        }
+    }
+
+    fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
+        if self.in_frame == 0 {
+            self.counters.frames += 1;
+            // F-GCRA: the first cell decides for the frame.
+            self.passed = !cell.tagged() && self.frame_rate.level(now) <= self.tau;
+            self.tags = !self.passed && self.tagging && !cell.tagged();
+            self.counters.eligible_frames += u64::from(self.passed);
+            self.counters.tagged_frames += u64::from(self.tags);
+        }
+        self.in_frame += 1;
+        if self.passed {
+            self.frame_rate.add_cell(now);
+        }
+        let too_fast = self.peak_rate.level(now) > self.cdvt;
+        if !too_fast {
+            self.peak_rate.add_cell(now);
+        }
+        self.counters.nonconforming_cells += u64::from(too_fast || self.in_frame > self.mfs);
+        if cell.last_cell() {
+            self.in_frame = 0;
+        }
+        cell.with_tag(cell.tagged() || self.tags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: u32 = 12;
+
+    fn clock() -> Clock {
+        Clock::covering([BitRate::from_bits_per_second(155_520_000)], [])
+    }
+
+    fn contract(mcr: u64) -> Gfr {
+        let mcr = BitRate::from_bits_per_second(mcr);
+        Gfr { mcr, pcr: None, mfs: FRAME, mbs: None, cdvt: Duration::default(), tagging: true }
+    }
+
+    /// Sends frames whose cells leave back to back at the link's rate, one frame every `gap` cell times.
+    fn send(policer: &mut Policer, frames: u64, gap: u64) -> u64 {
+        let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
+        let mut tagged = 0;
+        for frame in 0..frames {
+            for i in 0..u64::from(FRAME) {
+                let now = Time::default() + cell_time * (frame * gap + i);
+                let cell = Cell::new(0, 0, i + 1 == u64::from(FRAME));
+                tagged += u64::from(policer.on_cell(now, cell).tagged());
+            }
+        }
+        tagged
+    }
+
+    fn policer(mcr: u64) -> Policer {
+        Policer::new(&contract(mcr), BitRate::from_bits_per_second(155_520_000), clock())
+    }
+
+    #[test]
+    fn a_source_exactly_at_mcr_is_never_tagged() {
+        // A fifth of the link: a frame of 12 cells every 60 cell times.
+        let mut policer = policer(31_104_000);
+        assert_eq!(send(&mut policer, 100_000, 60), 0);
+        assert_eq!(policer.counters.eligible_frames, 100_000);
+        assert_eq!(policer.counters.nonconforming_cells, 0);
+    }
+
+    #[test]
+    fn of_a_source_at_twice_mcr_half_of_the_frames_are_tagged_whole() {
+        let mut policer = policer(31_104_000);
+        let tagged = send(&mut policer, 100_000, 30);
+        assert_eq!(tagged % u64::from(FRAME), 0, "whole frames only");
+        assert!((tagged / u64::from(FRAME)).abs_diff(50_000) <= 2, "{tagged}");
+        assert_eq!(policer.counters.tagged_frames * u64::from(FRAME), tagged);
+    }
+
+    #[test]
+    fn a_burst_of_mbs_is_eligible_and_what_follows_is_not() {
+        // MBS of 24 cells: two frames back to back conform whatever the MCR; the third does not.
+        let mut policer = policer(1_555_200);
+        assert_eq!(send(&mut policer, 3, u64::from(FRAME)), u64::from(FRAME));
+        assert_eq!((policer.counters.eligible_frames, policer.counters.tagged_frames), (2, 1));
+    }
+
+    #[test]
+    fn without_tagging_frames_are_only_counted() {
+        let contract = Gfr { tagging: false, ..contract(1_555_200) };
+        let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
+        assert_eq!(send(&mut policer, 5, u64::from(FRAME)), 0);
+        assert_eq!((policer.counters.eligible_frames, policer.counters.tagged_frames), (2, 0));
+    }
+
+    #[test]
+    fn cells_beyond_pcr_or_mfs_do_not_conform() {
+        let pcr = Some(BitRate::from_bits_per_second(77_760_000));
+        let contract = Gfr { pcr, mfs: 10, mbs: Some(24), ..contract(31_104_000) };
+        let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
+        send(&mut policer, 1, 60);
+        // Of 12 cells at twice PCR every second is too fast: 6; the eleventh is beyond MFS besides.
+        assert_eq!(policer.counters.nonconforming_cells, 7);
+    }
+
+    #[test]
+    fn contracts_that_cannot_hold_are_refused() {
+        let link = BitRate::from_bits_per_second(155_520_000);
+        let keys =
+            |contract: Gfr| contract.check(link, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
+        assert!(keys(contract(31_104_000)).is_empty());
+        assert_eq!(keys(contract(200_000_000)), ["mcr"]);
+        assert_eq!(keys(Gfr { mfs: 11, ..contract(31_104_000) }), ["mfs"]);
+        assert_eq!(keys(Gfr { mbs: Some(23), ..contract(31_104_000) }), ["mbs"]);
+    }
+}

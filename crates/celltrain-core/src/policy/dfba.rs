@@ -1,0 +1,247 @@
+//! Differential Fair Buffer Allocation (DFBA) of 1997: above a threshold of its own a VC loses frames at random.
+//!
+//! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
+//! `MECHANISMS` 2.10.
+//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it (A-11). The scenario
+//! sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and `R_i` = `W_i` R
+//! follows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, PerVc, View, within_the_buffer};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are refused
+/// with a probability that grows with what it holds; above `z` times its threshold, when the buffer is congested, and when
+/// tagged, they are refused for certain.
+///
+/// Source: ATM Forum 97-0831, section 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Dfba")]
+pub struct Config {
+    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to have
+    /// the share `W_i` of the link gets `W_i` R.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub thresholds: PerVc,
+    /// R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
+    /// absent.
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 or more)"))]
+    pub congestion_threshold: Option<u32>,
+    /// Z: how many times its threshold a VC may hold when it starts a frame.
+    #[serde(default = "z")]
+    #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
+    pub z: f64,
+}
+
+/// Section 4: "We selected Z = 1.5 in our simulations."
+fn z() -> f64 {
+    1.5
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Dfba {
+    /// `R_i`, by label.
+    r_i: Vec<f64>,
+    r: f64,
+    z: f64,
+}
+
+impl Configure for Config {
+    type Policy = Dfba;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "is not a threshold of 1 cell or more");
+        match (self.congestion_threshold, capacity) {
+            (Some(r), _) => faults.extend(within_the_buffer(capacity, CONGESTION_THRESHOLD, r)),
+            (None, Some(_)) => {}
+            (None, None) => {
+                let problem = "is missing; in a buffer that is \"infinite\" it must be a number of cells";
+                faults.push(Fault::new(CONGESTION_THRESHOLD, "", problem));
+            }
+        }
+        if self.z <= 1.0 {
+            let problem = "leaves no room between a VC's threshold and its ceiling of z times that; it must be above 1";
+            faults.push(Fault::new("z", self.z, problem));
+        }
+        faults
+    }
+
+    /// The source: the sum of the weights `W_i` = `R_i` / R is below 1.
+    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        let Some(r) = self.congestion_threshold.or(capacity) else { return Vec::new() };
+        let r_i = self.thresholds.resolve(vcs);
+        let sum: f64 = r_i.iter().sum();
+        if sum < f64::from(r) {
+            return Vec::new();
+        }
+        let each = vcs.iter().zip(&r_i).take(SHOWN_VCS).map(|(vc, r_i)| format!("{vc} {r_i}"));
+        let others = match vcs.len().saturating_sub(SHOWN_VCS) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let each = each.collect::<Vec<_>>().join(", ");
+        let what = if self.congestion_threshold.is_some() { CONGESTION_THRESHOLD } else { "the buffer" };
+        let problem = format!(
+            "add up to {sum} cells ({each}{others}); those of all VCs of a port must add up to less than {what}, {r}"
+        );
+        vec![Fault::new("thresholds", "", problem)]
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![("thresholds", &self.thresholds)]
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
+        let r = self.congestion_threshold.unwrap_or(capacity);
+        Dfba { r_i: self.thresholds.resolve(vcs), r: f64::from(r), z: self.z }
+    }
+}
+
+impl BufferPolicy for Dfba {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let i = vc as usize;
+        let (x, x_i) = (f64::from(buffer.occupancy), f64::from(buffer.per_vc[i]));
+        let r_i = self.r_i[i];
+        if x_i < r_i {
+            return true;
+        }
+        if x_i > self.z * r_i || x >= self.r || buffer.tagged {
+            return false;
+        }
+        let drop = self.drop_probability(x_i, r_i);
+        drop == 0.0 || rng.unit() >= drop
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+impl Dfba {
+    /// P{drop} = `W_i` (`X_i` - `R_i`) / (Z `R_i` - `R_i`), with `W_i` = `R_i` / R.
+    fn drop_probability(&self, x_i: f64, r_i: f64) -> f64 {
+        let w_i = r_i / self.r;
+        w_i * (x_i - r_i) / (r_i * (self.z - 1.0))
+    }
+}
+
+const CONGESTION_THRESHOLD: &str = "congestion_threshold";
+/// So many VCs are named when their thresholds add up to too much.
+const SHOWN_VCS: usize = 4;
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { thresholds: PerVc::Same(f64::from(capacity / 8 + 1)), congestion_threshold: None, z: z() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::{Bench, asked, share_refused};
+
+    /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
+    fn config() -> Config {
+        let thresholds = PerVc::ByName([("vc0".to_string(), 400.0), ("vc1".to_string(), 200.0)].into());
+        Config { thresholds, congestion_threshold: None, z: 1.5 }
+    }
+
+    fn view(x: u32, per_vc: &[u32; 2]) -> View<'_> {
+        View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc, tagged: false }
+    }
+
+    fn draws(config: &Config, view: &View<'_>, vc: Label) -> bool {
+        let mut rng = Stream::new(1, "bench");
+        let before = rng.clone().next_u64();
+        asked(config, view, vc, &mut rng);
+        rng.next_u64() != before
+    }
+
+    #[test]
+    fn below_its_threshold_a_vc_may_start_a_frame_whatever_the_rest() {
+        assert_eq!(share_refused(&config(), &view(1000, &[399, 601]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &View { tagged: true, ..view(1000, &[399, 601]) }, 0), 0.0);
+    }
+
+    #[test]
+    fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
+        // VC 0: 0.4 (X_i - 400) / 200. At 500 it is 0.2, at 600 0.4. 10,000 draws: five standard deviations are 0.025.
+        let refused = |x_i| share_refused(&config(), &view(x_i, &[x_i, 0]), 0);
+        assert_eq!(refused(400), 0.0);
+        assert!((refused(500) - 0.2).abs() < 0.02, "{}", refused(500));
+        assert!((refused(600) - 0.4).abs() < 0.025, "{}", refused(600));
+        // VC 1: 0.2 (X_i - 200) / 100, at 250 0.1.
+        let refused = share_refused(&config(), &view(250, &[0, 250]), 1);
+        assert!((refused - 0.1).abs() < 0.015, "{refused}");
+    }
+
+    #[test]
+    fn above_its_ceiling_no_frame_of_a_vc_may_start() {
+        assert_eq!(share_refused(&config(), &view(601, &[601, 0]), 0), 1.0);
+        assert_eq!(share_refused(&config(), &view(301, &[0, 301]), 1), 1.0);
+    }
+
+    #[test]
+    fn in_a_congested_buffer_a_vc_at_its_threshold_may_not_start_a_frame() {
+        assert_eq!(share_refused(&config(), &view(999, &[400, 599]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &view(1000, &[400, 600]), 0), 1.0);
+        let earlier = Config { congestion_threshold: Some(700), ..config() };
+        assert_eq!(share_refused(&earlier, &view(699, &[400, 299]), 0), 0.0);
+        assert_eq!(share_refused(&earlier, &view(700, &[400, 300]), 0), 1.0);
+    }
+
+    #[test]
+    fn a_tagged_frame_may_start_only_below_the_threshold() {
+        let thresholds = PerVc::Same(4.0);
+        let mut bench = Bench::new(&Config { thresholds, congestion_threshold: None, z: 1.5 }, 1000, 1);
+        bench.offer_frame(0, 3);
+        bench.offer_tagged_frame(0, 1);
+        assert_eq!(bench.port.occupancy(), 4, "with 3 cells waiting it may");
+        bench.offer_tagged_frame(0, 2);
+        assert_eq!(bench.port.occupancy(), 4, "with 4 it may not");
+        bench.offer_frame(0, 2);
+        assert_eq!(bench.port.occupancy(), 6, "an untagged one may: at the threshold the probability is 0");
+    }
+
+    #[test]
+    fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
+        for (x, x_0, drawn) in [(399, 399, false), (400, 400, false), (500, 500, true), (601, 601, false)] {
+            assert_eq!(draws(&config(), &view(x, &[x_0, 0]), 0), drawn, "X_i = {x_0}");
+        }
+        assert!(!draws(&config(), &view(1000, &[500, 500]), 0), "congested");
+        assert!(!draws(&config(), &View { tagged: true, ..view(500, &[500, 0]) }, 0), "tagged");
+    }
+
+    #[test]
+    fn thresholds_that_add_up_to_the_congestion_threshold_are_refused() {
+        assert!(config().check_vcs(Some(601), &["vc0", "vc1"]).is_empty());
+        let faults = config().check_vcs(Some(600), &["vc0", "vc1"]);
+        let problem = "add up to 600 cells (vc0 400, vc1 200); those of all VCs of a port must add up to less than the \
+                       buffer, 600";
+        assert_eq!(faults, [Fault::new("thresholds", "", problem)]);
+        let earlier = Config { congestion_threshold: Some(500), ..config() };
+        assert!(earlier.check_vcs(None, &["vc0", "vc1"])[0].problem.ends_with("less than congestion_threshold, 500"));
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        let keys = |config: Config, capacity| -> Vec<String> {
+            config.check(capacity).into_iter().map(|fault| fault.key).collect()
+        };
+        assert_eq!(keys(Config { z: 1.0, ..config() }, Some(1000)), ["z"]);
+        assert_eq!(keys(Config { thresholds: PerVc::Same(0.5), ..config() }, Some(1000)), ["thresholds"]);
+        assert_eq!(keys(config(), None), ["congestion_threshold"]);
+        let above = Config { congestion_threshold: Some(1001), ..config() };
+        assert_eq!(keys(above.clone(), Some(1000)), ["congestion_threshold"]);
+        assert!(keys(above, None).is_empty());
+    }
+}

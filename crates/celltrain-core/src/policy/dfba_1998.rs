@@ -1,0 +1,248 @@
+//! Differential Fair Buffer Allocation (DFBA) of 1998: in a filling buffer a VC above its share loses frames at random.
+//!
+//! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `MECHANISMS` 2.11, whose symbols K, L,
+//! H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
+//! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wba::Weights;
+use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none; between
+/// them no tagged frame, and one of a VC above its weighted share only by chance.
+///
+/// Source: ATM Forum 98-0405.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Dfba1998")]
+pub struct Config {
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
+    /// any unit will do.
+    pub weights: PerVc,
+    /// L / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    #[serde(default = "low_threshold")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub low_threshold: f64,
+    /// H / K: the share of the buffer above which no frame may start, 0 to 1.
+    #[serde(default = "high_threshold")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub high_threshold: f64,
+    /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the queue.
+    #[serde(default = "alpha")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
+    pub alpha: f64,
+    /// `Z_i`: the largest drop probability, 0 to 1; a number, or a table by the VC's name. 1 - `W_i` / W when absent.
+    #[serde(default)]
+    pub z: Option<PerVc>,
+}
+
+/// `MECHANISMS` A-15.
+fn low_threshold() -> f64 {
+    0.5
+}
+
+/// `MECHANISMS` A-15.
+fn high_threshold() -> f64 {
+    0.9
+}
+
+/// `MECHANISMS` A-15.
+fn alpha() -> f64 {
+    0.5
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Dfba1998 {
+    l: f64,
+    h: f64,
+    alpha: f64,
+    /// `Z_i`, by label.
+    z: Vec<f64>,
+    weights: Weights,
+}
+
+impl Configure for Config {
+    type Policy = Dfba1998;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.weights.check_weights();
+        faults.extend(needs_a_limit(capacity, "low_threshold", self.low_threshold));
+        faults.extend(needs_a_limit(capacity, "high_threshold", self.high_threshold));
+        if self.low_threshold > self.high_threshold {
+            let problem = format!("is above high_threshold = {}; it must be at most that", self.high_threshold);
+            faults.push(Fault::new("low_threshold", self.low_threshold, problem));
+        }
+        let z = self.z.iter();
+        faults.extend(z.flat_map(|z| z.check("z", |z| (0.0..=1.0).contains(&z), "is not a probability (0 to 1)")));
+        faults
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        let z = self.z.as_ref().map(|z| ("z", z));
+        [("weights", &self.weights)].into_iter().chain(z).collect()
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba1998 {
+        let k = f64::from(capacity);
+        let weights = Weights::new(&self.weights, vcs);
+        let z = match &self.z {
+            Some(z) => z.resolve(vcs),
+            None => weights.of.iter().map(|w_i| 1.0 - w_i / weights.sum).collect(),
+        };
+        Dfba1998 { l: self.low_threshold * k, h: self.high_threshold * k, alpha: self.alpha, z, weights }
+    }
+}
+
+impl BufferPolicy for Dfba1998 {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let x = f64::from(buffer.occupancy);
+        if x <= self.l {
+            return true;
+        }
+        if x > self.h || buffer.tagged {
+            return false;
+        }
+        let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc as usize]), vc as usize);
+        drop == 0.0 || rng.unit() >= drop
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+impl Dfba1998 {
+    /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` = `W_i` / W; 0 for
+    /// a VC within its share, that is while `X_i` W is at most X `W_i`.
+    fn drop_probability(&self, x: f64, x_i: f64, i: usize) -> f64 {
+        let Weights { of, sum } = &self.weights;
+        if x_i * sum <= x * of[i] {
+            return 0.0;
+        }
+        let w_i = of[i] / sum;
+        let excess = (x_i - x * w_i) / (x * (1.0 - w_i));
+        let fill = (x - self.l) / (self.h - self.l);
+        self.z[i] * (self.alpha * excess + (1.0 - self.alpha) * fill)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config {
+        weights: PerVc::Same(0.2),
+        low_threshold: low_threshold(),
+        high_threshold: high_threshold(),
+        alpha: alpha(),
+        z: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::{Bench, asked, share_refused};
+
+    /// Weights of 1 and 3: shares of 1/4 and 3/4.
+    fn config() -> Config {
+        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
+        Config { weights, ..sample(1000) }
+    }
+
+    /// K = 1000, so L = 500 and H = 900.
+    fn view(per_vc: &[u32; 2]) -> View<'_> {
+        View { occupancy: per_vc[0] + per_vc[1], capacity: 1000, active_vcs: 2, per_vc, tagged: false }
+    }
+
+    #[test]
+    fn up_to_the_low_threshold_every_frame_may_start() {
+        assert_eq!(share_refused(&config(), &view(&[500, 0]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[500, 0]) }, 0), 0.0);
+        assert!(share_refused(&config(), &view(&[501, 0]), 0) > 0.0);
+    }
+
+    #[test]
+    fn above_the_high_threshold_no_frame_may_start() {
+        assert_eq!(share_refused(&config(), &view(&[0, 901]), 0), 1.0);
+        assert_eq!(share_refused(&config(), &view(&[0, 900]), 0), 0.0);
+    }
+
+    #[test]
+    fn a_vc_within_its_weighted_share_loses_nothing() {
+        // X = 800: shares of 200 and 600.
+        assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
+        assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
+        assert!(share_refused(&config(), &view(&[201, 599]), 0) > 0.0);
+    }
+
+    #[test]
+    fn the_drop_probability_mixes_the_excess_of_the_vc_and_the_fill_of_the_buffer() {
+        // X = 800, X_0 = 500: excess (500 - 200)/(800 * 3/4) = 1/2, fill (800 - 500)/400 = 3/4, Z_0 = 3/4:
+        // 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
+        let per_vc = [500, 300];
+        let refused = |config: Config| share_refused(&config, &view(&per_vc), 0);
+        let close = |share: f64, expected: f64| (share - expected).abs() < 0.025;
+        assert!(close(refused(config()), 0.468_75), "{}", refused(config()));
+        assert!(close(refused(Config { alpha: 1.0, ..config() }), 0.375));
+        assert!(close(refused(Config { alpha: 0.0, ..config() }), 0.5625));
+        assert!(close(refused(Config { z: Some(PerVc::Same(1.0)), ..config() }), 0.625));
+        assert!(close(refused(Config { z: Some(PerVc::Same(0.0)), ..config() }), 0.0));
+    }
+
+    #[test]
+    fn a_vc_alone_at_a_port_is_always_within_its_share() {
+        let per_vc = [900];
+        let view = View { occupancy: 900, capacity: 1000, active_vcs: 1, per_vc: &per_vc, tagged: false };
+        let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
+        assert_eq!(share_refused(&alone, &view, 0), 0.0);
+    }
+
+    #[test]
+    fn a_tagged_frame_may_start_only_up_to_the_low_threshold() {
+        let mut bench = Bench::new(&Config { weights: PerVc::Same(1.0), ..sample(10) }, 10, 2);
+        bench.offer_frame(0, 5);
+        bench.offer_tagged_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 6, "at L = 5 it may");
+        bench.offer_tagged_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 6, "at 6 it may not");
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 7, "an untagged one within its share may");
+    }
+
+    #[test]
+    fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
+        for (per_vc, tagged, drawn) in [
+            ([500, 0], false, false),
+            ([501, 0], false, true),
+            ([501, 0], true, false),
+            ([200, 600], false, false),
+            ([901, 0], false, false),
+        ] {
+            let mut rng = Stream::new(1, "bench");
+            let before = rng.clone().next_u64();
+            asked(&config(), &View { tagged, ..view(&per_vc) }, 0, &mut rng);
+            assert_eq!(rng.next_u64() != before, drawn, "{per_vc:?}");
+        }
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        let keys = |config: Config, capacity| -> Vec<String> {
+            config.check(capacity).into_iter().map(|fault| fault.key).collect()
+        };
+        assert_eq!(keys(Config { low_threshold: 0.95, ..config() }, Some(1000)), ["low_threshold"]);
+        assert_eq!(keys(Config { z: Some(PerVc::Same(1.5)), ..config() }, Some(1000)), ["z"]);
+        assert_eq!(keys(Config { weights: PerVc::Same(0.0), ..config() }, Some(1000)), ["weights"]);
+        assert_eq!(keys(config(), None), ["low_threshold", "high_threshold"]);
+        assert!(keys(Config { low_threshold: 0.9, ..config() }, Some(1000)).is_empty());
+    }
+}

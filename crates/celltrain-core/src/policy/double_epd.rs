@@ -1,0 +1,115 @@
+//! Double early packet discard (double EPD): early packet discard with a lower threshold for tagged frames.
+//!
+//! Source: the switch with two thresholds of the studies of the guaranteed frame rate, as in O. Bonaventure, "A simulation
+//! study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high buffer
+//! occupancy). Known at second hand; the name and the two symbols are the source's.
+//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05); whether a frame is tagged is told by its
+//! first cell.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
+/// `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+///
+/// Source: Bonaventure 1997.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DoubleEpd")]
+pub struct Config {
+    /// HBO: waiting cells above which no frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// LBO: waiting cells above which no tagged frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub tagged_threshold: u32,
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct DoubleEpd {
+    hbo: u32,
+    lbo: u32,
+}
+
+impl Configure for Config {
+    type Policy = DoubleEpd;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = within_the_buffer(capacity, "threshold", self.threshold);
+        if self.tagged_threshold > self.threshold {
+            let problem = format!(
+                "is above threshold = {}; tagged frames are the first to be refused, so theirs is at most that",
+                self.threshold
+            );
+            faults.push(Fault::new("tagged_threshold", self.tagged_threshold, problem));
+        }
+        faults
+    }
+
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> DoubleEpd {
+        DoubleEpd { hbo: self.threshold, lbo: self.tagged_threshold }
+    }
+}
+
+impl BufferPolicy for DoubleEpd {
+    fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5, tagged_threshold: capacity / 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn a_tagged_frame_may_start_at_the_lower_threshold_and_not_one_above() {
+        let mut bench = Bench::new(&Config { threshold: 8, tagged_threshold: 2 }, 20, 2);
+        bench.offer_frame(0, 2);
+        bench.offer_tagged_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 3, "at LBO = 2 it may");
+        bench.offer_tagged_frame(1, 4);
+        assert_eq!(bench.port.occupancy(), 3, "at 3 it may not");
+        assert_eq!(bench.port.counters().discarded_frame, 4);
+    }
+
+    #[test]
+    fn an_untagged_frame_may_start_at_the_upper_threshold_and_not_one_above() {
+        let mut bench = Bench::new(&Config { threshold: 8, tagged_threshold: 2 }, 20, 2);
+        bench.offer_frame(0, 8);
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.port.occupancy(), 9, "at HBO = 8 it may");
+        bench.offer_frame(1, 4);
+        assert_eq!(bench.port.occupancy(), 9, "at 9 it may not");
+    }
+
+    #[test]
+    fn thresholds_out_of_order_are_refused() {
+        let keys = |threshold, tagged_threshold| -> Vec<String> {
+            let faults = Config { threshold, tagged_threshold }.check(Some(1000));
+            faults.into_iter().map(|fault| fault.key).collect()
+        };
+        assert_eq!(keys(1001, 1000), ["threshold"]);
+        assert_eq!(keys(800, 801), ["tagged_threshold"]);
+        assert!(keys(1000, 1000).is_empty());
+    }
+}

@@ -1,0 +1,118 @@
+//! A setting that may differ from VC to VC.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+
+/// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range stands for
+/// all names with numbers from the one to the other, `default` for all VCs the table does not name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(extend("x-expect" = "a number, or a table of numbers by the VC's name"))]
+pub enum PerVc {
+    /// The same for all.
+    Same(f64),
+    /// By name.
+    ByName(BTreeMap<String, f64>),
+}
+
+/// The key for all VCs a table does not name.
+const DEFAULT: &str = "default";
+
+impl PerVc {
+    /// The value for the VC of this name: under its name, in the first range it is in, or the default.
+    pub fn of(&self, name: &str) -> Option<f64> {
+        match self {
+            PerVc::Same(value) => Some(*value),
+            PerVc::ByName(table) => {
+                let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, value)| value);
+                table.get(name).or_else(in_range).or_else(|| table.get(DEFAULT)).copied()
+            }
+        }
+    }
+
+    /// The values of VCs of these names.
+    ///
+    /// # Panics
+    /// When a VC has none; the scenario's checks refuse that.
+    pub fn resolve(&self, names: &[&str]) -> Vec<f64> {
+        names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
+    }
+
+    /// A fault for every value that is written down and not right; `key` is the setting's.
+    pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<Fault> {
+        match self {
+            PerVc::Same(value) if is_right(*value) => Vec::new(),
+            PerVc::Same(value) => vec![Fault::new(key, value, problem)],
+            PerVc::ByName(table) => {
+                let wrong = table.iter().filter(|(_, value)| !is_right(**value));
+                wrong.map(|(name, value)| Fault::new(format!("{key}.{name}"), value, problem)).collect()
+            }
+        }
+    }
+
+    /// A fault for every weight that is not one: only the ratios of weights count, so any positive number will do.
+    pub fn check_weights(&self) -> Vec<Fault> {
+        let problem = "is not a weight; it must be a number above 0 (only the ratios of the weights count)";
+        self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
+    }
+
+    /// Keys that name none of these VCs.
+    pub fn unknown<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let keys = match self {
+            PerVc::Same(_) => None,
+            PerVc::ByName(table) => Some(table.keys()),
+        };
+        let known = |key: &str| key == DEFAULT || names.iter().any(|name| name == key || is_in_range(key, name));
+        keys.into_iter().flatten().map(String::as_str).filter(move |key| !known(key))
+    }
+}
+
+/// Whether a key such as `tcp2-4` stands for a name such as `tcp3`.
+pub fn is_in_range(key: &str, name: &str) -> bool {
+    let Some((first, last)) = key.split_once('-') else { return false };
+    let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = |text: &str| text.parse::<u32>().ok();
+    let (Some(first), Some(last)) = (number(&first[stem.len()..]), number(last)) else { return false };
+    name.strip_prefix(stem).and_then(number).is_some_and(|n| (first..=last).contains(&n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(entries: &[(&str, f64)]) -> PerVc {
+        PerVc::ByName(entries.iter().map(|(key, value)| ((*key).to_string(), *value)).collect())
+    }
+
+    #[test]
+    fn a_name_goes_before_a_range_and_a_range_before_the_default() {
+        let setting = table(&[("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
+        assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
+        assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_value_that_is_not_right_is_told_with_the_name_it_stands_under() {
+        let faults = table(&[("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
+        let told: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
+        assert_eq!(told, [("weights.default", "NaN"), ("weights.tcp2-3", "0")]);
+        assert_eq!(PerVc::Same(-1.0).check_weights()[0].key, "weights");
+        assert!(PerVc::Same(149.76).check_weights().is_empty());
+    }
+
+    #[test]
+    fn a_vc_without_a_value_has_none() {
+        assert_eq!(table(&[("tcp1-3", 5.0)]).of("tcp13"), None);
+    }
+
+    #[test]
+    fn keys_that_name_no_vc_are_told() {
+        let names: Vec<String> = ["tcp1", "tcp2"].map(String::from).into();
+        let setting = table(&[("tcp1-9", 1.0), ("tpc2", 2.0), ("default", 1.0), ("tcp3", 1.0)]);
+        assert_eq!(setting.unknown(&names).collect::<Vec<_>>(), ["tcp3", "tpc2"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Single drop: a VC that reaches its threshold loses one frame, then none until it has been below again.
+//!
+//! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are kept; `MECHANISMS` 2.10, A-14. One loss is enough
+//! to halve a TCP's window, so the thresholds set the windows, and with them the rates, of VCs that share a FIFO.
+//! Departures: whether a VC is below its threshold is looked at when a frame of its own starts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, PerVc, View};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before one has
+/// found it below.
+///
+/// Source: ATM Forum 97-0831, section 3 and Table 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SingleDrop")]
+pub struct Config {
+    /// `r_i`: cells of a VC at which it loses a frame; a number, or a table by the VC's name.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub thresholds: PerVc,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct SingleDrop {
+    r: Vec<f64>,
+    /// By label: the VC has been below its threshold since it last lost a frame.
+    armed: Vec<bool>,
+}
+
+impl Configure for Config {
+    type Policy = SingleDrop;
+
+    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+        let problem = "is not a threshold of 1 cell or more; the VC would lose its first frame";
+        self.thresholds.check("thresholds", |r| r >= 1.0, problem)
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![("thresholds", &self.thresholds)]
+    }
+
+    fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {
+        SingleDrop { r: self.thresholds.resolve(vcs), armed: vec![true; vcs.len()] }
+    }
+}
+
+impl BufferPolicy for SingleDrop {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        let i = vc as usize;
+        let is_below = f64::from(buffer.per_vc[i]) < self.r[i];
+        let was_armed = std::mem::replace(&mut self.armed[i], is_below);
+        is_below || !was_armed
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { thresholds: PerVc::Same(f64::from(capacity / 4 + 1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    fn lost(bench: &Bench) -> u64 {
+        bench.port.counters().discarded_frame
+    }
+
+    #[test]
+    fn a_vc_at_its_threshold_loses_one_frame_and_the_next_only_after_it_was_below() {
+        let mut bench = Bench::new(&Config { thresholds: PerVc::Same(4.0) }, 100, 1);
+        for (frames, expected) in [(2, 0), (1, 2), (5, 2)] {
+            for _ in 0..frames {
+                bench.offer_frame(0, 2);
+            }
+            assert_eq!(lost(&bench), expected);
+        }
+        while bench.port.take().is_some() {}
+        bench.offer_frame(0, 2);
+        bench.offer_frame(0, 2);
+        assert_eq!(lost(&bench), 2, "below again: armed, and nothing is lost");
+        bench.offer_frame(0, 2);
+        assert_eq!(lost(&bench), 4);
+    }
+
+    #[test]
+    fn vcs_have_thresholds_of_their_own() {
+        let thresholds = PerVc::ByName([("vc0".to_string(), 2.0), ("vc1".to_string(), 6.0)].into());
+        let mut bench = Bench::new(&Config { thresholds }, 100, 2);
+        for _ in 0..3 {
+            bench.offer_frame(0, 2);
+            bench.offer_frame(1, 2);
+        }
+        assert_eq!(lost(&bench), 2, "only VC 0 reached its threshold");
+    }
+
+    #[test]
+    fn a_threshold_below_one_cell_is_refused() {
+        assert_eq!(Config { thresholds: PerVc::Same(0.0) }.check(Some(100))[0].key, "thresholds");
+    }
+}

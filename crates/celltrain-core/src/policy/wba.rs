@@ -1,0 +1,164 @@
+//! Weighted Buffer Allocation (WBA): Selective Drop whose fair shares are proportional to weights.
+//!
+//! Source: ATM Forum 97-0607, as remembered; `MECHANISMS` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are kept.
+//! Departures: W is the sum of the weights of all VCs that cross the port, whether they have cells waiting or not. The
+//! source optionally counts only the untagged cells of a VC for untagged frames and refuses tagged frames first; here
+//! tagged frames are treated like others.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
+/// buffer may not start a frame.
+///
+/// Source: ATM Forum 97-0607.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Wba")]
+pub struct Config {
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
+    /// any unit will do.
+    pub weights: PerVc,
+    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    #[serde(default = "threshold")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub threshold: f64,
+    /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it.
+    #[serde(default = "z")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
+    pub z: f64,
+}
+
+/// R / K, as in Selective Drop.
+fn threshold() -> f64 {
+    0.9
+}
+
+/// Z, as in Selective Drop.
+fn z() -> f64 {
+    0.8
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct Wba {
+    r: f64,
+    z: f64,
+    weights: Weights,
+}
+
+impl Configure for Config {
+    type Policy = Wba;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.weights.check_weights();
+        faults.extend(needs_a_limit(capacity, "threshold", self.threshold));
+        faults
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![("weights", &self.weights)]
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Wba {
+        Wba { r: self.threshold * f64::from(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
+    }
+}
+
+impl BufferPolicy for Wba {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+/// The weights of the VCs that cross a port.
+#[derive(Debug)]
+pub(super) struct Weights {
+    /// `W_i`, by label.
+    pub(super) of: Vec<f64>,
+    /// W: their sum.
+    pub(super) sum: f64,
+}
+
+impl Weights {
+    pub(super) fn new(weights: &PerVc, vcs: &[&str]) -> Self {
+        let of = weights.resolve(vcs);
+        Self { sum: of.iter().sum(), of }
+    }
+
+    /// Weighted load ratio of VC i: (`X_i` W) / (`W_i` X), how many times its share of the occupied buffer it holds.
+    pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
+        let i = vc as usize;
+        f64::from(buffer.per_vc[i]) * self.sum / (self.of[i] * f64::from(buffer.occupancy))
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config { weights: PerVc::Same(0.2), threshold: threshold(), z: z() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::asked;
+    use crate::policy::selective_drop;
+
+    /// Whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K = 1000.
+    fn admitted(x: u32, vc: Label, x_i: u32) -> bool {
+        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
+        let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
+        let view = View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: &per_vc, tagged: false };
+        asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
+    }
+
+    #[test]
+    fn above_the_threshold_the_cut_is_at_z_times_the_weighted_share() {
+        // X = 990: shares of 1/4 and 3/4 are 247.5 and 742.5 cells, 0.8 of them 198 and 594.
+        assert!(admitted(990, 0, 198));
+        assert!(!admitted(990, 0, 199));
+        assert!(admitted(990, 1, 594));
+        assert!(!admitted(990, 1, 595));
+    }
+
+    #[test]
+    fn up_to_the_threshold_weights_do_not_matter() {
+        assert!(admitted(900, 0, 900));
+        assert!(!admitted(901, 0, 901));
+    }
+
+    #[test]
+    fn with_equal_weights_and_all_vcs_active_it_is_selective_drop() {
+        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5, z: 0.8 };
+        let plain = selective_drop::Config { threshold: 0.5, z: 0.8 };
+        for y in 1..=20 {
+            for others in 1..=40 {
+                let per_vc = [y, others, 1];
+                let view =
+                    View { occupancy: y + others + 1, capacity: 64, active_vcs: 3, per_vc: &per_vc, tagged: false };
+                let rng = &mut Stream::new(1, "bench");
+                assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_weight_of_nothing_is_refused() {
+        let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000));
+        assert_eq!(faults[0].key, "weights");
+        assert_eq!(sample(1000).check(None)[0].key, "threshold");
+    }
+}

@@ -1,0 +1,151 @@
+//! Weighted FBA: Fair Buffer Allocation whose fair shares are proportional to weights.
+//!
+//! Source: ATM Forum 97-0607, as remembered; `MECHANISMS` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are kept.
+//! Departures: those of Weighted Buffer Allocation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::wba::Weights;
+use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls from
+/// infinity to Z as the buffer fills.
+///
+/// Source: ATM Forum 97-0607.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WeightedFba")]
+pub struct Config {
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
+    /// any unit will do.
+    pub weights: PerVc,
+    /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
+    #[serde(default = "threshold")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
+    pub threshold: f64,
+    /// Z: the linear scale of the drop threshold, the largest weighted load ratio tolerated in a full buffer.
+    #[serde(default = "z")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
+    pub z: f64,
+}
+
+/// R / K, as in FBA.
+fn threshold() -> f64 {
+    0.9
+}
+
+/// Z, as in FBA.
+fn z() -> f64 {
+    0.8
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct WeightedFba {
+    k: f64,
+    r: f64,
+    z: f64,
+    weights: Weights,
+}
+
+impl Configure for Config {
+    type Policy = WeightedFba;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.weights.check_weights();
+        faults.extend(needs_a_limit(capacity, "threshold", self.threshold));
+        faults
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![("weights", &self.weights)]
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {
+        let k = f64::from(capacity);
+        WeightedFba { k, r: self.threshold * k, z: self.z, weights: Weights::new(&self.weights, vcs) }
+    }
+}
+
+impl BufferPolicy for WeightedFba {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        let x = f64::from(buffer.occupancy);
+        x <= self.r || self.weights.load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    Config { weights: PerVc::Same(0.2), threshold: threshold(), z: z() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::asked;
+    use crate::policy::fba;
+
+    /// Whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells; K = 1000.
+    fn admitted(x: u32, vc: Label, x_i: u32) -> bool {
+        let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 4.0)].into());
+        let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
+        let view = View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: &per_vc, tagged: false };
+        asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
+    }
+
+    #[test]
+    fn in_a_full_buffer_the_bound_is_z_times_the_weighted_share() {
+        // X = K = 1000: shares of 1/5 and 4/5 are 200 and 800 cells, 0.8 of them 160 and 640.
+        assert!(admitted(1000, 0, 160));
+        assert!(!admitted(1000, 0, 161));
+        assert!(admitted(1000, 1, 640));
+        assert!(!admitted(1000, 1, 641));
+    }
+
+    #[test]
+    fn halfway_above_the_threshold_the_bound_is_twice_z_in_weighted_shares() {
+        // X = 950: (K - R)/(X - R) = 2, so 1.6 shares of 950/5 = 190 cells: 304. The other VC may hold all.
+        assert!(admitted(950, 0, 304));
+        assert!(!admitted(950, 0, 305));
+        assert!(admitted(950, 1, 950));
+    }
+
+    #[test]
+    fn up_to_the_threshold_every_frame_of_every_weight_enters() {
+        assert!(admitted(900, 0, 900));
+    }
+
+    #[test]
+    fn with_equal_weights_and_all_vcs_active_it_is_fba() {
+        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5, z: 0.8 };
+        let plain = fba::Config { threshold: 0.5, z: 0.8 };
+        for y in 1..=20 {
+            for others in 1..=40 {
+                let per_vc = [y, others, 1];
+                let view =
+                    View { occupancy: y + others + 1, capacity: 64, active_vcs: 3, per_vc: &per_vc, tagged: false };
+                let rng = &mut Stream::new(1, "bench");
+                assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_negative_weight_is_refused() {
+        let faults = Config { weights: PerVc::Same(-1.0), ..sample(1000) }.check(Some(1000));
+        assert_eq!(faults[0].key, "weights");
+        assert_eq!(sample(1000).check(None)[0].key, "threshold");
+    }
+}

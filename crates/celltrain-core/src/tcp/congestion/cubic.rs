@@ -1,0 +1,253 @@
+//! CUBIC: after a loss cwnd comes back to where it was along a cubic of the time since, whatever the round-trip time.
+//!
+//! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is in
+//! seconds and windows are in segments, as there.
+//! Departures: the round-trip time is smoothed as RFC 6298 (2.3) says from one exact sample a round trip, apart from the
+//! retransmission timer's, which counts coarse ticks; min(cwnd, rwnd) stands for the flight size (4.6), which it equals
+//! while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not undone (4.9).
+
+use super::Windows;
+use crate::units::{Clock, Span, Time};
+
+/// RFC 9438 (4.6): congestion leaves this share of the window.
+pub const BETA: f64 = 0.7;
+/// RFC 9438 (5.1): how fast the cubic rises, in segments a cubic second.
+const C: f64 = 0.4;
+/// RFC 9438 (4.3): 3 (1 - beta) / (1 + beta), the additive increase that shares evenly with Reno at this beta.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// RFC 9438 (4.2): in a round trip cwnd grows by half at most.
+const MOST_GROWTH: f64 = 1.5;
+/// RFC 6298 (2.3): alpha.
+const GAIN: f64 = 0.125;
+
+/// What CUBIC remembers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cubic {
+    units_per_second: f64,
+    /// The smoothed round-trip time in seconds.
+    srtt: f64,
+    /// `W_max`: cwnd before the last reduction, or less where the one before was larger.
+    w_max: f64,
+    /// `cwnd_prior`: cwnd when ssthresh was last set.
+    cwnd_prior: f64,
+    ended_by: EndedBy,
+    /// The stage of congestion avoidance under way.
+    epoch: Option<Epoch>,
+}
+
+/// What ended the last stage of congestion avoidance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndedBy {
+    /// Nothing yet, or a timeout: the next stage starts its cubic at its own window.
+    Timeout,
+    /// A fast retransmit: the next stage aims at `W_max`.
+    Reduction,
+}
+
+/// A stage of congestion avoidance (4.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Epoch {
+    start: Time,
+    /// K: seconds from its start until the cubic reaches `w_max`.
+    k: f64,
+    w_max: f64,
+    /// `W_est`: the window Reno would have.
+    w_est: f64,
+}
+
+impl Cubic {
+    /// Before anything was sent.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            units_per_second: clock.units_per_second as f64,
+            srtt: 0.0,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            ended_by: EndedBy::Timeout,
+            epoch: None,
+        }
+    }
+
+    /// Grows cwnd for one acknowledgement of new data.
+    pub(super) fn on_new_ack(&mut self, windows: &mut Windows, now: Time, acked: f64) {
+        let cwnd = windows.cwnd;
+        if cwnd < windows.ssthresh {
+            windows.grow_to(cwnd + 1.0);
+            return;
+        }
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin(now, cwnd));
+        let t = (now - epoch.start).0 as f64 / self.units_per_second;
+        // Figure 4 in section 4.3, with alpha 1 once the estimate is back where the window was.
+        let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        epoch.w_est += alpha * acked / cwnd;
+        self.epoch = Some(epoch);
+        windows.grow_to(if epoch.w_cubic(t) < epoch.w_est {
+            cwnd.max(epoch.w_est)
+        } else {
+            let target = epoch.w_cubic(t + self.srtt).clamp(cwnd, MOST_GROWTH * cwnd);
+            cwnd + (target - cwnd) / cwnd
+        });
+    }
+
+    /// Takes a sample of the round-trip time.
+    pub(super) fn on_round_trip(&mut self, took: Span) {
+        let sample = took.0 as f64 / self.units_per_second;
+        self.srtt = if self.srtt == 0.0 { sample } else { self.srtt + GAIN * (sample - self.srtt) };
+    }
+
+    /// A fast retransmit shrinks a window of `cwnd` segments.
+    pub(super) fn on_reduction(&mut self, cwnd: f64) {
+        self.remember(cwnd);
+        self.ended_by = EndedBy::Reduction;
+    }
+
+    /// A timeout ends everything a window of `cwnd` segments was doing (4.8).
+    pub(super) fn on_timeout(&mut self, cwnd: f64) {
+        self.remember(cwnd);
+        self.ended_by = EndedBy::Timeout;
+    }
+
+    fn remember(&mut self, cwnd: f64) {
+        // Section 4.7, fast convergence: who did not get back to where he was makes room.
+        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.cwnd_prior = cwnd;
+        self.epoch = None;
+    }
+
+    fn begin(&self, now: Time, cwnd_epoch: f64) -> Epoch {
+        let w_max = match self.ended_by {
+            // Section 4.8: "K is set to 0, and W_max is set to the congestion window size at the beginning".
+            EndedBy::Timeout => cwnd_epoch,
+            EndedBy::Reduction => self.w_max.max(cwnd_epoch),
+        };
+        Epoch { start: now, k: cube_root((w_max - cwnd_epoch) / C), w_max, w_est: cwnd_epoch }
+    }
+}
+
+impl Epoch {
+    /// `W_cubic(t) = C (t - K)^3 + W_max` (4.2, figure 1).
+    fn w_cubic(&self, t: f64) -> f64 {
+        let from_plateau = t - self.k;
+        C * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+}
+
+/// The cube root of a number from 0 up, the same on every machine: Newton's method with the four operations.
+fn cube_root(x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    // From above the root every step comes closer, until rounding ends it.
+    let mut root = x.max(1.0);
+    loop {
+        let next = (2.0 * root + x / (root * root)) / 3.0;
+        if next >= root {
+            return root;
+        }
+        root = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::congestion::Control;
+    use crate::tcp::options::{Congestion, TcpOptions};
+    use crate::units::Bytes;
+
+    const MILLISECOND: Clock = Clock { units_per_second: 1000, exact: true };
+
+    fn windows() -> Windows {
+        let options = TcpOptions {
+            congestion: Congestion::Cubic,
+            receive_window: Bytes { bytes: 512 << 14 },
+            ..TcpOptions::default()
+        };
+        Windows::new(&options, MILLISECOND)
+    }
+
+    #[test]
+    fn cube_roots_are_cube_roots() {
+        for (x, root) in
+            [(0.0, 0.0), (1.0, 1.0), (27.0, 3.0), (0.001, 0.1), (1e9, 1000.0), (75.0, 4.217_163_326_508_746)]
+        {
+            assert!((cube_root(x) - root).abs() < 1e-12 * (1.0 + root), "{x}: {}", cube_root(x));
+        }
+    }
+
+    #[test]
+    fn a_reduction_leaves_seven_tenths() {
+        let mut w = windows();
+        w.cwnd = 100.0;
+        w.on_fast_retransmit();
+        assert_eq!(w.ssthresh, 70.0);
+        w.cwnd = 100.0;
+        w.on_timeout(w.cwnd);
+        assert_eq!((w.cwnd, w.ssthresh), (1.0, 70.0), "RFC 9438 (4.8): a timeout reduces ssthresh by beta too");
+    }
+
+    /// cwnd at `seconds` after a reduction from 100 segments, with round trips of a tenth of a second.
+    fn after(seconds: u64) -> f64 {
+        let mut w = windows();
+        w.on_round_trip(Span(100));
+        w.cwnd = 100.0;
+        w.on_fast_retransmit();
+        w.cwnd = w.ssthresh;
+        let mut now = Time(0);
+        while now.0 < seconds * 1000 {
+            for _ in 0..w.usable() {
+                w.on_new_ack(now, 1.0);
+            }
+            now += Span(100);
+        }
+        w.cwnd
+    }
+
+    #[test]
+    fn the_window_is_back_after_k_seconds() {
+        // K = cbrt(100 (1 - 0.7) / 0.4) = 4.22 s; Reno would need 30 round trips of 0.1 s at one segment each with
+        // halving; here W_est is 70 + 0.53 a round trip, 93 after 43 of them.
+        assert!((after(4) - 99.9).abs() < 1.0, "{}", after(4));
+        assert!(after(2) > 90.0 && after(2) < 98.0, "concave: {}", after(2));
+        assert!(after(8) > 115.0, "convex: {}", after(8));
+    }
+
+    #[test]
+    fn where_reno_is_faster_it_grows_as_reno() {
+        // At round trips of a millisecond the cubic hardly moves in 100 of them, Reno's estimate by 0.53 each.
+        let mut w = windows();
+        w.on_round_trip(Span(1));
+        w.cwnd = 100.0;
+        w.on_fast_retransmit();
+        w.cwnd = w.ssthresh;
+        for i in 0..50 {
+            for _ in 0..w.usable() {
+                w.on_new_ack(Time(i), 1.0);
+            }
+        }
+        assert!((w.cwnd - (70.0 + 50.0 * ALPHA)).abs() < 1.0, "{}", w.cwnd);
+    }
+
+    #[test]
+    fn a_second_reduction_before_it_is_back_makes_room() {
+        let mut w = windows();
+        w.cwnd = 100.0;
+        w.on_fast_retransmit();
+        w.cwnd = 80.0;
+        w.on_fast_retransmit();
+        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        assert_eq!((cubic.w_max, cubic.cwnd_prior), (80.0 * 0.85, 80.0), "RFC 9438 (4.7)");
+    }
+
+    #[test]
+    fn after_a_timeout_the_cubic_starts_at_the_window_it_finds() {
+        let mut w = windows();
+        w.cwnd = 20.0;
+        w.on_timeout(w.cwnd);
+        w.cwnd = w.ssthresh;
+        w.on_new_ack(Time(5000), 1.0);
+        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        let epoch = cubic.epoch.expect("congestion avoidance has begun");
+        assert_eq!((epoch.k, epoch.w_max, epoch.start), (0.0, 14.0, Time(5000)), "RFC 9438 (4.8)");
+    }
+}

@@ -1,0 +1,303 @@
+//! A sender and a receiver on a pipe that loses what a test says: whatever is lost, everything arrives, and what theory
+//! gives in closed form comes out.
+//!
+//! The pipe has a delay and no rate: a window of segments takes a round trip, as the closed forms suppose.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender};
+use super::{TcpConfig, TcpOptions, TimerRestart};
+use crate::rng::Stream;
+use crate::units::{Bytes, Clock, Duration, Span, Time};
+
+const MSS: u64 = 512;
+/// Times are milliseconds.
+const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+/// A round trip, unless a segment is held up.
+const ROUND_TRIP: u64 = 100;
+const TICK: u64 = 100;
+const DELAYED_ACK_TICK: u64 = 200;
+
+/// What becomes of a segment or an acknowledgement on its way.
+enum Fate {
+    Arrives,
+    /// It is overtaken: so many milliseconds late.
+    Late(u64),
+    Lost,
+}
+
+struct Pipe {
+    sender: Sender,
+    receiver: Receiver,
+    now: u64,
+    /// On their way, by when they arrive and in the order they were sent.
+    forward: BTreeMap<(u64, u64), Segment>,
+    back: BTreeMap<(u64, u64), (Ack, SackBlocks)>,
+    sent: u64,
+    window: u64,
+}
+
+impl Pipe {
+    fn new(config: &TcpConfig, pace: Option<u64>) -> Self {
+        let sender = Sender::new(config, CLOCK);
+        Self {
+            sender: match pace {
+                Some(interval) => sender.paced(Span(interval)),
+                None => sender,
+            },
+            receiver: Receiver::new(config),
+            now: 0,
+            forward: BTreeMap::new(),
+            back: BTreeMap::new(),
+            sent: 0,
+            window: config.options().window_segments() * MSS,
+        }
+    }
+
+    /// Runs until `end`; `fate` is asked of every segment and of every acknowledgement (`None`), and told how
+    /// many of both are on their way.
+    fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Fate) {
+        self.send(&mut fate);
+        loop {
+            let tick = (self.now / TICK + 1) * TICK;
+            let first = |time: Option<u64>| time.unwrap_or(u64::MAX);
+            let next = tick
+                .min(first(self.forward.first_key_value().map(|(key, _)| key.0)))
+                .min(first(self.back.first_key_value().map(|(key, _)| key.0)))
+                .min(first(self.sender.next_departure(Time(self.now)).map(|time| time.0)));
+            if next > end {
+                return;
+            }
+            self.now = next;
+            while let Some(entry) = self.forward.first_entry().filter(|entry| entry.key().0 == next) {
+                let ack = self.receiver.on_segment(entry.remove());
+                self.acknowledge(ack, &mut fate);
+            }
+            while let Some(entry) = self.back.first_entry().filter(|entry| entry.key().0 == next) {
+                let (ack, blocks) = entry.remove();
+                self.sender.on_ack(ack, &blocks, Time(next));
+                self.send(&mut fate);
+            }
+            if next == tick {
+                self.sender.on_tick();
+                if tick.is_multiple_of(DELAYED_ACK_TICK) {
+                    let ack = self.receiver.on_delayed_ack_tick();
+                    self.acknowledge(ack, &mut fate);
+                }
+            }
+            self.send(&mut fate);
+        }
+    }
+
+    fn send(&mut self, fate: &mut impl FnMut(Option<Segment>, usize) -> Fate) {
+        while let Some(segment) = self.sender.next_segment(Time(self.now)) {
+            assert_eq!((segment.seq % MSS, u64::from(segment.len)), (0, MSS), "only full segments are sent");
+            assert!(segment.end() <= self.receiver.delivered() + self.window, "nothing is sent beyond the window");
+            self.sent += 1;
+            if let Some(late) = delay(&fate(Some(segment), self.forward.len() + self.back.len())) {
+                self.forward.insert((self.now + ROUND_TRIP / 2 + late, self.sent), segment);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, ack: Option<Ack>, fate: &mut impl FnMut(Option<Segment>, usize) -> Fate) {
+        let Some(ack) = ack else { return };
+        self.sent += 1;
+        if let Some(late) = delay(&fate(None, self.forward.len() + self.back.len())) {
+            self.back.insert((self.now + ROUND_TRIP / 2 + late, self.sent), (ack, self.receiver.blocks()));
+        }
+    }
+
+    fn delivered(&self) -> u64 {
+        self.receiver.delivered() / MSS
+    }
+}
+
+fn delay(fate: &Fate) -> Option<u64> {
+    match fate {
+        Fate::Arrives => Some(0),
+        Fate::Late(by) => Some(*by),
+        Fate::Lost => None,
+    }
+}
+
+fn tcp(name: &str, segments: u64) -> TcpConfig {
+    let options = TcpOptions { receive_window: Bytes { bytes: segments * MSS }, ..TcpOptions::default() };
+    TcpConfig::named(name, options).expect("a listed name")
+}
+
+/// Those that recover from a loss without a timeout.
+const FAST: [&str; 5] = ["reno", "newreno", "newreno_hoe", "sack", "sack_pipe"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..crate::rng::proptest_seeded(8) })]
+
+    #[test]
+    fn whatever_is_lost_late_or_overtaken_everything_arrives_and_the_same_again(
+        seed in any::<u64>(),
+        (loss, ack_loss, lateness) in (0u32..40, 0u32..40, 0u32..30),
+        window in 1u64..60,
+        (keep, delay_acks, cubic, paced, timer_per_segment) in any::<(bool, bool, bool, bool, bool)>(),
+    ) {
+        for &name in TcpConfig::NAMES {
+            let options = TcpOptions {
+                receive_window: Bytes { bytes: window * MSS },
+                maximum_rto: Duration::from_milliseconds(2000),
+                out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
+                delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
+                congestion: if cubic { Congestion::Cubic } else { Congestion::Jacobson },
+                timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
+                ..TcpOptions::default()
+            };
+            let pace = paced.then_some(3);
+            let run = || {
+                let mut pipe = Pipe::new(&TcpConfig::named(name, options.clone()).expect("a listed name"), pace);
+                let mut rng = Stream::new(seed, "pipe");
+                // Losses in the first 30 seconds, then none.
+                pipe.run(30_000, |segment, _| {
+                    let loss = if segment.is_some() { loss } else { ack_loss };
+                    match rng.below(100) {
+                        draw if draw < loss => Fate::Lost,
+                        _ if rng.below(100) < lateness => Fate::Late(1 + u64::from(rng.below(40))),
+                        _ => Fate::Arrives,
+                    }
+                });
+                let before = pipe.delivered();
+                pipe.run(60_000, |_, _| Fate::Arrives);
+                (before, pipe.delivered(), pipe.sent, pipe.sender.counters(), pipe.sender.cwnd().to_bits())
+            };
+            let (first, again) = (run(), run());
+            prop_assert_eq!(first, again, "{} is not the same again", name);
+            // Thirty seconds without a loss: after the longest timeout a window every other round trip at the least.
+            let (before, delivered, ..) = first;
+            prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
+        }
+    }
+}
+
+/// Segments delivered in a round trip, after ten seconds to get going; `fate` gets the number of the sending, how many
+/// segments and acknowledgements are on their way, and a random stream.
+fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Fate) -> f64 {
+    let mut pipe = Pipe::new(config, None);
+    let mut rng = Stream::new(1, "pipe");
+    let mut sendings = 0;
+    let mut fate = |segment: Option<Segment>, on_their_way: usize| {
+        sendings += u64::from(segment.is_some());
+        if segment.is_some() { fate(sendings, on_their_way, &mut rng) } else { Fate::Arrives }
+    };
+    pipe.run(10_000, &mut fate);
+    let before = pipe.delivered();
+    pipe.run(10_000 + seconds * 1000, &mut fate);
+    (pipe.delivered() - before) as f64 * ROUND_TRIP as f64 / (seconds * 1000) as f64
+}
+
+#[test]
+fn a_window_limited_connection_delivers_a_window_a_round_trip() {
+    for &name in TcpConfig::NAMES {
+        assert_eq!(rate(&tcp(name, 40), 100, |_, _, _| Fate::Arrives), 40.0, "{name}");
+    }
+}
+
+#[test]
+fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
+    // A pipe with room for W: the segment beyond is lost, and the window climbs from W/2 to W, a segment a round trip.
+    const W: usize = 100;
+    for name in FAST {
+        let measured = rate(
+            &tcp(name, 1000),
+            2_000,
+            |_, on_their_way, _| {
+                if on_their_way >= W { Fate::Lost } else { Fate::Arrives }
+            },
+        );
+        let share = measured / W as f64;
+        println!("{name}: {share:.3} W");
+        assert!((share / 0.75 - 1.0).abs() < 0.05, "{name}: {share} W");
+    }
+}
+
+#[test]
+fn one_loss_in_n_segments_gives_the_square_root_law() {
+    // Mathis, Semke, Mahdavi and Ott 1997: a loss every 1/p segments exactly gives sqrt(3/2) / sqrt(p) segments a round
+    // trip.
+    for name in FAST {
+        for every in [500, 2_000, 8_000] {
+            let measured =
+                rate(
+                    &tcp(name, 4_000),
+                    2_000,
+                    |sending, _, _| {
+                        if sending % every == 0 { Fate::Lost } else { Fate::Arrives }
+                    },
+                );
+            let constant = measured / (every as f64).sqrt();
+            println!("{name}, p = 1/{every}: {constant:.3} / sqrt(p)");
+            assert!((constant / 1.5f64.sqrt() - 1.0).abs() < 0.1, "{name}, 1 in {every}: {constant} / sqrt(p)");
+        }
+    }
+}
+
+#[test]
+fn random_losses_give_the_square_root_law() {
+    // Ott, Kemperman and Mathis 1996: losses independent of each other give 1.31 / sqrt(p) segments a round trip.
+    for name in FAST {
+        for every in [500, 2_000, 8_000] {
+            let measured =
+                rate(
+                    &tcp(name, 4_000),
+                    2_000,
+                    |_, _, rng| {
+                        if rng.below(every) == 0 { Fate::Lost } else { Fate::Arrives }
+                    },
+                );
+            let constant = measured / f64::from(every).sqrt();
+            println!("{name}, p = 1/{every}: {constant:.3} / sqrt(p)");
+            assert!((constant / 1.31 - 1.0).abs() < 0.1, "{name}, 1 in {every}: {constant} / sqrt(p)");
+        }
+    }
+}
+
+#[test]
+fn delayed_acknowledgements_halve_the_climb() {
+    // With an acknowledgement for every second segment the window climbs half as fast: 1 / sqrt(2) of the rate.
+    for name in FAST {
+        let mut config = tcp(name, 4_000);
+        let options = TcpOptions { delayed_acks: DelayedAcks::On, ..config.options().clone() };
+        config = TcpConfig::named(name, options).expect("a listed name");
+        let measured =
+            rate(&config, 2_000, |sending, _, _| if sending % 2_000 == 0 { Fate::Lost } else { Fate::Arrives });
+        let constant = measured / 2_000f64.sqrt();
+        println!("{name}, p = 1/2000, delayed: {constant:.3} / sqrt(p)");
+        assert!((constant / 0.75f64.sqrt() - 1.0).abs() < 0.1, "{name}: {constant} / sqrt(p)");
+    }
+}
+
+#[test]
+fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
+    // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4) segments a
+    // round trip where the cubic and not Reno's estimate leads.
+    const EVERY: u64 = 20_000;
+    let rtt = ROUND_TRIP as f64 / 1000.0;
+    let cubic = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * EVERY as f64).powf(0.75);
+    for name in ["newreno", "sack"] {
+        let options = TcpOptions { congestion: Congestion::Cubic, ..tcp(name, 4_000).options().clone() };
+        let config = TcpConfig::named(name, options).expect("a listed name");
+        let measured =
+            rate(&config, 2_000, |sending, _, _| if sending % EVERY == 0 { Fate::Lost } else { Fate::Arrives });
+        println!("{name} with CUBIC, p = 1/{EVERY}: {:.3} of {cubic:.1}", measured / cubic);
+        assert!((measured / cubic - 1.0).abs() < 0.1, "{name}: {measured} against {cubic}");
+    }
+}
+
+#[test]
+fn a_paced_connection_delivers_at_its_pace() {
+    for &name in TcpConfig::NAMES {
+        let mut pipe = Pipe::new(&tcp(name, 100), Some(7));
+        pipe.run(10_000, |_, _| Fate::Arrives);
+        let before = pipe.delivered();
+        pipe.run(80_000, |_, _| Fate::Arrives);
+        assert_eq!(pipe.delivered() - before, 10_000, "{name}");
+    }
+}

@@ -1,0 +1,71 @@
+//! `newreno`: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
+//!
+//! Source: RFC 6582 (3.2), its `recover` kept; `MECHANISMS` 3.6, option of A-26.
+//! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the window
+//! after a full acknowledgement the second is taken, cwnd = ssthresh; neither of section 4's heuristics for duplicates
+//! after a timeout; a partial acknowledgement deflates the window to one segment at the least, where the text has no bound;
+//! no Limited Transmit (RFC 3042).
+
+use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use crate::tcp::congestion::Windows;
+
+/// Where the recovery ends.
+#[derive(Debug, Default)]
+pub struct Newreno {
+    dup_acks: u32,
+    /// RFC 6582 (3.2, step 1): at first the beginning of the stream.
+    recover: u64,
+    stage: Stage,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Open,
+    /// Fast recovery, before and after its first partial acknowledgement.
+    Recovering { partial_acks: bool },
+}
+
+impl Recovery for Newreno {
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
+        if self.stage != Stage::Open {
+            // Step 2 leads to RFC 5681 (3.2, step 4): one more segment has left the network.
+            windows.cwnd += 1.0;
+            return Reaction::Ignore;
+        }
+        self.dup_acks += 1;
+        // Step 2: only "if the Cumulative Acknowledgment field covers more than recover".
+        if self.dup_acks != THRESHOLD || flight.una <= self.recover {
+            return Reaction::Ignore;
+        }
+        self.recover = flight.max;
+        self.stage = Stage::Recovering { partial_acks: false };
+        windows.on_fast_retransmit();
+        windows.cwnd = windows.ssthresh + f64::from(THRESHOLD);
+        Reaction::Resend
+    }
+
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, windows: &mut Windows) -> Progress {
+        self.dup_acks = 0;
+        let Stage::Recovering { partial_acks } = self.stage else { return Progress::Grow };
+        if flight.una >= self.recover {
+            // Step 3, full acknowledgement, (2).
+            windows.cwnd = windows.ssthresh;
+            self.stage = Stage::Open;
+            return Progress::Hold;
+        }
+        // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if the
+        // partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
+        windows.cwnd = (windows.cwnd - flight.segments(acked)).max(0.0) + 1.0;
+        self.stage = Stage::Recovering { partial_acks: true };
+        // "For the first partial ACK that arrives during fast recovery, also reset the retransmit timer."
+        Progress::Resend(if partial_acks { Timer::Keep } else { Timer::Restart })
+    }
+
+    fn on_timeout(&mut self, flight: &Flight<'_>) {
+        // Step 4.
+        self.recover = flight.max;
+        self.stage = Stage::Open;
+        self.dup_acks = 0;
+    }
+}

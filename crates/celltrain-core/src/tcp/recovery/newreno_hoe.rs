@@ -1,0 +1,70 @@
+//! Hoe's fast recovery: a hole a round trip, and a new segment for every two duplicate acknowledgements.
+//!
+//! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP"; `MECHANISMS` 3.6, the
+//! default of A-26.
+//! Departures: no initial ssthresh from a bandwidth estimate; the duplicates are counted from the one after the third, over
+//! the whole phase; as after a fast retransmit there is no new one until everything sent before a timeout is acknowledged.
+
+use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use crate::tcp::congestion::Windows;
+
+/// The phase between a fast retransmit and the acknowledgement of everything outstanding then.
+#[derive(Debug, Default)]
+pub struct NewrenoHoe {
+    dup_acks: u32,
+    /// What must be acknowledged before another fast retransmit.
+    recover: u64,
+    recovering: bool,
+    /// New segments the phase's duplicates have allowed and that are not sent yet.
+    allowed: u32,
+}
+
+/// Hoe 1996: duplicates that stand for one new segment.
+const DUPLICATES_PER_SEGMENT: u32 = 2;
+
+impl Recovery for NewrenoHoe {
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
+        self.dup_acks += 1;
+        if self.recovering {
+            self.allowed += u32::from(self.dup_acks.is_multiple_of(DUPLICATES_PER_SEGMENT));
+            return Reaction::Ignore;
+        }
+        if self.dup_acks != THRESHOLD || flight.una < self.recover {
+            return Reaction::Ignore;
+        }
+        *self = Self { recover: flight.max, recovering: true, ..Self::default() };
+        windows.on_fast_retransmit();
+        windows.cwnd = windows.ssthresh;
+        Reaction::Resend
+    }
+
+    fn on_new_ack(&mut self, flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+        if !self.recovering {
+            self.dup_acks = 0;
+            return Progress::Grow;
+        }
+        if flight.una < self.recover {
+            return Progress::Resend(Timer::Restart);
+        }
+        *self = Self { recover: self.recover, ..Self::default() };
+        Progress::Hold
+    }
+
+    fn on_timeout(&mut self, flight: &Flight<'_>) {
+        *self = Self { recover: flight.max, ..Self::default() };
+    }
+
+    fn chooses(&self) -> bool {
+        self.recovering
+    }
+
+    fn choose(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
+        (self.allowed > 0 && flight.fits(flight.max, windows)).then_some(Choice::New(flight.max))
+    }
+
+    fn on_sent(&mut self, choice: Choice, _mss: u64) {
+        if let Choice::New(_) = choice {
+            self.allowed -= 1;
+        }
+    }
+}

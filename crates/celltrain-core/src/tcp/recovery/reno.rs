@@ -1,0 +1,47 @@
+//! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
+//!
+//! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `MECHANISMS` 3.5.
+//! Departures: min(cwnd, rwnd) stands for RFC 5681's flight size, which it equals while a sender has data, as in 4.3BSD;
+//! no Limited Transmit (RFC 3042).
+
+use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
+use crate::tcp::congestion::Windows;
+
+/// Counts duplicate acknowledgements; from the third on it is in fast recovery.
+#[derive(Debug, Default)]
+pub struct Reno {
+    dup_acks: u32,
+}
+
+impl Recovery for Reno {
+    fn on_duplicate_ack(&mut self, _flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
+        self.dup_acks += 1;
+        if self.dup_acks < THRESHOLD {
+            return Reaction::Ignore;
+        }
+        if self.dup_acks > THRESHOLD {
+            // RFC 5681 (3.2, step 4): one more segment has left the network.
+            windows.cwnd += 1.0;
+            return Reaction::Ignore;
+        }
+        windows.on_fast_retransmit();
+        // RFC 5681 (3.2, step 3): the three that left the network.
+        windows.cwnd = windows.ssthresh + f64::from(THRESHOLD);
+        Reaction::Resend
+    }
+
+    fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, windows: &mut Windows) -> Progress {
+        let recovering = self.dup_acks >= THRESHOLD;
+        self.dup_acks = 0;
+        if !recovering {
+            return Progress::Grow;
+        }
+        // RFC 5681 (3.2, step 6): "deflating" the window.
+        windows.cwnd = windows.ssthresh;
+        Progress::Hold
+    }
+
+    fn on_timeout(&mut self, _flight: &Flight<'_>) {
+        self.dup_acks = 0;
+    }
+}

@@ -1,0 +1,166 @@
+//! SACK as the standard has it: what is lost, and how much is in the network, is read off the scoreboard at every
+//! acknowledgement.
+//!
+//! Source: RFC 6675, whose names are kept: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
+//! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `MECHANISMS` 3.7, option of A-27.
+//! Departures: min(cwnd, rwnd) stands for the flight size (5, step 4.2); all segments are full, so octets are counted by
+//! the segment; the timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+
+use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
+use crate::tcp::congestion::Windows;
+
+/// The recovery's marks.
+#[derive(Debug, Default)]
+pub struct Sack {
+    dup_acks: u32,
+    recovery_point: u64,
+    recovering: bool,
+    /// Everything below was resent where it was lost.
+    high_rxt: u64,
+    rescue_rxt: u64,
+}
+
+impl Recovery for Sack {
+    fn selective(&self) -> bool {
+        true
+    }
+
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction {
+        // Section 2: a duplicate is one that "identifies previously unacknowledged and un-SACKed octets"; section 5.1: no
+        // new recovery "until HighACK is greater than or equal to the new value of RecoveryPoint".
+        if self.recovering || !news || flight.una < self.recovery_point {
+            return Reaction::Ignore;
+        }
+        self.dup_acks += 1;
+        // Section 5, steps 1 and 2: "IsLost (HighACK + 1)".
+        if self.dup_acks < DUP_THRESH && flight.una >= flight.board.lost_below(flight.mss) {
+            // Step 3.1, for Limited Transmit.
+            self.high_rxt = flight.una;
+            return Reaction::Ignore;
+        }
+        // Steps 4.1 and 4.2.
+        *self = Self {
+            dup_acks: 0,
+            recovery_point: flight.max,
+            recovering: true,
+            high_rxt: flight.una,
+            rescue_rxt: flight.una + flight.mss,
+        };
+        windows.on_fast_retransmit();
+        windows.cwnd = windows.ssthresh;
+        Reaction::Resend
+    }
+
+    fn on_new_ack(&mut self, flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+        self.dup_acks = 0;
+        if !self.recovering {
+            return Progress::Grow;
+        }
+        // Step A.
+        self.recovering = flight.una < self.recovery_point;
+        Progress::Hold
+    }
+
+    fn on_timeout(&mut self, flight: &Flight<'_>) {
+        // Section 5.1.
+        *self = Self { recovery_point: flight.max, ..Self::default() };
+    }
+
+    fn chooses(&self) -> bool {
+        self.recovering || self.dup_acks > 0
+    }
+
+    fn choose(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
+        // Step C: "if cwnd - pipe >= 1 SMSS".
+        if windows.cwnd - flight.segments(self.pipe(flight)) < 1.0 {
+            return None;
+        }
+        if self.recovering {
+            return self.next_seg(flight, windows);
+        }
+        // Step 3.3, Limited Transmit.
+        flight.fits(flight.max, windows).then_some(Choice::New(flight.max))
+    }
+
+    fn on_sent(&mut self, choice: Choice, mss: u64) {
+        match choice {
+            Choice::Hole(seq) => self.high_rxt = seq + mss,
+            Choice::New(_) => {}
+            Choice::Rescue(_) => self.rescue_rxt = self.recovery_point,
+        }
+    }
+}
+
+impl Sack {
+    /// `SetPipe` (4), in octets: what is neither reported nor lost, and what was sent again and is not reported. It may be
+    /// computed anew after a segment is sent, which counts it as step C.4 does.
+    fn pipe(&self, flight: &Flight<'_>) -> u64 {
+        let board = flight.board;
+        let not_lost_from = board.lost_below(flight.mss).clamp(flight.una, flight.max);
+        let resent_below = self.high_rxt.clamp(flight.una, flight.max);
+        board.missing(not_lost_from, flight.max) + board.missing(flight.una, resent_below)
+    }
+
+    /// `NextSeg` (4).
+    fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
+        let board = flight.board;
+        // 1.a and 1.b; whatever is not reported below an offset is lost (1.c), and nothing above.
+        let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
+        if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
+            return Some(Choice::Hole(lost));
+        }
+        if flight.fits(flight.max, windows) {
+            return Some(Choice::New(flight.max));
+        }
+        if let Some(seq) = hole {
+            return Some(Choice::Hole(seq));
+        }
+        // 4: once a recovery, and only when the first segment resent has been acknowledged.
+        let last = board.last_missing(flight.max).saturating_sub(flight.mss);
+        let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
+        may.then_some(Choice::Rescue(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tcp::scoreboard::{SackBlocks, Scoreboard};
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(9))]
+
+        #[test]
+        fn pipe_counts_what_section_4_counts_octet_by_octet(
+            sacked in prop::collection::btree_set(1u64..40, 0..30),
+            resent_below in 0u64..40,
+        ) {
+            const MSS: u64 = 3;
+            const MAX: u64 = 40;
+            let mut board = Scoreboard::default();
+            for &segment in &sacked {
+                let mut block = SackBlocks::default();
+                block.push(segment * MSS, (segment + 1) * MSS);
+                board.record(&block, 0);
+            }
+            let flight = Flight { una: 0, max: MAX * MSS, mss: MSS, board: &board };
+            let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
+            // The text, octet by octet.
+            let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
+            let is_lost = |octet: u64| {
+                let above = || octets.iter().filter(|&&other| other > octet);
+                let discontiguous = above().filter(|&&other| !octets.contains(&(other - 1))).count();
+                discontiguous >= 3 || above().count() as u64 > 2 * MSS
+            };
+            let mut pipe = 0;
+            for octet in (0..MAX * MSS).filter(|octet| !octets.contains(octet)) {
+                pipe += u64::from(!is_lost(octet)) + u64::from(octet < sack.high_rxt);
+            }
+            prop_assert_eq!(sack.pipe(&flight), pipe);
+        }
+    }
+}

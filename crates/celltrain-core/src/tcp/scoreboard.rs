@@ -1,0 +1,230 @@
+//! Selective acknowledgements: the blocks of one, and the sender's record of all.
+//!
+//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for what is read off the record.
+//! Departures: no duplicate blocks (RFC 2883).
+
+/// RFC 2018 (3): with timestamps there is room for three blocks, and more bring little.
+pub const MAX_BLOCKS: usize = 3;
+
+/// The blocks of one acknowledgement, the newest first, each from its first byte to the one after its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u64, u64); MAX_BLOCKS],
+    count: usize,
+}
+
+impl SackBlocks {
+    /// No block.
+    pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS], count: 0 };
+
+    /// Adds a block behind the others if there is room.
+    pub fn push(&mut self, start: u64, end: u64) {
+        if let Some(place) = self.blocks.get_mut(self.count) {
+            *place = (start, end);
+            self.count += 1;
+        }
+    }
+
+    /// The blocks.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.blocks[..self.count].iter().copied()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of TCP options they take: two no-operations, kind and length, eight for each (RFC 2018, 3).
+    pub fn option_bytes(&self) -> u64 {
+        option_bytes(self.count as u64)
+    }
+}
+
+/// Bytes of TCP options that so many blocks take, padded to whole words; none without blocks.
+const fn option_bytes(blocks: u64) -> u64 {
+    if blocks == 0 { 0 } else { 4 + 8 * blocks }
+}
+
+/// Bytes of TCP options of an acknowledgement with all its blocks.
+pub const MAX_OPTION_BYTES: u64 = option_bytes(MAX_BLOCKS as u64);
+
+/// What the receiver has reported beyond the first unacknowledged byte: ranges apart from each other, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    ranges: Vec<(u64, u64)>,
+}
+
+/// RFC 6675 (2): as many as duplicate acknowledgements mean a loss.
+const DUP_THRESH: u64 = 3;
+
+impl Scoreboard {
+    /// Takes the blocks of an acknowledgement as far as they lie beyond `una`; whether they report anything unknown.
+    pub fn record(&mut self, blocks: &SackBlocks, una: u64) -> bool {
+        let mut news = false;
+        for (start, end) in blocks.iter() {
+            let start = start.max(una);
+            if start < end && self.missing(start, end) > 0 {
+                insert(&mut self.ranges, start, end);
+                news = true;
+            }
+        }
+        news
+    }
+
+    /// Everything before `una` is acknowledged.
+    pub fn forget_before(&mut self, una: u64) {
+        let past = self.ranges.partition_point(|range| range.1 <= una);
+        self.ranges.drain(..past);
+        if let Some(first) = self.ranges.first_mut() {
+            first.0 = first.0.max(una);
+        }
+    }
+
+    /// Forgets everything: RFC 2018 (8), after a timeout the receiver may have dropped what it reported.
+    pub fn clear(&mut self) {
+        self.ranges.clear();
+    }
+
+    /// Whether nothing is reported.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The first byte from `from` on that is not reported.
+    pub fn skip(&self, from: u64) -> u64 {
+        let next = self.ranges.partition_point(|range| range.1 <= from);
+        self.ranges.get(next).filter(|range| range.0 <= from).map_or(from, |range| range.1)
+    }
+
+    /// The first byte from `from` on that is not reported while something above it is.
+    pub fn hole(&self, from: u64) -> Option<u64> {
+        let hole = self.skip(from);
+        self.ranges.last().filter(|last| hole < last.0).map(|_| hole)
+    }
+
+    /// Bytes from `from` to `to` that are not reported.
+    pub fn missing(&self, from: u64, to: u64) -> u64 {
+        let first = self.ranges.partition_point(|range| range.1 <= from);
+        let within = self.ranges[first..].iter().take_while(|range| range.0 < to);
+        (to - from) - within.map(|range| range.1.min(to) - range.0.max(from)).sum::<u64>()
+    }
+
+    /// The end of the last byte before `end` that is not reported; the scoreboard's beginning when all are.
+    pub fn last_missing(&self, end: u64) -> u64 {
+        self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
+    }
+
+    /// `IsLost` (RFC 6675, 4): what is not reported below this offset is lost, and nothing from it on. Above a lost byte
+    /// there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
+    pub fn lost_below(&self, mss: u64) -> u64 {
+        let mut bytes = 0;
+        for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {
+            bytes += end - start;
+            if above >= DUP_THRESH || bytes > (DUP_THRESH - 1) * mss {
+                return start;
+            }
+        }
+        0
+    }
+}
+
+/// Adds a range to ranges that are apart from each other and in order.
+pub(super) fn insert(ranges: &mut Vec<(u64, u64)>, mut start: u64, mut end: u64) {
+    let first = ranges.partition_point(|range| range.1 < start);
+    let after = ranges.partition_point(|range| range.0 <= end);
+    for range in &ranges[first..after] {
+        start = start.min(range.0);
+        end = end.max(range.1);
+    }
+    ranges.splice(first..after, [(start, end)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn blocks(ranges: &[(u64, u64)]) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &(start, end) in ranges {
+            blocks.push(start, end);
+        }
+        blocks
+    }
+
+    #[test]
+    fn three_segments_above_a_hole_make_it_lost_and_two_do_not() {
+        let mut board = Scoreboard::default();
+        board.record(&blocks(&[(10, 30)]), 0);
+        assert_eq!(board.lost_below(10), 0, "two segments: not more than two");
+        board.record(&blocks(&[(30, 40)]), 0);
+        assert_eq!(board.lost_below(10), 10);
+    }
+
+    #[test]
+    fn three_ranges_above_a_hole_make_it_lost_whatever_their_size() {
+        let mut board = Scoreboard::default();
+        board.record(&blocks(&[(20, 21), (40, 41), (60, 61)]), 0);
+        assert_eq!(board.lost_below(100), 20);
+    }
+
+    #[test]
+    fn acknowledgements_with_three_blocks_take_28_bytes_of_options() {
+        assert_eq!(MAX_OPTION_BYTES, 28);
+        assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
+        assert_eq!(blocks(&[]).option_bytes(), 0);
+        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "a fourth finds no room");
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(6))]
+
+        #[test]
+        fn the_scoreboard_says_what_a_set_of_segments_says(
+            operations in prop::collection::vec((0u64..60, 0u64..8, 0u64..8, prop::bool::weighted(0.1)), 1..60),
+        ) {
+            const MSS: u64 = 10;
+            const MAX: u64 = 90 * MSS;
+            let mut board = Scoreboard::default();
+            // The naive twin: the numbers of the segments reported, and those acknowledged left out.
+            let mut set = BTreeSet::new();
+            let mut una = 0;
+            for (first, length, second, acknowledged) in operations {
+                if acknowledged {
+                    una = una.max(first);
+                    set.retain(|&segment| segment >= una);
+                    board.forget_before(una * MSS);
+                } else {
+                    let ranges = [(first, first + length), (first + length + 1, first + length + 1 + second)];
+                    let before = set.len();
+                    for (start, end) in ranges {
+                        set.extend((start..end).filter(|&segment| segment >= una));
+                    }
+                    let news = board.record(&blocks(&ranges.map(|(a, b)| (a * MSS, b * MSS))), una * MSS);
+                    prop_assert_eq!(news, set.len() > before);
+                }
+                let missing = |from: u64| (from..90).filter(|segment| !set.contains(segment));
+                for from in [una, una + 7, 50] {
+                    prop_assert_eq!(board.skip(from * MSS), missing(from).next().unwrap() * MSS);
+                    let highest = set.last().copied();
+                    let hole = missing(from).next().filter(|&segment| highest.is_some_and(|highest| segment < highest));
+                    prop_assert_eq!(board.hole(from * MSS), hole.map(|segment| segment * MSS));
+                    prop_assert_eq!(board.missing(from * MSS, MAX), missing(from).count() as u64 * MSS);
+                }
+                prop_assert_eq!(board.last_missing(MAX), (missing(0).next_back().unwrap() + 1) * MSS);
+                let runs_above = |segment: u64| {
+                    set.iter().filter(|&&s| s > segment && !set.contains(&(s - 1))).count()
+                };
+                for segment in missing(una) {
+                    let lost = runs_above(segment) >= 3 || set.iter().filter(|&&s| s > segment).count() > 2;
+                    prop_assert_eq!(segment * MSS < board.lost_below(MSS), lost, "segment {} of {:?}", segment, &set);
+                }
+                prop_assert!(board.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "apart and in order");
+            }
+        }
+    }
+}
