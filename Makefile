@@ -1,7 +1,7 @@
 # Everything a checkout needs: only python3 (3.10 or later, with venv), cargo and make have to be there.
 #
 #   make demo     reproduces Tables 1 to 3 of ATM Forum 96-1269 with a few seeds; figures in out/demo
-#   make test     every check: format, lints, types, Rust tests, Python tests
+#   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
 #   make lint  make format  make clean
@@ -10,10 +10,10 @@
 #
 #   make paper          every table of the paper with 30 seeds, into out/af-96-1269
 #   make search         the open choices of the paper against its WAN numbers, into papers/af-96-1269/search.csv
-#   make differential   both engines on 100,000 random networks
+#   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
-#   make guard          counts instructions of four fixed scenarios against their budgets (valgrind)
+#   make guard          only the instruction counts of make test: four fixed scenarios against their budgets (valgrind)
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
 PYTHON ?= python3
@@ -42,6 +42,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 test: lint
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest
+	$(BIN)/python scripts/instruction_guard.py
 
 setup: .make/built
 
@@ -69,7 +70,7 @@ search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269
 
 differential:
-	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-core --lib differential
+	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
 
 bench:
 	cargo bench --package celltrain-bench

@@ -27,6 +27,11 @@ def build() -> Path:
     return Path(program)
 
 
+def compiler() -> str:
+    """The release of the compiler, such as 1.95.0."""
+    return output(["rustc", "--version"]).split()[1]
+
+
 def cases(program: Path, group: str) -> dict[str, str]:
     """The names and titles of the scenarios of a group: whole, scaling or guard."""
     listed = json.loads(output([str(program), "--list", "--json"]))

@@ -1,27 +1,32 @@
 """Holds the fast engine to a budget of instructions: unlike times, counts are the same however busy the machine is.
 
     python scripts/instruction_guard.py            builds, runs four short scenarios under valgrind, compares
-    python scripts/instruction_guard.py --bless    writes the counts down as the new budget
+    python scripts/instruction_guard.py --bless    writes the counts down as this compiler's budgets
 
-The budgets stand in crates/celltrain-bench/budgets.csv. Another compiler gives other counts by a few per cent: bless anew,
-and commit that alone. Without valgrind nothing is counted and nothing fails.
+The budgets stand in crates/celltrain-bench/budgets.csv, by compiler and machine: another one gives other counts. For a
+compiler without budgets nothing fails; bless it, and commit that alone. Without valgrind nothing is counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import platform
 import re
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from bench_program import CRATE, ROOT, build, cases, run
+from bench_program import CRATE, ROOT, build, cases, compiler, run
 
 BUDGETS = CRATE / "budgets.csv"
-# Of a budget. Counts differ by some dozen instructions from run to run and by a few per cent between compilers.
+# Of a budget. Counts differ by some dozen instructions from run to run.
 TOLERANCE = 0.05
+
+Budgets = dict[str, dict[str, int]]
+"""Instructions, by compiler and scenario."""
 
 
 def main() -> int:
@@ -30,10 +35,16 @@ def main() -> int:
     parser.add_argument("--bless", action="store_true", help="write the counts down as the new budgets")
     arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
-        print("skipped: valgrind is not installed")
+        print("instruction guard skipped: valgrind is not installed")
+        return 0
+    key = f"{compiler()} {platform.machine()}"
+    all_budgets = read()
+    budgets = {} if arguments.bless else all_budgets.get(key, {})
+    if not budgets and not arguments.bless:
+        print(f"instruction guard skipped: no budgets for rustc {key}. Write them down with: {sys.argv[0]} --bless")
         return 0
     program = build()
-    budgets = {} if arguments.bless else read()
+    started = time.monotonic()
     counts = {}
     failures, savings = [], []
     for scenario in cases(program, "guard"):
@@ -50,8 +61,9 @@ def main() -> int:
             failures.append(f"{scenario} has no budget")
         print(line, flush=True)
     failures += [f"{scenario} has a budget and is no scenario" for scenario in budgets if scenario not in counts]
+    print(f"counted in {time.monotonic() - started:.1f} s")
     if arguments.bless:
-        write(counts)
+        write({**all_budgets, key: counts})
         print(f"wrote {BUDGETS.relative_to(ROOT)}")
         return 0
     if savings:
@@ -74,20 +86,23 @@ def count(program: Path, scenario: str) -> tuple[int, float]:
     return int(total), int(total) / answer["cell_hops"]
 
 
-def read() -> dict[str, int]:
-    """The budgets by scenario; none where there is no file."""
-    if not BUDGETS.exists():
-        return {}
-    with BUDGETS.open(encoding="utf-8", newline="") as file:
-        return {row["scenario"]: int(row["instructions"]) for row in csv.DictReader(file)}
+def read() -> Budgets:
+    """The budgets; none where there is no file."""
+    budgets: Budgets = {}
+    if BUDGETS.exists():
+        with BUDGETS.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                budgets.setdefault(row["compiler"], {})[row["scenario"]] = int(row["instructions"])
+    return budgets
 
 
-def write(counts: dict[str, int]) -> None:
+def write(budgets: Budgets) -> None:
     """The counts as the new budgets."""
     with BUDGETS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["scenario", "instructions"])
-        writer.writerows(counts.items())
+        writer.writerow(["compiler", "scenario", "instructions"])
+        for compiler, counts in sorted(budgets.items()):
+            writer.writerows([compiler, *row] for row in counts.items())
 
 
 if __name__ == "__main__":

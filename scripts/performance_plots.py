@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bench_program import CRATE, ROOT, build, cases, output, run
+from bench_program import CRATE, ROOT, build, cases, compiler, output, run
 from celltrain.reproduce.figures import COLOURS, STYLE
 from paper_page import grid, replaced
 
@@ -87,9 +87,8 @@ def measure(scaling: Path) -> None:
                 }
             )
     write(MEASURED / "whole.csv", rows)
-    rustc = output(["rustc", "--version"]).split()[1]
     cores = str(os.cpu_count())
-    write(MEASURED / "machine.csv", [{"rustc": rustc, "architecture": platform.machine(), "cores": cores}])
+    write(MEASURED / "machine.csv", [{"rustc": compiler(), "architecture": platform.machine(), "cores": cores}])
 
 
 def draw(scaling: list[Row]) -> None:

@@ -8,8 +8,7 @@ import pytest
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain import _core, catalog
-from celltrain.results import ENGINES
+from celltrain import _core, bench, catalog
 
 RUN_FIELDS = {
     "scenario": str,
@@ -30,6 +29,7 @@ RUN_FIELDS = {
 BENCH_FIELDS = {
     "scenario": str,
     "engine": str,
+    "duration_s": float,
     "cell_hops": int,
     "engine_seconds": float,
     "cell_hops_per_second": float,
@@ -227,12 +227,32 @@ def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain):
         pytest.skip("a debug build is not measured")
     answer = celltrain("bench", "--quick", "--json")
     assert answer.code == 0
-    assert len(answer.json) == 4 * len(ENGINES)
-    assert {case["engine"] for case in answer.json} == set(ENGINES)
-    for case in answer.json:
-        assert {name: type(value) for name, value in case.items()} == BENCH_FIELDS
-        assert case["cell_hops"] > 0
-        assert 0 < case["peak_rss_mib"] < 4096
+    assert [(row["scenario"], row["engine"]) for row in answer.json] == [
+        (case["scenario"], engine) for case in bench.cases(quick=True) for engine in ("reference", "fast")
+    ]
+    for row in answer.json:
+        fields = {**BENCH_FIELDS, "ratio_to_reference": float} if row["engine"] == "fast" else BENCH_FIELDS
+        assert {name: type(value) for name, value in row.items()} == fields
+        assert row["cell_hops"] > 0
+        assert 0 < row["peak_rss_mib"] < 4096
+    [fast] = [row for row in answer.json if (row["scenario"], row["engine"]) == ("n-source-lan-5-infinite", "fast")]
+    assert fast["duration_s"] == 10
+    assert fast["cell_hops"] == pytest.approx(12.8e6, rel=0.02)
+
+
+def test_bench_measures_the_scenarios_it_names():
+    every = {case["scenario"]: case for case in bench.cases()}
+    for network in ("lan", "wan"):
+        for sources in (5, 15, 100, 1000):
+            case = every[f"n-source-{network}-{sources}-infinite"]
+            scenario = json.loads(_core.parse(case["toml"], case["scenario"]))["scenario"]
+            assert scenario["topology"]["n_source"]["sources"] == sources
+            assert scenario["duration"] == f"{case['duration_s']:g}s"
+            assert case["title"].endswith(f"{case['duration_s']:g} s")
+    assert {"chain", "idle", "n-source-lan-15-fba-1000"} < set(every)
+    quick = bench.cases(quick=True)
+    assert [case["scenario"] for case in quick] == list(bench.QUICK)
+    assert all(case == every[case["scenario"]] for case in quick)
 
 
 def test_bench_refuses_a_debug_build(celltrain, monkeypatch):

@@ -11,21 +11,24 @@ use std::time::{Duration, Instant};
 
 use celltrain_bench::{Group, all};
 use celltrain_core::aal5::{Aal5Options, Reassembler};
-use celltrain_core::cell::Cell;
+use celltrain_core::cell::{Cell, Run};
 use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
+use celltrain_core::engine::fast::agenda::{Agenda, Key};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::port::Port;
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Receiver, SackBlocks, Sender, TcpConfig, TcpOptions};
 use celltrain_core::tie::{TieBreaker, TieOrder};
-use celltrain_core::units::{Clock, Time};
+use celltrain_core::units::{Clock, Span, Time};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use serde_json::json;
 
 /// Cells of a frame that carries a segment of 512 bytes.
 const FRAME_CELLS: u32 = 12;
+/// The same of 9140 bytes.
+const LONG_FRAME_CELLS: u32 = 192;
 const VCS: u32 = 15;
 const CAPACITY: u32 = 1000;
 
@@ -73,21 +76,84 @@ fn filled(policy: &str, occupancy: u32) -> Port {
     port
 }
 
+/// Whole frames through a queue that stays as long as it is, as the two engines ask for it: cell by cell, and as one run.
+fn ring(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ring");
+    for cells in [FRAME_CELLS, LONG_FRAME_CELLS] {
+        group.throughput(Throughput::Elements(cells.into()));
+        group.bench_function(format!("by cell/{cells}"), |bencher| {
+            let mut port = filled("tail_drop", CAPACITY / 2);
+            let mut frame = 0;
+            bencher.iter(|| {
+                frame += 1;
+                for cell in frame_of(frame % VCS, frame, cells).iter() {
+                    port.offer(black_box(cell));
+                    black_box(port.take());
+                }
+            });
+        });
+        group.bench_function(format!("by run/{cells}"), |bencher| {
+            let mut port = filled("tail_drop", CAPACITY / 2);
+            let mut frame = 0;
+            bencher.iter(|| {
+                frame += 1;
+                let run = black_box(frame_of(frame % VCS, frame, cells));
+                black_box(port.fate(run.last));
+                port.admit(run, CAPACITY / 2, run.cells);
+            });
+        });
+    }
+}
+
+/// What happens next happens, and gets another time.
+fn agenda(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("agenda");
+    group.throughput(Throughput::Elements(1));
+    for keys in [8u32, 64, 2000] {
+        group.bench_function(format!("{keys} keys"), |bencher| {
+            let mut rng = Stream::new(1, "bench");
+            let mut agenda = Agenda::new(keys as usize);
+            for leaf in 0..keys {
+                agenda.set(leaf as usize, Key::new(Time(rng.below(1024).into()), 0, leaf));
+            }
+            bencher.iter(|| {
+                let first = black_box(agenda.first());
+                let leaf = u32::try_from(first.leaf()).expect("as many keys as there are");
+                let later = first.time() + Span(1 + u64::from(rng.below(1024)));
+                agenda.set(first.leaf(), Key::new(later, 0, leaf));
+            });
+        });
+    }
+}
+
+fn frame_of(vc: u32, frame: u32, cells: u32) -> Run {
+    Run { last: Cell::new(vc, frame, true), cells }
+}
+
 fn reassembler(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("reassembler");
-    group.throughput(Throughput::Elements(FRAME_CELLS.into()));
     let max_cells = Aal5Options::default().max_cells();
-    group.bench_function("whole frame", |bencher| {
-        let mut reassembler = Reassembler::default();
-        let mut frame = 0;
-        bencher.iter(|| {
-            frame += 1;
-            for i in 1..=FRAME_CELLS {
-                let cell = black_box(Cell::new(0, frame, i == FRAME_CELLS));
-                black_box(reassembler.on_cell(cell, max_cells, |_| FRAME_CELLS));
-            }
+    for cells in [FRAME_CELLS, LONG_FRAME_CELLS] {
+        group.throughput(Throughput::Elements(cells.into()));
+        group.bench_function(format!("by cell/{cells}"), |bencher| {
+            let mut reassembler = Reassembler::default();
+            let mut frame = 0;
+            bencher.iter(|| {
+                frame += 1;
+                for cell in frame_of(0, frame, cells).iter() {
+                    black_box(reassembler.on_cell(black_box(cell), max_cells, |_| cells));
+                }
+            });
         });
-    });
+        group.bench_function(format!("by run/{cells}"), |bencher| {
+            let mut reassembler = Reassembler::default();
+            let mut frame = 0;
+            bencher.iter(|| {
+                frame += 1;
+                black_box(reassembler.on_run(black_box(frame_of(0, frame, cells)), max_cells, |_| cells));
+            });
+        });
+    }
 }
 
 fn ties(criterion: &mut Criterion) {
@@ -174,7 +240,7 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(700))
         .nresamples(10_000);
-    targets = port, reassembler, ties, tcp, codec
+    targets = port, ring, agenda, reassembler, ties, tcp, codec
 }
 
 criterion_group! {

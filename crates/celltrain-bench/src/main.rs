@@ -83,7 +83,7 @@ impl Asked {
             What::Help => print!("{USAGE}"),
             What::List => list(self.as_json),
             What::Scaling => scaling()?,
-            What::Run { case, engine } => show(&measure(&case, engine), self.as_json),
+            What::Run { case, engine } => show(&measure(&case, engine, 1), self.as_json),
         }
         Ok(())
     }
@@ -108,6 +108,7 @@ fn show(measured: &Measured, as_json: bool) {
     }
     println!("scenario              {}", measured.scenario);
     println!("engine                {}", measured.engine);
+    println!("simulated seconds     {}", measured.duration_s);
     println!("cell-hops             {}", measured.cell_hops);
     println!("engine seconds        {:.4}", measured.engine_seconds);
     println!("cell-hops per second  {:.3e}", measured.cell_hops_per_second);

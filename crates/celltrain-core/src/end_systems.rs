@@ -18,6 +18,8 @@ use crate::units::{Clock, Duration, Span, Time};
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
+    /// Index of the VC.
+    pub vc: u32,
     /// Index of the link the host sends on.
     pub link: u32,
     /// The VC's label there.
@@ -310,7 +312,7 @@ impl EndSystems {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let frame = Frame { cells, body: Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(frame, None));
+            out.push(self.vcs[vc as usize].put(vc, frame, None));
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
@@ -328,7 +330,8 @@ impl EndSystems {
             cells = self.aal5.segment_cells(blocks.option_bytes());
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
-        out.push(self.vcs[connection.ack_vc as usize].put(frame, blocks));
+        let vc = connection.ack_vc;
+        out.push(self.vcs[vc as usize].put(vc, frame, blocks));
     }
 }
 
@@ -342,13 +345,14 @@ fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
 const NUMBER_BITS: u32 = 24;
 
 impl VcEnds {
-    fn put(&mut self, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
+    fn put(&mut self, vc: u32, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = &mut self.blocks {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
         }
         self.offered += u64::from(frame.cells);
         let number = self.log.push(frame) | self.branch;
-        Departure { link: self.link, label: self.label, frame: number, cells: frame.cells, tagged: self.tagged }
+        let VcEnds { link, label, tagged, .. } = *self;
+        Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
     }
 }
 

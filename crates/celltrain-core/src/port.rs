@@ -267,6 +267,21 @@ impl Port {
         self.let_go(gone);
     }
 
+    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
+    #[inline]
+    pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
+        let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
+        for cell in cells {
+            self.vcs[cell.label() as usize].offered += 1;
+            let count = &mut self.per_vc[cell.label() as usize];
+            self.active_vcs += u32::from(*count == 0);
+            *count += 1;
+            self.fifo.push_back(Run { last: cell, cells: 1 });
+        }
+        self.occupancy += arrived;
+        self.max_queue = self.max_queue.max(self.occupancy);
+    }
+
     /// Refuses cells of a frame whose fate that is: as many single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {

@@ -117,6 +117,24 @@ pub(crate) fn result(
     .to_string()
 }
 
+/// The scenarios of the benchmarks.
+pub(crate) fn bench_cases() -> String {
+    let row = |case: &celltrain_bench::Case| {
+        json!({
+            "scenario": case.name,
+            "group": case.group.name(),
+            "title": case.title,
+            "duration_s": case.duration_s(),
+            "toml": case.toml,
+        })
+    };
+    json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
+}
+
+pub(crate) fn measured(measured: &celltrain_bench::Measured) -> String {
+    json!(measured).to_string()
+}
+
 /// Which series to record, where and how often.
 #[derive(Clone)]
 pub(crate) struct Trace {

@@ -30,6 +30,8 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
+    module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
@@ -118,6 +120,21 @@ fn data_names(prefix: &str) -> Vec<String> {
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
+}
+
+/// The scenarios of the benchmarks.
+#[pyfunction]
+fn bench_cases() -> String {
+    answer::bench_cases()
+}
+
+/// Runs a benchmark's scenario so many times; what the fastest run cost.
+#[pyfunction]
+fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult<String> {
+    let engine = engine_named(engine)?;
+    let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
+    let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
+    Ok(py.detach(|| answer::measured(&celltrain_bench::measure(&case, engine, times.max(1)))))
 }
 
 fn engine_named(name: &str) -> PyResult<Engine> {

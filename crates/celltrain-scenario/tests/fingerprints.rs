@@ -1,4 +1,5 @@
-//! Is every shipped scenario the same run as last time? Whether it is right is another question, asked elsewhere.
+//! Is every shipped scenario the same run as last time, on both engines, watched or not, on one thread or two? Whether it is
+//! right is another question, asked elsewhere.
 //!
 //! After a change that is meant to move numbers: `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints`
 //! writes the table anew; it is committed alone, with the reason.
@@ -6,9 +7,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
+use celltrain_core::network::Network;
+use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
+use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, build, read_toml};
 
 /// The first simulated second tells runs apart, losses and timeouts included.
@@ -17,27 +21,96 @@ const DURATION: &str = "1s";
 #[test]
 fn every_shipped_scenario_is_the_same_run_as_last_time() {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.csv");
-    let mut now = String::from("scenario,seed,fingerprint\n");
-    for path in shipped() {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut scenario = read_toml(&text, &name, Machine::default()).scenario.expect("shipped scenarios are good");
-        scenario.duration = DURATION.parse().unwrap();
-        for seed in [1, 2] {
-            let network = build::network(&scenario, seed);
-            let results = Engine::ALL.map(|engine| engine.run(&network, &mut Nothing, |_| true).unwrap());
-            assert_eq!(results[0], results[1], "{name}: the engines agree");
-            writeln!(now, "{name},{seed},{}", results[0].fingerprint).unwrap();
-        }
+    // The slow engine's runs come last, and only once.
+    let runs = runs();
+    let found = on_threads(2, &runs);
+    let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
+    assert_eq!(on_threads(1, &runs[..fast]), found[..fast], "one thread gives what two at once give");
+    let mut now = BTreeMap::new();
+    for (run, fingerprint) in runs.iter().zip(found) {
+        let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| fingerprint.clone());
+        assert_eq!(*of_others, fingerprint, "{run:?}: both engines agree, watched or not");
+    }
+    let mut text = String::from("scenario,seed,fingerprint\n");
+    for ((scenario, seed), fingerprint) in now {
+        writeln!(text, "{scenario},{seed},{fingerprint}").unwrap();
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
-        std::fs::write(&table, &now).unwrap();
+        std::fs::write(&table, &text).unwrap();
     }
-    let then = std::fs::read_to_string(&table).unwrap();
     let rows = |text: &str| -> BTreeMap<String, String> {
         text.lines().filter_map(|line| line.rsplit_once(',')).map(|(k, v)| (k.to_string(), v.to_string())).collect()
     };
-    assert_eq!(rows(&now), rows(&then), "a run changed: see the head of this file");
+    let then = std::fs::read_to_string(&table).unwrap();
+    assert_eq!(rows(&text), rows(&then), "a run changed: see the head of this file");
+}
+
+/// One run of one scenario.
+#[derive(Debug)]
+struct Run {
+    scenario: String,
+    text: String,
+    seed: u64,
+    engine: Engine,
+    is_watched: bool,
+}
+
+fn runs() -> Vec<Run> {
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(&path).unwrap())
+    };
+    let texts: Vec<(String, String)> = shipped().into_iter().map(read).collect();
+    let mut runs = Vec::new();
+    for (engine, is_watched) in [Engine::Fast, Engine::Reference].into_iter().flat_map(|e| [(e, false), (e, true)]) {
+        for (scenario, text) in &texts {
+            for seed in [1, 2] {
+                runs.push(Run { scenario: scenario.clone(), text: text.clone(), seed, engine, is_watched });
+            }
+        }
+    }
+    runs
+}
+
+impl Run {
+    fn fingerprint(&self) -> String {
+        let reading = read_toml(&self.text, &self.scenario, Machine::default());
+        let mut scenario = reading.scenario.expect("shipped scenarios are good");
+        scenario.duration = DURATION.parse().unwrap();
+        let network = build::network(&scenario, self.seed);
+        let outcome = if self.is_watched {
+            self.engine.run(&network, &mut recorder(&network), |_| true)
+        } else {
+            self.engine.run(&network, &mut Nothing, |_| true)
+        };
+        outcome.expect("nothing interrupts it").fingerprint.to_string()
+    }
+}
+
+/// Records everything, at all ports, at instants that are no event's.
+fn recorder(network: &Network) -> Recorder {
+    let clock = network.clock();
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let step = Duration { picoseconds: 1_234_567_891 };
+    Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
+}
+
+/// The fingerprints of all runs, which the threads share out among themselves.
+fn on_threads(threads: usize, runs: &[Run]) -> Vec<String> {
+    let found = Mutex::new(vec![String::new(); runs.len()]);
+    let next = Mutex::new(0..runs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(i) = next.lock().unwrap().next() else { break };
+                    let fingerprint = runs[i].fingerprint();
+                    found.lock().unwrap()[i] = fingerprint;
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
 }
 
 fn shipped() -> Vec<PathBuf> {

@@ -8,32 +8,35 @@ use crate::units::Time;
 /// When something happens, its place among what happens in the same instant, and whose it is. One wide number, so that
 /// comparing two is one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(u128);
+pub struct Key(u128);
 
 impl Key {
     /// Never.
-    pub(super) const NEVER: Key = Key(u128::MAX);
+    pub const NEVER: Key = Key(u128::MAX);
 
     /// What `leaf` does at `time`; of what happens then, least rank first.
     #[inline]
-    pub(super) fn new(time: Time, rank: u32, leaf: u32) -> Self {
+    pub fn new(time: Time, rank: u32, leaf: u32) -> Self {
         Self(u128::from(time.0) << 64 | u128::from(rank) << 32 | u128::from(leaf))
     }
 
+    /// When.
     #[inline]
-    pub(super) fn time(self) -> Time {
+    pub fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
     }
 
+    /// Its place among what happens in the same instant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the rank is the middle 32 bits of the key")]
-    pub(super) fn rank(self) -> u32 {
+    pub fn rank(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
+    /// Whose it is.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the leaf is the lowest 32 bits of the key")]
-    pub(super) fn leaf(self) -> usize {
+    pub fn leaf(self) -> usize {
         self.0 as u32 as usize
     }
 }
@@ -42,7 +45,7 @@ impl Key {
 ///
 /// A tree with eight children a node: a change looks at the seven beside it and goes on upwards, a look at the eight on
 /// top. Up to eight keys are all on top, and changing one is only writing it down.
-pub(super) struct Agenda {
+pub struct Agenda {
     /// The top first, the keys themselves last.
     levels: Vec<Vec<[Key; GROUP]>>,
 }
@@ -51,7 +54,7 @@ const GROUP: usize = 8;
 
 impl Agenda {
     /// So many keys, all of them never.
-    pub(super) fn new(size: usize) -> Self {
+    pub fn new(size: usize) -> Self {
         let mut levels = Vec::new();
         let mut groups = size;
         loop {
@@ -65,20 +68,20 @@ impl Agenda {
 
     /// The least key.
     #[inline]
-    pub(super) fn first(&self) -> Key {
+    pub fn first(&self) -> Key {
         least(&self.levels[0][0])
     }
 
     /// The key of one.
     #[inline]
-    pub(super) fn key(&self, leaf: usize) -> Key {
+    pub fn key(&self, leaf: usize) -> Key {
         let keys = self.levels.last().expect("there is at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
     /// Changes the key of one.
     #[inline]
-    pub(super) fn set(&mut self, leaf: usize, key: Key) {
+    pub fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);
         for level in self.levels.iter_mut().rev() {
             let group = &mut level[place / GROUP];

@@ -5,7 +5,9 @@
 //! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
 //! ([`agenda`]). When the clock stands at an instant, everything that happened in the network before it is settled.
 
-mod agenda;
+// For the benchmarks.
+#[doc(hidden)]
+pub mod agenda;
 mod nic;
 mod plan;
 mod server;
@@ -27,7 +29,7 @@ use crate::units::{Clock, Span, Time};
 
 use agenda::{Agenda, Key};
 use nic::{Nic, Phase};
-use plan::{Passed, Plan, Role, Stage, StageEnd};
+use plan::{Passed, Plan, Role, Stage, StageEnd, Way};
 use server::{Server, Timing, Train};
 
 /// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
@@ -182,25 +184,21 @@ impl<'a> Engine<'a> {
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
     fn depart(&mut self, now: Time, phase: Phase) {
-        for Departure { link, label, frame, cells, tagged } in self.departures.drain(..) {
-            let link = link as usize;
-            let Role::Host(number) = self.plan.roles[link] else { unreachable!("end systems send from hosts") };
-            let first_start = self.nics[number].join(now, phase, label, cells);
-            let stage = &self.plan.stages[link][label as usize];
-            let period = self.nics[number].cell_time();
+        for Departure { vc, link, label, frame, cells, tagged } in self.departures.drain(..) {
+            let Way { nic, cell_time: period, stage } = self.plan.ways[vc as usize];
+            let first_start = self.nics[nic as usize].join(now, phase, label, cells);
             let arrival = first_start + stage.lead;
             let last = arrival + period * u64::from(cells - 1);
             let mut in_time = cells;
             if last > self.end {
-                let passed = &self.plan.passed[link][label as usize];
-                let late = &mut self.late[link][label as usize];
+                let passed = &self.plan.passed[link as usize][label as usize];
+                let late = &mut self.late[link as usize][label as usize];
                 in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
             }
-            let vc = self.routing.vcs[link][label as usize];
             let mut tagged = tagged;
             if self.edge.polices(vc) {
                 let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
-                let at_switch = first_start + period + self.plan.delays[link];
+                let at_switch = first_start + period + self.plan.delays[link as usize];
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }

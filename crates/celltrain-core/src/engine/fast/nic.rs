@@ -20,7 +20,7 @@ pub(super) struct Nic {
     waiting: u64,
     max_queue: u64,
     offered: Vec<u64>,
-    /// Frames that may still have cells waiting, in order.
+    /// Frames that may still have cells waiting, in order; not kept where there is one VC, whose cells they all are.
     frames: VecDeque<Queued>,
 }
 
@@ -54,11 +54,6 @@ impl Nic {
         }
     }
 
-    /// One cell's transmission.
-    pub(super) fn cell_time(&self) -> Span {
-        self.cell_time
-    }
-
     /// A frame joins; when its first cell starts.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
@@ -71,6 +66,9 @@ impl Nic {
         self.offered[label as usize] += u64::from(cells);
         let first_start = self.free_at.max(now);
         self.free_at = first_start + self.cell_time * u64::from(cells);
+        if self.offered.len() == 1 {
+            return first_start;
+        }
         while self.frames.front().is_some_and(|frame| self.last_start(*frame) <= now) {
             self.frames.pop_front();
         }
@@ -81,6 +79,10 @@ impl Nic {
     /// The port at `now`, after everything that happens then.
     pub(super) fn state(&self, now: Time) -> PortState {
         let mut waiting = vec![0; self.offered.len()];
+        if let [all] = &mut waiting[..] {
+            let after_service = self.waiting_at(now, Phase::Timers);
+            *all = u32::try_from(after_service).expect("a queue stays below 2^32 cells");
+        }
         for frame in &self.frames {
             waiting[frame.label as usize] += self.not_started(*frame, now);
         }

@@ -52,6 +52,17 @@ pub(super) enum StageEnd {
     },
 }
 
+/// Where a VC's frames leave their host, all in one place: frames of many VCs take turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// Number of the host's port.
+    pub(super) nic: u32,
+    /// One cell's transmission there.
+    pub(super) cell_time: Span,
+    /// The way from there.
+    pub(super) stage: Stage,
+}
+
 /// A transparent port on the way of a VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
@@ -79,6 +90,8 @@ pub(super) struct Plan {
     pub(super) lanes: usize,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
+    /// By VC.
+    pub(super) ways: Vec<Way>,
 }
 
 impl Plan {
@@ -91,6 +104,7 @@ impl Plan {
             passed: Vec::with_capacity(network.links.len()),
             lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
+            ways: Vec::with_capacity(network.vcs.len()),
         };
         let feeders = feeders(network);
         for (link, feeder) in feeders.iter().enumerate() {
@@ -112,6 +126,13 @@ impl Plan {
             };
             plan.stages.push(stages);
             plan.passed.push(passed);
+        }
+        for (vc, &label) in network.vcs.iter().zip(&routing.first_label) {
+            let link = vc.path[0];
+            let Role::Host(nic) = plan.roles[link] else { unreachable!("a VC starts at a host") };
+            let nic = u32::try_from(nic).expect("indices fit 32 bits");
+            let stage = plan.stages[link][label as usize];
+            plan.ways.push(Way { nic, cell_time: times[link].cell_time, stage });
         }
         plan
     }

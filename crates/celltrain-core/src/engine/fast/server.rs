@@ -297,14 +297,19 @@ impl Server {
             (input, Cell::new(label, frame, false).with_tag(tagged))
         }));
         let period = self.inputs[in_step[0].0 as usize].train.period;
+        let a_round = self.timing.cell_time * in_step.len() as u64;
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| input);
             self.catch_up(at, depart);
-            for (_, cell) in together.drain(..) {
-                self.arrive(at, cell, &mut |_, _, _| {});
+            if self.port.ready() == 0 {
+                self.next_start = self.next_start.max(at);
+                self.tail_start = self.next_start;
             }
+            self.port.admit_round(together.iter().map(|&(_, cell)| cell));
+            self.tail_start += a_round;
+            together.clear();
             at += period;
         }
         // None of them completes a frame, so it is enough to tell them all with the start of the last.

@@ -1,0 +1,455 @@
+//! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike links.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::gfr::Gfr;
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::tcp::{TcpConfig, TcpOptions};
+use celltrain_core::tie::{ServiceOrder, TieOrder};
+use celltrain_core::units::{BitRate, Bytes, Duration};
+use celltrain_scenario::scenario::{
+    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, PortConfig, SwitchOptions, Topology,
+    VcOptions, schema,
+};
+use celltrain_scenario::{Machine, Scenario, check};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value, json};
+
+/// A chain of one to five switches with hosts on them and flows between any two: all that may meet.
+pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
+    let host = (0usize..5, line(RATES, DELAYS));
+    let flow = (0usize..8, 0usize..7, select(STARTS));
+    let graph = (
+        prop::collection::vec(line(RATES, DELAYS), 0..5),
+        prop::collection::vec(host, 2..9),
+        prop::collection::vec(flow, 1..9),
+        mixed(0.5),
+    );
+    let ports = (port(BUFFERS), prop::collection::vec((0usize..64, port(BUFFERS)), 0..8));
+    let sizes = Sizes { mss: &[512, 1, 1460, 9140], windows: &[65_535, 300_000, 1] };
+    let own = (
+        prop::collection::vec((1usize..9, tcp(sizes)), 0..3),
+        prop::collection::vec((1usize..9, any::<bool>(), vc()), 0..3),
+    );
+    (graph, ports, own, rest(sizes, 30_000)).prop_map(|((trunks, hosts, flows, mixed), ports, (tcps, vcs), rest)| {
+        let switch = |i: usize| format!("sw{}", i + 1);
+        let host = |i: usize| format!("h{}", i + 1);
+        let mut links = Vec::new();
+        for (i, trunk) in trunks.iter().enumerate() {
+            links.push(link(switch(i), switch(i + 1), *trunk));
+        }
+        for (i, (at, line)) in hosts.iter().enumerate() {
+            links.push(link(host(i), switch(at % (trunks.len() + 1)), *line));
+        }
+        make_alike(&mut links, mixed);
+        let flow = |&(from, away, start): &(usize, usize, u64)| {
+            let from = from % hosts.len();
+            let to = (from + 1 + away % (hosts.len() - 1)) % hosts.len();
+            self::flow(host(from), host(to), start)
+        };
+        let network = GeneralNetwork {
+            hosts: (0..hosts.len()).map(host).collect(),
+            switches: (0..=trunks.len()).map(switch).collect(),
+            flows: flows.iter().map(flow).collect(),
+            links,
+            bottleneck: None,
+        };
+        rest.scenario(&network, &ports, &Own { tcps, vcs })
+    })
+}
+
+/// Up to forty sources that start together, or nearly so, over links that are alike, or nearly so: long trains of cells
+/// that come together again and again, or take turns. Counted once, of the cells at contended ports: 79 % in ties of their
+/// own, 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random networks).
+pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
+    let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
+    let graph = (
+        prop_oneof![prop::collection::vec(source.clone(), 1..5), prop::collection::vec(source, 1..41)],
+        prop::bool::weighted(0.25),
+        [line(FEW_RATES, DELAYS), line(FEW_RATES, DELAYS), line(FEW_RATES, DELAYS)],
+        (prop::option::of(line(FEW_RATES, DELAYS)), line(FEW_RATES, DELAYS)),
+        mixed(0.25),
+    );
+    let sizes = Sizes { mss: &[512, 536, 9140, 60_000], windows: &[65_535, 300_000, 600_000] };
+    (graph, port(LARGE_BUFFERS), rest(sizes, 20_000)).prop_map(
+        |((sources, spread, access, (trunk, exit), mixed), port, rest)| {
+            let source = |i: usize| format!("s{}", i + 1);
+            let last = if trunk.is_some() { "sw2" } else { "sw1" };
+            let mut links = Vec::new();
+            for (i, (class, _)) in sources.iter().enumerate() {
+                links.push(link(source(i), "sw1".into(), access[*class]));
+            }
+            links.extend(trunk.map(|trunk| link("sw1".into(), last.into(), trunk)));
+            links.push(link(last.into(), "d".into(), exit));
+            make_alike(&mut links, mixed);
+            let start = |start: u64| if spread { start } else { 0 };
+            let network = GeneralNetwork {
+                hosts: (0..sources.len()).map(source).chain(["d".into()]).collect(),
+                switches: if trunk.is_some() { vec!["sw1".into(), "sw2".into()] } else { vec!["sw1".into()] },
+                flows: sources.iter().enumerate().map(|(i, &(_, at))| flow(source(i), "d".into(), start(at))).collect(),
+                links,
+                bottleneck: None,
+            };
+            rest.scenario(&network, &(port, Vec::new()), &Own::default())
+        },
+    )
+}
+
+/// A variant of TCP with nothing set.
+pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
+    TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
+}
+
+/// Bits per second. Few, so that ties are common; two have no common unit of time with the others.
+const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
+/// Mostly multiples of each other.
+const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
+/// Microseconds.
+const DELAYS: &[u64] = &[5, 5, 5, 0, 20, 1_000];
+/// Microseconds.
+const STARTS: &[u64] = &[0, 0, 0, 3, 500];
+/// Cells beyond the largest frame; `None` for a buffer without limit.
+const BUFFERS: &[Option<u32>] =
+    &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
+/// Larger ones more often.
+const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
+/// For a policy that wants a limit where there is none.
+const HUGE: u32 = 1_000_000;
+
+type Line = (u64, u64);
+
+fn line(rates: &'static [u64], delays: &'static [u64]) -> impl Strategy<Value = Line> + Clone {
+    (select(rates), select(delays))
+}
+
+/// Whether rates differ from link to link, and whether delays do; how often, from 0 to 1.
+fn mixed(how_often: f64) -> impl Strategy<Value = (bool, bool)> {
+    (prop::bool::weighted(how_often), prop::bool::weighted(how_often))
+}
+
+fn link(a: String, b: String, (rate, delay): Line) -> LinkConfig {
+    let (rate, delay) = (BitRate::from_bits_per_second(rate), Duration::from_microseconds(delay));
+    LinkConfig { between: (a, b), rate, delay }
+}
+
+fn make_alike(links: &mut [LinkConfig], (rates, delays): (bool, bool)) {
+    let (rate, delay) = (links[0].rate, links[0].delay);
+    for link in links {
+        link.rate = if rates { link.rate } else { rate };
+        link.delay = if delays { link.delay } else { delay };
+    }
+}
+
+fn flow(from: String, to: String, start: u64) -> FlowConfig {
+    FlowConfig { name: None, from, to, path: None, start: Duration::from_microseconds(start), vc: None }
+}
+
+/// What every scenario has beside its network and its ports.
+#[derive(Clone, Debug)]
+struct Rest {
+    duration: Duration,
+    seed: u64,
+    tcp: TcpConfig,
+    switch: SwitchOptions,
+    encapsulation: Encapsulation,
+    /// The longest frame a receiver collects is no longer than the longest there is.
+    exact_sdu: bool,
+    /// VCs that end at one host are one.
+    merged: bool,
+}
+
+/// What single flows and VCs have of their own, by the flow's number; whether the VC is that of acknowledgements.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    tcps: Vec<(usize, TcpConfig)>,
+    vcs: Vec<(usize, bool, VcOptions)>,
+}
+
+/// Segment sizes and windows in bytes.
+#[derive(Clone, Copy)]
+struct Sizes {
+    mss: &'static [u64],
+    windows: &'static [u64],
+}
+
+impl Rest {
+    /// The scenario with all that goes together.
+    fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
+        let mut faults = Vec::new();
+        // In this order: as drawn, every VC for itself, without VCs of a kind of their own, without settings of policies.
+        let as_drawn = (self.merged, true, true);
+        for less in [as_drawn, (false, true, true), (false, false, true), (false, false, false)] {
+            let scenario = self.attempt(network.clone(), ports, own, less);
+            faults = check::check(&scenario, &[], Machine::default()).faults;
+            if faults.is_empty() {
+                return scenario;
+            }
+        }
+        panic!("only sound scenarios are drawn: {faults:?}");
+    }
+
+    fn attempt(
+        &self,
+        mut network: GeneralNetwork,
+        (default, others): &(Port, Vec<(usize, Port)>),
+        own: &Own,
+        (merged, with_vcs, with_policies): (bool, bool, bool),
+    ) -> Scenario {
+        // A host without a flow would only stand in a reader's way.
+        let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
+        let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
+        network.hosts.retain(|host| !idle.contains(host));
+        network.links.retain(|link| !idle.contains(&link.between.0) && !idle.contains(&link.between.1));
+        if merged {
+            for flow in &mut network.flows {
+                flow.vc = Some(format!("to-{}", flow.to));
+            }
+        }
+        let name = |flow: usize| format!("tcp{}", 1 + flow % network.flows.len());
+        let own_tcp = |(flow, tcp): &(usize, TcpConfig)| {
+            (name(*flow), FlowOptions { tcp: Some(tcp.clone()), ..FlowOptions::default() })
+        };
+        let flow: BTreeMap<_, _> = own.tcps.iter().map(own_tcp).collect();
+        let tcps = || flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&self.tcp]);
+        let mss = tcps().map(|tcp| tcp.options().mss.bytes).max().expect("there is one");
+        let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
+        let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu };
+        let frame = aal5.segment_cells(mss);
+        let own_vc = |(flow, acks, options): &(usize, bool, VcOptions)| {
+            let mut options = options.clone();
+            if let Some(gfr) = &mut options.gfr {
+                gfr.mfs += frame;
+            }
+            (format!("{}{}", name(*flow), if *acks { "-acks" } else { "" }), options)
+        };
+        let vcs = own.vcs.iter().filter(|_| with_vcs).map(own_vc);
+        let mut names = Vec::new();
+        for LinkConfig { between: (a, b), .. } in &network.links {
+            names.extend(network.switches.contains(a).then(|| format!("{a}->{b}")));
+            names.extend(network.switches.contains(b).then(|| format!("{b}->{a}")));
+        }
+        let port = |port: &Port| match port {
+            port if with_policies => port.config(frame),
+            port => Port { policy: PolicyConfig::NAMES[0], ..port.clone() }.config(frame),
+        };
+        let others = others.iter().map(|(i, other)| (names[i % names.len()].clone(), port(other)));
+        let ports = [("default".to_string(), port(default))].into_iter().chain(others);
+        Scenario {
+            name: String::new(),
+            duration: self.duration,
+            seed: self.seed,
+            vc: vcs.collect(),
+            flow,
+            topology: Topology::Network(network),
+            tcp: self.tcp.clone(),
+            port: ports.collect(),
+            switch: self.switch.clone(),
+            aal5,
+        }
+    }
+}
+
+/// Up to so many microseconds.
+fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
+    let switch = (
+        select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::Random][..]),
+        select(&[ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][..]),
+    );
+    let framing = (
+        select(&[Encapsulation::LlcSnap, Encapsulation::VcMux][..]),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    (1..=longest, 1..1_000_000u64, tcp(sizes), switch, framing).prop_map(|(duration, seed, tcp, switch, framing)| {
+        let (tie_order, service_order) = switch;
+        let (encapsulation, exact_sdu, merged) = framing;
+        Rest {
+            duration: Duration::from_microseconds(duration),
+            seed,
+            tcp,
+            switch: SwitchOptions { tie_order, service_order },
+            encapsulation,
+            exact_sdu,
+            merged,
+        }
+    })
+}
+
+fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
+    let parts =
+        (select(TcpConfig::NAMES), drawn(), select(sizes.mss), select(sizes.windows), select(&[10u64, 2, 1][..]));
+    let pace = select(&[None, None, Some(155_520_000), Some(34_368_000)][..]);
+    (parts, pace).prop_map(|((name, drawn, mss, window, tick), pace)| {
+        let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
+        let size = |bytes: u64| json!(Bytes { bytes });
+        let mut options = variant.settings(&drawn, 0);
+        options.insert("mss".into(), size(mss));
+        options.insert("receive_window".into(), size(window.max(mss)));
+        options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
+        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
+        options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
+        serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+    })
+}
+
+/// A tagged VC, or one with a contract; its longest frame is as much longer as is said here than the longest there is.
+fn vc() -> impl Strategy<Value = VcOptions> {
+    let contract = (
+        select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
+        select(&[0u32, 1, 200][..]),
+        select(&[0u64, 3, 100][..]),
+        any::<bool>(),
+    );
+    (any::<bool>(), prop::option::of(contract)).prop_map(|(tagged, contract)| {
+        let gfr = contract.map(|(mcr, mfs, cdvt, tagging)| Gfr {
+            mcr: BitRate::from_bits_per_second(mcr),
+            pcr: None,
+            mfs,
+            mbs: None,
+            cdvt: Duration::from_microseconds(cdvt),
+            tagging,
+        });
+        VcOptions { gfr, tagged }
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Port {
+    policy: &'static str,
+    drawn: Drawn,
+    beyond_a_frame: Option<u32>,
+}
+
+fn port(buffers: &'static [Option<u32>]) -> impl Strategy<Value = Port> {
+    let parts = (select(PolicyConfig::NAMES), drawn(), select(buffers));
+    parts.prop_map(|(policy, drawn, beyond_a_frame)| Port { policy, drawn, beyond_a_frame })
+}
+
+impl Port {
+    fn config(&self, frame: u32) -> PortConfig {
+        let kind = POLICIES.iter().find(|kind| kind.name == self.policy).expect("a listed name");
+        let limited = self.beyond_a_frame.map(|cells| frame + cells);
+        // What was drawn may not go together, and some policies want a limit.
+        for (limit, drawn) in [(limited, &self.drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
+            let settings = kind.settings(drawn, limit.unwrap_or(HUGE));
+            let policy: PolicyConfig =
+                serde_json::from_value(json!({self.policy: settings})).expect("the schema says what there is to set");
+            if policy.check(limit).is_empty() {
+                let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
+                return PortConfig { buffer, policy };
+            }
+        }
+        panic!("{}: its settings need more than their ranges to be sound", self.policy);
+    }
+}
+
+/// A byte for each setting, in the order of the schema: below [`DRAWN`] the default.
+type Drawn = [u8; 20];
+const DRAWN: u8 = 128;
+const PLAIN: Drawn = [0; 20];
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    any::<Drawn>()
+}
+
+static POLICIES: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Policy"));
+static TCPS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Tcp"));
+
+/// A policy or a TCP and what can be set, as the schema has it: a new one joins without a line here.
+struct Kind {
+    name: String,
+    settings: Vec<Setting>,
+}
+
+struct Setting {
+    key: String,
+    required: bool,
+    range: Range,
+}
+
+enum Range {
+    Words(Vec<Value>),
+    Cells,
+    /// Those of all VCs together are to be fewer than the buffer's.
+    CellsOfAVc,
+    Number {
+        least: f64,
+        most: f64,
+    },
+    /// A quantity: only its example is known to be sound.
+    Example(Value),
+}
+
+/// The kinds of a definition of the schema that is a choice of tables.
+fn kinds(definition: &str) -> Vec<Kind> {
+    let schema = schema();
+    let resolve = |value: &Value| match value["$ref"].as_str() {
+        Some(reference) => schema["$defs"][reference.rsplit('/').next().unwrap()].clone(),
+        None => value.clone(),
+    };
+    let kind = |choice: &Value| {
+        let (name, table) = choice["properties"].as_object().unwrap().iter().next().unwrap();
+        let table = resolve(table);
+        let required: Vec<&str> =
+            table["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let setting = |(key, value): (&String, &Value)| {
+            let range = range(value, &resolve(value))?;
+            Some(Setting { key: key.clone(), required: required.contains(&key.as_str()), range })
+        };
+        let settings = table["properties"].as_object().into_iter().flatten().filter_map(setting).collect();
+        Kind { name: name.clone(), settings }
+    };
+    schema["$defs"][definition]["oneOf"].as_array().unwrap().iter().map(kind).collect()
+}
+
+fn range(own: &Value, schema: &Value) -> Option<Range> {
+    let constants = |choices: &Value| -> Option<Vec<Value>> {
+        choices.as_array()?.iter().map(|choice| choice.get("const").cloned()).collect()
+    };
+    if let Some(words) = schema["enum"].as_array().cloned().or_else(|| constants(&schema["oneOf"])) {
+        return Some(Range::Words(words));
+    }
+    let is_in_cells = own["x-unit"] == "cells";
+    // A number for all VCs, or for each.
+    let is_number = |choice: &Value| choice["type"] == "number";
+    if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
+        return Some(if is_in_cells { Range::CellsOfAVc } else { Range::Number { least: 0.0, most: 2.0 } });
+    }
+    if is_in_cells {
+        return Some(Range::Cells);
+    }
+    match schema["type"].as_str() {
+        Some("boolean") => Some(Range::Words(vec![json!(false), json!(true)])),
+        Some("number") => {
+            let least = own["minimum"].as_f64().unwrap_or(0.0);
+            Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
+        }
+        _ => schema["examples"].get(0).cloned().map(Range::Example),
+    }
+}
+
+impl Kind {
+    /// Some of what can be set; shares of the buffer are of `capacity` cells.
+    fn settings(&self, drawn: &Drawn, capacity: u32) -> Map<String, Value> {
+        let mut settings = Map::new();
+        for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
+            // Without a draw, four fifths of the range.
+            let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
+            let share = f64::from(part) / f64::from(of);
+            let value = match &setting.range {
+                _ if byte < DRAWN && !setting.required => continue,
+                Range::Words(words) => words[usize::from(byte) % words.len()].clone(),
+                Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
+                Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
+                Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
+                Range::Example(example) if setting.required => example.clone(),
+                Range::Example(_) => continue,
+            };
+            settings.insert(setting.key.clone(), value);
+        }
+        settings
+    }
+}

@@ -1,0 +1,63 @@
+"""The shipped scenarios are the runs they always were: one job or two, watched or not, through the bridge too."""
+
+from __future__ import annotations
+
+import csv
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import ROOT
+
+from celltrain import _core
+
+# The first simulated second, as in the Rust test that keeps the table.
+DURATION = "1s"
+TABLE = ROOT / "crates" / "celltrain-scenario" / "tests" / "fingerprints.csv"
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[tuple[str, int], str]:
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {(row["scenario"], int(row["seed"])): row["fingerprint"] for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def scenarios(table) -> dict[str, str]:
+    """The shipped scenarios as the core takes them, by name."""
+    paths = [*_core.data_names("scenarios/"), *_core.data_names("papers/af-96-1269/scenarios/")]
+    found = {}
+    for path in paths:
+        name = path.rpartition("/")[2].removesuffix(".toml")
+        scenario = json.loads(_core.parse(_core.data(path), path))["scenario"]
+        found[name] = json.dumps({**scenario, "duration": DURATION})
+    assert {name for name, _ in table} == set(found)
+    return found
+
+
+@pytest.mark.parametrize("engine, jobs", [("fast", 1), ("fast", 2), ("reference", 2)])
+def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, jobs):
+    names = list(scenarios)
+    runs = [(names.index(name), seed) for name, seed in table]
+    found = {}
+
+    def on_result(position: int, text: str) -> None:
+        scenario, seed = runs[position]
+        found[names[scenario], seed] = json.loads(text)["fingerprint"]
+
+    _core.run_many(list(scenarios.values()), runs, jobs, on_result, engine=engine)
+    assert found == table
+
+
+# The slow engine is watched in the Rust test.
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
+    def fingerprint(run: tuple[str, int]) -> str:
+        scenario, seed = run
+        text, series = _core.run(scenarios[scenario], seed, ["queue", "occupancy", "cwnd"])
+        assert len(series["time_s"]) > 0
+        return json.loads(text)["fingerprint"]
+
+    with ThreadPoolExecutor(jobs) as pool:
+        found = dict(zip(table, pool.map(fingerprint, table), strict=True))
+    assert found == table
