@@ -9,6 +9,7 @@
 # Longer campaigns, each on its own:
 #
 #   make paper          every table of the paper with 30 seeds, into out/af-96-1269
+#   make search         the open choices of the paper against its WAN numbers, into papers/af-96-1269/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
@@ -25,7 +26,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper differential bench performance guard fuzz
+.PHONY: demo test setup models lint format clean paper search differential bench performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -64,6 +65,9 @@ models: .make/built
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
+
+search: .make/built
+	$(BIN)/python scripts/wan_search.py af-96-1269
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential

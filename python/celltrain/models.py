@@ -19,6 +19,7 @@ __all__ = [
     "Dfba1998",
     "DoubleEpd",
     "DropFromFront",
+    "DuplicateAcks",
     "Encapsulation",
     "Epd",
     "Fba",
@@ -37,6 +38,7 @@ __all__ = [
     "Port",
     "Ppd",
     "Reno",
+    "RttArithmetic",
     "RttSampling",
     "Sack",
     "SackPipe",
@@ -59,6 +61,7 @@ __all__ = [
     "VcOptions",
     "Wba",
     "WeightedFba",
+    "WindowArithmetic",
     "WindowGrowth",
 ]
 
@@ -91,20 +94,29 @@ Congestion: TypeAlias = Literal["jacobson", "cubic"]
 DelayedAcks: TypeAlias = Literal["off", "200ms"]
 """When the receiver acknowledges segments that arrive in order."""
 
+DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
+"""What a duplicate acknowledgement does to cwnd."""
+
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """What the receiver does with segments that arrive ahead of a gap (A-19)."""
+
+RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
+"""In what numbers the round-trip time is estimated."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Which segments the round-trip time is sampled from."""
 
-SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window"]
+SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
 """Whether all connections' timer ticks fall together (A-20)."""
 
-TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked"]
+TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
+
+WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes"]
+"""In what numbers cwnd grows in congestion avoidance."""
 
 WindowGrowth: TypeAlias = Literal["uncapped", "capped"]
 """Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
@@ -119,6 +131,9 @@ class TcpOptions(Model):
     )
     delayed_acks: DelayedAcks = Field(
         default="off", description="When the receiver acknowledges segments that arrive in order."
+    )
+    duplicate_acks: DuplicateAcks = Field(
+        default="ignored", description="What a duplicate acknowledgement does to cwnd."
     )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
@@ -156,6 +171,9 @@ class TcpOptions(Model):
         ),
         examples=["512B"],
     )
+    rtt_arithmetic: RttArithmetic = Field(
+        default="bsd_integers", description="In what numbers the round-trip time is estimated."
+    )
     rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
     ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
     tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
@@ -167,6 +185,9 @@ class TcpOptions(Model):
     timer_restart: TimerRestart = Field(
         default="every_new_ack",
         description="When an acknowledgement of new data restarts the running retransmission timer.",
+    )
+    window_arithmetic: WindowArithmetic = Field(
+        default="fractions", description="In what numbers cwnd grows in congestion avoidance."
     )
     window_growth: WindowGrowth = Field(
         default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."

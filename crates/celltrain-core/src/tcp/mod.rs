@@ -16,8 +16,8 @@ pub mod sequence;
 pub mod timers;
 
 pub use options::{
-    Backoff, Congestion, DelayedAcks, OutOfOrder, RttSampling, SsthreshRule, TcpOptions, TickPhase, TimerRestart,
-    WindowGrowth,
+    Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions,
+    TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use scoreboard::SackBlocks;

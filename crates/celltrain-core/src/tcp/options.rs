@@ -43,6 +43,12 @@ pub struct TcpOptions {
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
+    /// In what numbers cwnd grows in congestion avoidance.
+    pub window_arithmetic: WindowArithmetic,
+    /// What a duplicate acknowledgement does to cwnd.
+    pub duplicate_acks: DuplicateAcks,
+    /// In what numbers the round-trip time is estimated.
+    pub rtt_arithmetic: RttArithmetic,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
     pub congestion: Congestion,
     /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
@@ -68,6 +74,9 @@ impl Default for TcpOptions {
             rtt_sampling: RttSampling::default(),
             backoff: Backoff::default(),
             timer_restart: TimerRestart::default(),
+            window_arithmetic: WindowArithmetic::default(),
+            duplicate_acks: DuplicateAcks::default(),
+            rtt_arithmetic: RttArithmetic::default(),
             congestion: Congestion::default(),
             pacing_rate: None,
         }
@@ -94,6 +103,10 @@ pub enum SsthreshRule {
     HalfOfCwnd,
     /// min(cwnd, rwnd)/2, as BSD computes it.
     HalfOfWindow,
+    /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
+    HalfOfFlight,
+    /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's window.
+    OpenWindow,
 }
 
 /// Whether cwnd grows beyond the receive window. The usable window never does.
@@ -163,6 +176,42 @@ pub enum TimerRestart {
     EveryNewAck,
     /// Never: it runs out unless everything outstanding is acknowledged first.
     WhenAllAcked,
+    /// There is a timer for each segment, from its last sending until it is acknowledged; it goes on through the
+    /// timeouts of others.
+    PerSegment,
+}
+
+/// In what numbers cwnd grows in congestion avoidance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowArithmetic {
+    /// 1/cwnd of a segment, exactly.
+    #[default]
+    Fractions,
+    /// MSS * MSS / cwnd whole bytes, rounded down, at least one, as BSD computes it.
+    WholeBytes,
+}
+
+/// What a duplicate acknowledgement does to cwnd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DuplicateAcks {
+    /// Nothing.
+    #[default]
+    Ignored,
+    /// It grows cwnd as an acknowledgement of new data does, before the variant does what it makes of it.
+    GrowWindow,
+}
+
+/// In what numbers the round-trip time is estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttArithmetic {
+    /// BSD's whole eighths and quarters of a tick, a sample counted from 1.
+    #[default]
+    BsdIntegers,
+    /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
+    Fractions,
 }
 
 /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.

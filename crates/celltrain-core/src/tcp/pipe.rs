@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender, TcpConfig, TcpOptions};
+use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender};
+use super::{TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Span, Time};
 
@@ -138,7 +139,7 @@ proptest! {
         seed in any::<u64>(),
         (loss, ack_loss, lateness) in (0u32..40, 0u32..40, 0u32..30),
         window in 1u64..60,
-        (keep, delay_acks, cubic, paced) in any::<(bool, bool, bool, bool)>(),
+        (keep, delay_acks, cubic, paced, timer_per_segment) in any::<(bool, bool, bool, bool, bool)>(),
     ) {
         for &name in TcpConfig::NAMES {
             let options = TcpOptions {
@@ -147,6 +148,7 @@ proptest! {
                 out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
                 delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
                 congestion: if cubic { Congestion::Cubic } else { Congestion::Jacobson },
+                timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
                 ..TcpOptions::default()
             };
             let pace = paced.then_some(3);

@@ -1,7 +1,9 @@
 //! The round-trip estimator in ticks, as BSD computes it with integers.
 //!
 //! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `MECHANISMS` 3.2.
-//! Departures: none known.
+//! Departures: none known; `rtt_arithmetic = fractions` is the same estimator without the rounding.
+
+use super::options::RttArithmetic;
 
 /// Smoothed round-trip time and variance, and the backoff kept until a valid sample.
 #[derive(Clone, Debug)]
@@ -13,6 +15,9 @@ pub struct RttEstimator {
     /// Doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
+    /// srtt and rttvar in ticks, when they are kept in fractions and there was a sample.
+    fractions: Option<(f64, f64)>,
+    arithmetic: RttArithmetic,
 }
 
 /// Bounds and start of the retransmission timeout, in ticks.
@@ -31,13 +36,17 @@ const MAX_DOUBLINGS: u32 = 6;
 
 impl RttEstimator {
     /// An estimator without a sample.
-    pub fn new(limits: RtoLimits) -> Self {
-        Self { srtt: 0, rttvar: 0, backoff: 0, limits }
+    pub fn new(limits: RtoLimits, arithmetic: RttArithmetic) -> Self {
+        Self { srtt: 0, rttvar: 0, backoff: 0, limits, fractions: None, arithmetic }
     }
 
     /// Takes a sample of `m` ticks, counted from 1 at the instant of sending; ends any backoff.
     pub fn sample(&mut self, m: u32) {
         self.backoff = 0;
+        if self.arithmetic == RttArithmetic::Fractions {
+            self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
+            return;
+        }
         let m = i64::from(m);
         if self.srtt == 0 {
             self.srtt = m << 3;
@@ -62,11 +71,28 @@ impl RttEstimator {
 
     /// The retransmission timeout in ticks after so many doublings more.
     pub fn rto_after(&self, doublings: u32) -> u32 {
-        let base = if self.srtt == 0 { i64::from(self.limits.initial) } else { (self.srtt >> 3) + self.rttvar };
+        let base = match self.fractions {
+            // Jacobson 1988: the mean and four times the deviation. Both are small and positive.
+            #[allow(clippy::cast_possible_truncation)]
+            Some((srtt, rttvar)) => (srtt + 4.0 * rttvar).ceil() as i64,
+            None if self.srtt == 0 => i64::from(self.limits.initial),
+            None => (self.srtt >> 3) + self.rttvar,
+        };
         let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
         let doublings = (self.backoff + doublings).min(MAX_DOUBLINGS);
         let backed_off = (base << doublings).min(i64::from(self.limits.maximum));
         u32::try_from(backed_off).expect("the maximum is 32 bits")
+    }
+}
+
+/// Jacobson 1988: gains of 1/8 and 1/4; the first sample gives a deviation of half itself.
+fn smoothed(before: Option<(f64, f64)>, m: f64) -> (f64, f64) {
+    match before {
+        None => (m, m / 2.0),
+        Some((srtt, rttvar)) => {
+            let error = m - srtt;
+            (srtt + error / 8.0, rttvar + (error.abs() - rttvar) / 4.0)
+        }
     }
 }
 
@@ -75,7 +101,7 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(RtoLimits { minimum: 2, maximum: 640, initial: 30 })
+        RttEstimator::new(RtoLimits { minimum: 2, maximum: 640, initial: 30 }, RttArithmetic::BsdIntegers)
     }
 
     #[test]
@@ -98,6 +124,21 @@ mod tests {
     }
 
     #[test]
+    fn fractions_count_from_zero_and_are_rounded_up_to_ticks() {
+        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
+        let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);
+        assert_eq!(rtt.rto(), 30);
+        rtt.sample(3);
+        assert_eq!(rtt.rto(), 6, "2 + 4 * 1");
+        rtt.sample(1);
+        assert_eq!(rtt.rto(), 7, "1.75 + 4 * 1.25 = 6.75");
+        for _ in 0..100 {
+            rtt.sample(1);
+        }
+        assert_eq!(rtt.rto(), 1, "nothing keeps it up but the minimum");
+    }
+
+    #[test]
     fn every_timeout_doubles_up_to_sixty_four_times_and_a_sample_ends_it() {
         let mut rtt = estimator();
         rtt.sample(1);
@@ -113,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_maximum_bounds_the_backed_off_timeout() {
-        let mut rtt = RttEstimator::new(RtoLimits { minimum: 1, maximum: 5, initial: 1 });
+        let limits = RtoLimits { minimum: 1, maximum: 5, initial: 1 };
+        let mut rtt = RttEstimator::new(limits, RttArithmetic::BsdIntegers);
         for _ in 0..6 {
             rtt.back_off();
         }

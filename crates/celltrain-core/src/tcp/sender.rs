@@ -8,8 +8,8 @@ use super::congestion::Windows;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
-use super::timers::Countdown;
-use super::{Ack, Backoff, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
+use super::{Ack, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 use crate::units::{Clock, Span, Time};
 
 /// A sender that always has data.
@@ -29,7 +29,7 @@ pub struct Sender {
     pending: Pending,
     board: Scoreboard,
     rtt: RttEstimator,
-    timer: Countdown,
+    timer: RetransmissionTimer,
     persist: Countdown,
     /// Window probes sent since the window closed.
     probes: u32,
@@ -38,6 +38,7 @@ pub struct Sender {
     sampling: RttSampling,
     backoff: Backoff,
     restart: TimerRestart,
+    duplicate_acks: DuplicateAcks,
     counters: SenderCounters,
 }
 
@@ -102,8 +103,13 @@ impl Sender {
             chosen: false,
             pending: Pending::Nothing,
             board: Scoreboard::default(),
-            rtt: RttEstimator::new(limits),
-            timer: Countdown::default(),
+            rtt: RttEstimator::new(limits, options.rtt_arithmetic),
+            timer: match options.timer_restart {
+                TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => {
+                    RetransmissionTimer::Common(Countdown::default())
+                }
+                TimerRestart::PerSegment => RetransmissionTimer::PerSegment(Box::<SegmentTimers>::default()),
+            },
             persist: Countdown::default(),
             probes: 0,
             timing: None,
@@ -111,6 +117,7 @@ impl Sender {
             sampling: options.rtt_sampling,
             backoff: options.backoff,
             restart: options.timer_restart,
+            duplicate_acks: options.duplicate_acks,
             counters: SenderCounters::default(),
         }
     }
@@ -162,13 +169,16 @@ impl Sender {
         } else if (same_window || news) && self.timer.is_running() {
             // RFC 5681 (2 e): a window update is no duplicate; RFC 6675 (2): with news of other segments it is one. The
             // timer runs while data is outstanding that is no window probe.
-            self.on_duplicate_ack(news);
+            self.on_duplicate_ack(news, now);
         }
     }
 
     /// One tick of the retransmission clock; whether something may have to be sent.
     pub fn on_tick(&mut self) -> bool {
-        let timeout = self.timer.on_tick();
+        let timeout = match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.on_tick(),
+            RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto()),
+        };
         let probe = self.persist.on_tick();
         if timeout {
             self.on_timeout();
@@ -262,8 +272,10 @@ impl Sender {
         if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
             self.timing = Some(Timing { until: segment.end(), ticks: 1, sent: now });
         }
-        if !self.timer.is_running() {
-            self.timer.start(self.rtt.rto());
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) if timer.is_running() => {}
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.start(segment, again),
         }
         self.snd_nxt = self.snd_nxt.max(segment.end());
         self.snd_max = self.snd_max.max(self.snd_nxt);
@@ -314,7 +326,7 @@ impl Sender {
         if ack == self.snd_max {
             self.timer.stop();
         } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
-            self.timer.start(self.rtt.rto());
+            self.restart_timer();
         }
         if progress == Progress::Grow {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
@@ -331,7 +343,10 @@ impl Sender {
         }
     }
 
-    fn on_duplicate_ack(&mut self, news: bool) {
+    fn on_duplicate_ack(&mut self, news: bool, now: Time) {
+        if self.duplicate_acks == DuplicateAcks::GrowWindow {
+            self.windows.on_new_ack(now, 1.0);
+        }
         let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
         match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
             Reaction::Ignore => {}
@@ -342,7 +357,7 @@ impl Sender {
             Reaction::Resend => {
                 self.counters.fast_retransmits += 1;
                 self.timing = None;
-                self.timer.start(self.rtt.rto());
+                self.restart_timer();
                 self.pending = Pending::Resend;
             }
         }
@@ -354,7 +369,7 @@ impl Sender {
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
         }
-        self.windows.on_timeout();
+        self.windows.on_timeout((self.snd_max - self.snd_una) as f64 / f64::from(self.mss));
         let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
         self.recovery.on_timeout(&flight);
         self.chosen = false;
@@ -367,8 +382,16 @@ impl Sender {
     /// anew from here; in a closed window, where nothing can be sent, the persist timer takes over.
     fn go_back(&mut self) {
         self.timing = None;
-        self.timer.start(self.rtt.rto());
+        self.restart_timer();
         self.snd_nxt = self.snd_una;
+    }
+
+    /// The timer starts anew: for everything outstanding, or where each segment has its own for the first.
+    fn restart_timer(&mut self) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: self.snd_una, len: self.mss }, true),
+        }
     }
 }
 

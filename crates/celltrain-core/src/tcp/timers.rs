@@ -3,6 +3,9 @@
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `MECHANISMS` 3.2. A timer set to n
 //! ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
 
+use std::collections::VecDeque;
+
+use super::Segment;
 use crate::units::{Span, Time};
 
 /// A countdown in ticks.
@@ -34,6 +37,79 @@ impl Countdown {
         }
         self.remaining -= 1;
         self.remaining == 0
+    }
+}
+
+/// What says that a segment was not acknowledged in time.
+#[derive(Clone, Debug)]
+pub enum RetransmissionTimer {
+    /// One for the connection.
+    Common(Countdown),
+    /// One for each segment. The box keeps them out of a sender that has none.
+    PerSegment(Box<SegmentTimers>),
+}
+
+impl RetransmissionTimer {
+    /// Whether it runs.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        match self {
+            Self::Common(timer) => timer.is_running(),
+            Self::PerSegment(timers) => timers.is_running(),
+        }
+    }
+
+    /// Stops it, or all of them.
+    #[inline]
+    pub fn stop(&mut self) {
+        match self {
+            Self::Common(timer) => timer.stop(),
+            Self::PerSegment(timers) => timers.stop(),
+        }
+    }
+}
+
+/// A timer for each segment outstanding (`timer_restart = per_segment`).
+#[derive(Clone, Debug, Default)]
+pub struct SegmentTimers {
+    /// Ticks so far.
+    now: u64,
+    /// The end of each segment, and the tick after which it was sent: in the order of sending.
+    sent: VecDeque<(u64, u64)>,
+}
+
+impl SegmentTimers {
+    /// A segment was sent, or one is waiting to be sent `again`: its timer starts anew.
+    pub fn start(&mut self, segment: Segment, again: bool) {
+        if again && let Some(at) = self.sent.iter().position(|(end, _)| (segment.seq + 1..=segment.end()).contains(end))
+        {
+            self.sent.remove(at);
+        }
+        self.sent.push_back((segment.end(), self.now));
+    }
+
+    /// Stops them all.
+    pub fn stop(&mut self) {
+        self.sent.clear();
+    }
+
+    /// Whether any runs.
+    pub fn is_running(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
+    /// One tick; whether the timer of a segment beyond `snd_una` has reached `rto` ticks. Those that have are gone.
+    pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
+        self.now += 1;
+        let mut ran_out = false;
+        while let Some(&(end, at)) = self.sent.front() {
+            if end > snd_una && self.now - at < u64::from(rto) {
+                break;
+            }
+            ran_out |= end > snd_una;
+            self.sent.pop_front();
+        }
+        ran_out
     }
 }
 
@@ -76,6 +152,34 @@ mod tests {
         timer.start(2);
         timer.stop();
         assert!(!timer.on_tick());
+    }
+
+    #[test]
+    fn segments_run_out_each_in_its_turn_unless_acknowledged() {
+        let mut timers = SegmentTimers::default();
+        let segment = |end: u64| Segment { seq: end - 1, len: 1 };
+        timers.start(segment(1), false);
+        timers.start(segment(2), false);
+        assert!(!timers.on_tick(0, 2));
+        timers.start(segment(3), false);
+        assert!(timers.on_tick(1, 2), "segment 2 waited two ticks");
+        assert!(timers.on_tick(1, 2), "segment 3 is a tick behind");
+        timers.start(segment(4), false);
+        assert!(![(); 3].map(|()| timers.on_tick(4, 2)).contains(&true), "acknowledged");
+    }
+
+    #[test]
+    fn a_segment_sent_again_has_one_timer_still() {
+        let mut timers = SegmentTimers::default();
+        timers.start(Segment { seq: 0, len: 10 }, false);
+        timers.start(Segment { seq: 10, len: 10 }, false);
+        assert!(!timers.on_tick(0, 2));
+        // The byte of a window probe has been acknowledged meanwhile.
+        timers.start(Segment { seq: 1, len: 10 }, true);
+        timers.start(Segment { seq: 10, len: 10 }, true);
+        assert!(!timers.on_tick(1, 2));
+        assert!(timers.on_tick(1, 2));
+        assert!(!timers.is_running());
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
         w.on_fast_retransmit();
         assert_eq!(w.ssthresh, 70.0);
         w.cwnd = 100.0;
-        w.on_timeout();
+        w.on_timeout(w.cwnd);
         assert_eq!((w.cwnd, w.ssthresh), (1.0, 70.0), "RFC 9438 (4.8): a timeout reduces ssthresh by beta too");
     }
 
@@ -243,7 +243,7 @@ mod tests {
     fn after_a_timeout_the_cubic_starts_at_the_window_it_finds() {
         let mut w = windows();
         w.cwnd = 20.0;
-        w.on_timeout();
+        w.on_timeout(w.cwnd);
         w.cwnd = w.ssthresh;
         w.on_new_ack(Time(5000), 1.0);
         let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };

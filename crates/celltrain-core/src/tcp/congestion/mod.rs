@@ -3,7 +3,7 @@
 pub mod cubic;
 pub mod jacobson;
 
-use super::options::{Congestion, SsthreshRule, TcpOptions, WindowGrowth};
+use super::options::{Congestion, SsthreshRule, TcpOptions, WindowArithmetic, WindowGrowth};
 use crate::units::{Clock, Span, Time};
 use cubic::Cubic;
 
@@ -22,6 +22,10 @@ pub struct Windows {
     pub rule: SsthreshRule,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
     pub control: Control,
+    /// In what numbers [`Control::Jacobson`] lets it grow.
+    pub arithmetic: WindowArithmetic,
+    /// MSS in bytes.
+    pub mss: f64,
 }
 
 /// The congestion control of a connection with its state.
@@ -51,6 +55,8 @@ impl Windows {
                 Congestion::Jacobson => Control::Jacobson,
                 Congestion::Cubic => Control::Cubic(Cubic::new(clock)),
             },
+            arithmetic: options.window_arithmetic,
+            mss: options.mss.bytes as f64,
         }
     }
 
@@ -87,11 +93,15 @@ impl Windows {
         }
     }
 
-    /// The timeout's effect on both windows (`MECHANISMS` 3.3): back to slow start from one segment.
-    pub fn on_timeout(&mut self) {
+    /// The timeout's effect on both windows (`MECHANISMS` 3.3), `flight_size` segments being outstanding: back to slow
+    /// start from one segment.
+    pub fn on_timeout(&mut self, flight_size: f64) {
+        let share = self.decrease();
         self.ssthresh = match self.rule {
-            SsthreshRule::HalfOfCwnd => (self.cwnd * self.decrease()).min(self.rwnd).max(MIN_SSTHRESH),
+            SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd).max(MIN_SSTHRESH),
             SsthreshRule::HalfOfWindow => self.reduced(),
+            SsthreshRule::HalfOfFlight => (flight_size * share).max(MIN_SSTHRESH),
+            SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size).max(MIN_SSTHRESH),
         };
         if let Control::Cubic(cubic) = &mut self.control {
             cubic.on_timeout(self.cwnd.min(self.rwnd));
