@@ -66,6 +66,8 @@ pub struct PortResult {
     pub buffer_cells: Option<u32>,
     /// The policy's name.
     pub policy: &'static str,
+    /// The scheduler's name.
+    pub scheduler: &'static str,
     /// The largest number of cells that ever waited.
     pub max_queue_cells: u32,
     /// Cells waiting at the end.
@@ -242,6 +244,7 @@ impl Ended<'_> {
                 name: link.name.clone(),
                 buffer_cells: link.buffer,
                 policy: link.policy.name(),
+                scheduler: link.scheduler.name(),
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),
                 counters,

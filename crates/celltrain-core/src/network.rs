@@ -11,6 +11,7 @@ use crate::cell::Label;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
+use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
@@ -77,6 +78,8 @@ pub struct Link {
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
+    /// Which of its cells goes next.
+    pub scheduler: SchedulerConfig,
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -92,6 +95,8 @@ pub struct Vc {
     pub contract: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
     pub tagged: bool,
+    /// What schedulers by class take it for.
+    pub class: Class,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -160,7 +165,7 @@ pub struct Routing {
 
 impl Network {
     /// The names of the VCs that cross a link, by label.
-    pub fn vc_names(&self, routing: &Routing, link: usize) -> Vec<&str> {
+    pub fn vc_names<'a>(&'a self, routing: &Routing, link: usize) -> Vec<&'a str> {
         let name = |&vc: &u32| {
             let vc = &self.vcs[vc as usize];
             match vc.merge {
@@ -169,6 +174,12 @@ impl Network {
             }
         };
         routing.vcs[link].iter().map(name).collect()
+    }
+
+    /// The VCs that cross a link as its scheduler is told of them, by label.
+    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: usize) -> Vec<VcKind<'a>> {
+        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);
+        self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
     /// Whether a VC shares its label on a link with the other branches of its merge.
@@ -267,7 +278,8 @@ impl Graph {
         for (from, to) in [(a, b), (b, a)] {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy });
+            let scheduler = SchedulerConfig::default();
+            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy, scheduler });
         }
         self.links.len() - 2
     }

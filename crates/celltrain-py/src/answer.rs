@@ -59,6 +59,7 @@ pub(crate) fn result(
             json!({
                 "name": port.name,
                 "policy": port.policy,
+                "scheduler": port.scheduler,
                 "buffer_cells": port.buffer_cells,
                 "max_queue_cells": port.max_queue_cells,
                 "queue_cells": port.queue_cells,

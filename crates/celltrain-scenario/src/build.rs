@@ -55,6 +55,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         if let Some((_, port)) = port_of(scenario, &link.name, index == layout.bottleneck) {
             link.buffer = port.buffer.cells();
             link.policy = port.policy.clone();
+            link.scheduler = port.scheduler.clone();
         }
     }
     let Channels { mut vcs, merges, of_flow } = channels(&layout);
@@ -62,6 +63,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         if let Some(own) = vc_options(scenario, &vc.name) {
             vc.contract.clone_from(&own.gfr);
             vc.tagged = own.tagged;
+            vc.class = own.class;
         }
     }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::error::Fault;
 use celltrain_core::network::{Link, Merge, NodeKind};
-use celltrain_core::policy::{Overflow, is_in_range};
+use celltrain_core::policy::{Overflow, PerVc, is_in_range};
+use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
@@ -445,9 +446,10 @@ fn ports<'a>(
             }
         }
     }
-    let by_vc = scenario.port.values().any(|port| !port.policy.per_vc().is_empty());
-    let crossing = if by_vc { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
+    let settings = scenario.port.iter().flat_map(|(name, port)| by_vc(name, port)).flat_map(|(_, settings)| settings);
+    let crossing = if settings.count() > 0 { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
     merging(scenario, layout, faults);
+    classes(scenario, layout, faults);
     let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
     let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
     let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
@@ -469,9 +471,10 @@ fn ports<'a>(
     let every_vc: BTreeSet<&String> = crossing.iter().flatten().collect();
     let every_vc: Vec<String> = every_vc.into_iter().cloned().collect();
     for (name, config) in &scenario.port {
-        for (key, setting) in config.policy.per_vc() {
-            let path = join(&join(&join("port", name), "policy"), config.policy.name());
-            for unknown in setting.unknown(&every_vc) {
+        for (path, settings) in by_vc(name, config) {
+            let unknown =
+                |(key, setting): (&'static str, &'a PerVc)| setting.unknown(&every_vc).map(move |vc| (key, vc));
+            for (key, unknown) in settings.into_iter().flat_map(unknown) {
                 let hint = nearest(unknown, every_vc.iter().map(String::as_str));
                 let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
                 let problem =
@@ -490,10 +493,13 @@ fn ports<'a>(
             let frame = used.entry(name).or_insert(0);
             *frame = (*frame).max(largest_frame[index]);
             // What was refused has been told of; what it leaves behind is no fault of its own.
-            let policy = join(&join(&join("port", name), "policy"), config.policy.name());
-            let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&policy));
-            if is_whole && per_vc(&policy, config, &link.name, &crossing[index], faults) {
-                together(&policy, config, &crossing[index], faults);
+            let crossing = &crossing[index];
+            for ((path, settings), is_policy) in by_vc(name, config).into_iter().zip([true, false]) {
+                let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&path));
+                let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
+                if all && is_policy {
+                    together(&path, config, crossing, faults);
+                }
             }
             continue;
         }
@@ -538,6 +544,13 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     for merge in build::channels(layout).merges {
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
+        if port.scheduler != SchedulerConfig::default() {
+            let problem = format!("has queues of its own, and {link} merges VCs into one queue; leave it out there");
+            let key = join(&join(&join("port", name), "scheduler"), port.scheduler.name());
+            if !faults.iter().any(|fault| fault.key == key) {
+                faults.push(KeyFault::of_key(key, problem));
+            }
+        }
         if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront {
             let problem = format!(
                 "takes cells out of waiting frames, and {link} merges VCs, whose frames leave whole; choose another policy"
@@ -550,10 +563,63 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     }
 }
 
-/// Whether every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
-fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) -> bool {
+/// A scheduler by class has classes to tell apart, at one at least of the ports its table stands for.
+fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    if !scenario.port.values().any(|port| port.scheduler.by_class()) {
+        return;
+    }
+    let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
+    for vc in &build::channels(layout).vcs {
+        let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
+        for &link in &vc.path {
+            crossing[link].insert(class);
+        }
+    }
+    // Of each table: a port it stands for, and whether several classes cross one.
+    let mut tables: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    for (index, link) in layout.graph.links.iter().enumerate() {
+        if layout.graph.nodes[link.from].kind == NodeKind::Host || crossing[index].is_empty() {
+            continue;
+        }
+        let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
+        if let Some((name, _)) = port.filter(|(_, port)| port.scheduler.by_class()) {
+            tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
+        }
+    }
+    for (name, (index, _)) in tables.into_iter().filter(|(_, (_, several))| !several) {
+        let all = crossing[index].first().copied().unwrap_or_default();
+        let other = if all == Class::Ubr { Class::Vbr } else { Class::Ubr };
+        let problem = format!(
+            "has nothing to tell apart: every VC that crosses {} is of class {}; write class = \"{}\" into a [vc.NAME] \
+             table, or leave the scheduler out",
+            layout.graph.links[index].name,
+            all.name(),
+            other.name()
+        );
+        let scheduler = scenario.port[name].scheduler.name();
+        faults.push(KeyFault::of_key(join(&join(&join("port", name), "scheduler"), scheduler), problem));
+    }
+}
+
+/// The settings of a port that may differ from VC to VC, by key, and where the tables they stand in are.
+fn by_vc<'a>(port: &str, config: &'a PortConfig) -> [(String, Vec<(&'static str, &'a PerVc)>); 2] {
+    let table = |kind: &str, name: &str| join(&join(&join("port", port), kind), name);
+    [
+        (table("policy", config.policy.name()), config.policy.per_vc()),
+        (table("scheduler", config.scheduler.name()), config.scheduler.per_vc()),
+    ]
+}
+
+/// Whether every VC that crosses a port has a value for each of these settings of the table at `path`.
+fn per_vc(
+    path: &str,
+    settings: Vec<(&'static str, &PerVc)>,
+    link: &str,
+    crossing: &[String],
+    faults: &mut Vec<KeyFault>,
+) -> bool {
     let mut all = true;
-    for (key, setting) in config.policy.per_vc() {
+    for (key, setting) in settings {
         let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
         let Some(first) = without.first() else { continue };
         all = false;
@@ -562,7 +628,7 @@ fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], fa
             n => format!(" and {} more", n - 1),
         };
         let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
-        let path = join(policy, key);
+        let path = join(path, key);
         if !faults.iter().any(|fault| fault.key == path) {
             faults.push(KeyFault::of_key(path, problem));
         }
@@ -601,6 +667,19 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     let policy = join(&join(path, "policy"), config.policy.name());
     for fault in config.policy.check(capacity) {
         faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
+    }
+    let scheduler = join(&join(path, "scheduler"), config.scheduler.name());
+    for fault in config.scheduler.check() {
+        faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
+    }
+    let pushes_out = config.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
+    if pushes_out && config.scheduler != SchedulerConfig::default() {
+        let problem = format!(
+            "has several queues, and {} pushes out the cell that is first in the only one; choose another policy, or \
+             leave the scheduler out",
+            config.policy.name()
+        );
+        faults.push(KeyFault::of_key(scheduler, problem));
     }
 }
 

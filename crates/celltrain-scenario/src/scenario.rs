@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use celltrain_core::aal5::Aal5Options;
 use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::units::{BitRate, Duration};
@@ -133,6 +134,8 @@ pub struct VcOptions {
     pub gfr: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
     pub tagged: bool,
+    /// Its service category, which schedulers by class go by.
+    pub class: Class,
 }
 
 /// Any network: hosts send and receive, switches forward, links join two of them both ways.
@@ -198,6 +201,9 @@ pub struct PortConfig {
     pub buffer: Buffer,
     /// Which frames it admits, and what it does when full.
     pub policy: PolicyConfig,
+    /// Which of its cells is sent next.
+    #[serde(default)]
+    pub scheduler: SchedulerConfig,
 }
 
 /// Places for waiting cells.

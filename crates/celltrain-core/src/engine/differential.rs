@@ -6,9 +6,10 @@ use super::{fast, reference};
 use crate::aal5::{Aal5Options, Encapsulation};
 use crate::gfr::Gfr;
 use crate::network::{Flow, Graph, Merge, Network, NodeKind, Vc};
-use crate::policy::PolicyConfig;
+use crate::policy::{PerVc, PolicyConfig};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rng::{Stream, proptest_seeded};
+use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{
     Backoff, Congestion, DelayedAcks, OutOfOrder, RttSampling, TcpConfig, TcpOptions, TickPhase, TimerRestart,
     WindowGrowth,
@@ -97,6 +98,37 @@ fn network(seed: u64) -> Network {
     }
 }
 
+/// The same network with classes of its VCs and schedulers at its ports.
+fn scheduled(mut network: Network) -> Network {
+    let mut rng = Stream::new(network.seed, "differential/schedulers");
+    for (vc, i) in network.vcs.iter_mut().zip(0..) {
+        vc.name = format!("vc{i}");
+        vc.class = [Class::Cbr, Class::Vbr, Class::Ubr, Class::Ubr][rng.below(4) as usize];
+    }
+    let merging: Vec<usize> = network.merges.iter().map(|merge| merge.at).collect();
+    for (index, link) in network.links.iter_mut().enumerate() {
+        let scheduler = match rng.below(5) {
+            0 | 1 => continue,
+            2 => SchedulerConfig::StrictPriority(strict_priority::Config {}),
+            3 => {
+                let share = [0.0, 0.1, 0.5, 0.9, 1.0][rng.below(5) as usize];
+                SchedulerConfig::GuaranteedRate(guaranteed_rate::Config { share })
+            }
+            _ => {
+                let weights = [("vc0-3", 4), ("vc4", 7), ("default", 3)];
+                let weight = |(name, most): (&str, u32)| (name.to_string(), f64::from(1 + rng.below(most)));
+                let weights = PerVc::ByName(weights.map(weight).into());
+                SchedulerConfig::Wfq(wfq::Config { weights })
+            }
+        };
+        let pushes_out = matches!(link.policy, PolicyConfig::DropFromFront(_));
+        if network.nodes[link.from].kind == NodeKind::Switch && !pushes_out && !merging.contains(&index) {
+            link.scheduler = scheduler;
+        }
+    }
+    network
+}
+
 fn contract(pick: &mut impl FnMut(u32) -> u32) -> Gfr {
     let mcr = BitRate::from_bits_per_second([1_000_000, 15_552_000, 31_104_000][pick(3) as usize]);
     let cdvt = Duration::from_microseconds([0, 0, 3, 100][pick(4) as usize]);
@@ -163,18 +195,17 @@ fn recorder(network: &Network) -> Recorder {
     Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
 }
 
-fn compare(seed: u64) -> Result<(), TestCaseError> {
-    let network = network(seed);
-    let (mut by_reference, mut by_fast) = (recorder(&network), recorder(&network));
-    let expected = reference::run(&network, &mut by_reference, |_| true).expect("nothing interrupts it");
-    let watched = fast::run(&network, &mut by_fast, |_| true).expect("nothing interrupts it");
+fn compare(network: &Network) -> Result<(), TestCaseError> {
+    let (mut by_reference, mut by_fast) = (recorder(network), recorder(network));
+    let expected = reference::run(network, &mut by_reference, |_| true).expect("nothing interrupts it");
+    let watched = fast::run(network, &mut by_fast, |_| true).expect("nothing interrupts it");
     prop_assert_eq!(&watched, &expected);
     prop_assert_eq!(&by_fast.times, &by_reference.times);
     prop_assert_eq!(&by_fast.queue_cells, &by_reference.queue_cells);
     prop_assert_eq!(&by_fast.occupancy_cells, &by_reference.occupancy_cells);
     prop_assert_eq!(&by_fast.cwnd_segments, &by_reference.cwnd_segments);
     prop_assert_eq!(&by_fast.ssthresh_segments, &by_reference.ssthresh_segments);
-    let unwatched = fast::run(&network, &mut Nothing, |_| true).expect("nothing interrupts it");
+    let unwatched = fast::run(network, &mut Nothing, |_| true).expect("nothing interrupts it");
     prop_assert_eq!(&unwatched, &expected);
     Ok(())
 }
@@ -188,7 +219,7 @@ const FOUND: &[(u64, &str)] = &[(
 #[test]
 fn networks_that_once_told_the_engines_apart_no_longer_do() {
     for (seed, what) in FOUND {
-        compare(*seed).unwrap_or_else(|difference| panic!("{what}: {difference}"));
+        compare(&network(*seed)).unwrap_or_else(|difference| panic!("{what}: {difference}"));
     }
 }
 
@@ -202,6 +233,11 @@ proptest! {
 
     #[test]
     fn both_engines_agree_on_random_networks(seed in any::<u64>()) {
-        compare(seed)?;
+        compare(&network(seed))?;
+    }
+
+    #[test]
+    fn both_engines_agree_where_ports_schedule(seed in any::<u64>()) {
+        compare(&scheduled(network(seed)))?;
     }
 }

@@ -4,8 +4,9 @@ use crate::engine::Engine;
 use crate::metrics::RunResult;
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::units::Bytes;
@@ -112,5 +113,57 @@ fn a_run_that_is_told_to_stop_stops() {
     let network = lan(5, Some(1000), "10s");
     for engine in Engine::ALL {
         assert!(engine.run(&network, &mut Nothing, |_| false).is_err());
+    }
+}
+
+/// Each source's share of what all deliver.
+fn shares(result: &RunResult) -> Vec<f64> {
+    let sum: u64 = result.flows.iter().map(|flow| flow.delivered_bytes).sum();
+    result.flows.iter().map(|flow| flow.delivered_bytes as f64 / sum as f64).collect()
+}
+
+#[test]
+fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
+    for weights in [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0], [0.7, 10.0, 3.3, 2.9, 3.1]] {
+        let mut network = lan(5, None, "2s");
+        let table = (0..5).map(|i| (format!("vc{i}"), weights[i])).collect();
+        let config = wfq::Config { weights: PerVc::ByName(table) };
+        network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::Wfq(config);
+        let sum: f64 = weights.iter().sum();
+        for (share, weight) in shares(&run(&network)).into_iter().zip(weights) {
+            assert!((share * sum / weight - 1.0).abs() < 0.01, "{weights:?}: {share}");
+        }
+    }
+}
+
+#[test]
+fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
+    let mut network = lan(5, None, "1s");
+    // One segment a round trip, which takes what its hops add up to and twice the rest of a cell at most.
+    network.flows[0].tcp =
+        TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
+    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_BOTTLENECK + 1] {
+        network.links[link].scheduler = SchedulerConfig::StrictPriority(strict_priority::Config {});
+    }
+    let alone = (14 + 4) * 265 + 6 * 486;
+    let delivered = |network: &Network| run(network).flows[0].delivered_bytes / 512;
+    assert!(delivered(&network) < 97_200_000 / (10 * alone), "of one class, it waits behind all others");
+    network.vcs[0].class = Class::Vbr;
+    network.vcs[1].class = Class::Vbr;
+    let delivered = delivered(&network);
+    assert!(delivered >= 97_200_000 / (alone + 2 * 265) - 1, "{delivered}");
+}
+
+#[test]
+fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
+    for share in [0.1, 0.3, 0.75] {
+        let mut network = lan(4, None, "1s");
+        network.vcs[0].class = Class::Vbr;
+        network.vcs[2].class = Class::Cbr;
+        let config = guaranteed_rate::Config { share };
+        network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::GuaranteedRate(config);
+        let shares = shares(&run(&network));
+        let ubr = shares[2] + shares[3];
+        assert!((ubr / share - 1.0).abs() < 0.01, "{share}: {ubr}");
     }
 }

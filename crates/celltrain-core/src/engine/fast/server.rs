@@ -43,7 +43,7 @@ pub(super) struct Timing {
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Admitted cells may be pushed out again, so their departure is known only as it happens.
+    /// Admitted cells may be pushed out again or overtaken, so their departure is known only as it happens.
     pub(super) departs_late: bool,
 }
 
