@@ -21,4 +21,5 @@ pub mod rng;
 pub mod scheduler;
 pub mod tcp;
 pub mod tie;
+pub mod traffic;
 pub mod units;

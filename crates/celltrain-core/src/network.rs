@@ -14,6 +14,7 @@ use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// Everything a run depends on.
@@ -31,7 +32,7 @@ pub struct Network {
     pub vcs: Vec<Vc>,
     /// Where virtual channels merge.
     pub merges: Vec<Merge>,
-    /// TCP connections.
+    /// TCP connections, and packets that nothing answers.
     pub flows: Vec<Flow>,
     /// Index of the link whose capacity efficiency is measured against.
     pub bottleneck: usize,
@@ -114,19 +115,31 @@ impl Merge {
     pub const MAX_BRANCHES: usize = 256;
 }
 
-/// A TCP connection with an endless source.
+/// A TCP connection, or packets that nothing answers.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Its name in the scenario.
     pub name: String,
     /// Index of the VC its data crosses.
     pub data_vc: usize,
-    /// Index of the VC its acknowledgements cross.
+    /// Index of the VC its acknowledgements cross, if there are any.
     pub ack_vc: usize,
     /// When it starts.
     pub start: Duration,
-    /// Its TCP.
+    /// Its TCP, if that is what sends.
     pub tcp: TcpConfig,
+    /// What it has to send.
+    pub traffic: TrafficConfig,
+}
+
+impl Flow {
+    /// Payload and cells of its frames that carry data.
+    pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
+        match self.traffic.packets() {
+            Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),
+            None => (self.tcp.options().mss.bytes, aal5.segment_cells(self.tcp.options().mss.bytes)),
+        }
+    }
 }
 
 /// Where a cell goes at the end of a link.
@@ -197,15 +210,17 @@ impl Network {
 
     /// The clock on which every time of this network is whole, if there is one.
     pub fn clock(&self) -> Clock {
-        let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
+        let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
+        let starts = self.flows.iter().map(|flow| flow.start);
+        let times = self.links.iter().map(|link| link.delay).chain(starts).chain(over_tcp().flat_map(|flow| {
             let options = flow.tcp.options();
             let delayed_ack_tick = match options.delayed_acks {
                 DelayedAcks::On => DELAYED_ACK_TICK,
                 DelayedAcks::Off => Duration::default(),
             };
-            [flow.start, options.timer_granularity, delayed_ack_tick]
+            [options.timer_granularity, delayed_ack_tick]
         }));
-        let paces = self.flows.iter().filter_map(|flow| flow.tcp.options().pacing_rate);
+        let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
         Clock::covering(rates, times.chain([self.duration]))
     }
@@ -410,6 +425,7 @@ pub(crate) mod tests {
                 ack_vc: data_vc + 1,
                 start: Duration::default(),
                 tcp: tcp.clone(),
+                traffic: TrafficConfig::default(),
             });
         }
         network

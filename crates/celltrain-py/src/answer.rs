@@ -49,6 +49,10 @@ pub(crate) fn result(
                 "timeouts": flow.timeouts,
                 "fast_retransmits": flow.fast_retransmits,
                 "cwnd_segments": flow.cwnd_segments,
+                "traffic": flow.traffic,
+                "packets_sent": flow.packets_sent,
+                "packets_delivered": flow.packets_delivered,
+                "completion_s": flow.completion_s,
             })
         })
         .collect();

@@ -70,7 +70,8 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         let own = flow_options(scenario, &route.name);
         let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
         let start = own.and_then(|own| own.start).unwrap_or(route.start);
-        Flow { name: route.name, data_vc, ack_vc, start, tcp }
+        let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
+        Flow { name: route.name, data_vc, ack_vc, start, tcp, traffic }
     };
     let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect();
     Network {

@@ -8,7 +8,8 @@ use celltrain_core::policy::{Overflow, PerVc, is_in_range};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
-use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
+use celltrain_core::traffic::Pattern;
+use celltrain_core::units::{BitRate, Bytes, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
 use crate::build;
@@ -48,6 +49,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let problem = format!("is outside 1B to {MAX_SDU}B");
         faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
     }
+    traffic(scenario, faults);
     let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
     let frames_are_sound = !faults.iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
@@ -71,6 +73,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
     }
     if faults.is_empty() {
+        layout.iter().for_each(|layout| rates(scenario, layout, &mut verdict.warnings));
         clock(scenario, &mut verdict);
     }
     verdict
@@ -80,6 +83,12 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
 const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
 /// ITU-T I.363.5: the length field has 16 bits.
 const MAX_SDU: u64 = 65_535;
+/// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
+const MAX_PACKET: u64 = 65_507;
+/// A year of an OC-3.
+const MAX_FILE: u64 = 1 << 50;
+/// Shorter is a slip of the unit.
+const MIN_BURST: Duration = Duration::from_microseconds(1);
 /// Beyond 10 Tb/s a cell takes less than the finest clock can tell.
 const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 /// A second a cell: slower is a slip of the unit.
@@ -104,10 +113,81 @@ fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
     tcps
 }
 
-/// The cells of a flow's full segments, and of its longest acknowledgements.
+/// The packets of all flows that are not TCP's, and the keys they stand under.
+fn packets(scenario: &Scenario) -> impl Iterator<Item = (&str, String, Pattern<'_>)> {
+    scenario.flow.iter().filter_map(|(name, options)| {
+        let traffic = options.traffic.as_ref()?;
+        Some((name.as_str(), join(&join(&join("flow", name), "traffic"), traffic.name()), traffic.packets()?))
+    })
+}
+
+/// What flows have to send can be sent.
+fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
+    for (name, path, pattern) in packets(scenario) {
+        if pattern.rate < MIN_RATE || pattern.rate > MAX_RATE {
+            let problem = format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}");
+            faults.push(KeyFault::of_value(join(&path, "rate"), quoted(pattern.rate), problem));
+        }
+        let most = scenario.aal5.max_cells();
+        if !(1..=MAX_PACKET).contains(&pattern.packet.bytes) {
+            let problem = format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry");
+            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
+        } else if scenario.aal5.packet_cells(pattern.packet.bytes) > most {
+            let cells = scenario.aal5.packet_cells(pattern.packet.bytes);
+            let problem =
+                format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
+        }
+        for (key, time) in pattern.bursts.into_iter().flat_map(|bursts| [("on", bursts.on), ("off", bursts.off)]) {
+            if time < MIN_BURST || time > MAX_DURATION {
+                let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
+                faults.push(KeyFault::of_value(join(&path, key), quoted(time), problem));
+            }
+        }
+        if let Some(tcp) = &scenario.flow[name].tcp {
+            let key = join(&join(&join("flow", name), "tcp"), tcp.name());
+            faults
+                .push(KeyFault::of_key(key, "sends nothing: the flow's traffic is packets without TCP; leave it out"));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        let Some(file) = options.traffic.as_ref().and_then(|traffic| traffic.bytes()) else { continue };
+        if !(1..=MAX_FILE).contains(&file.bytes) {
+            let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
+            let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
+            faults.push(KeyFault::of_value(key, quoted(file), problem));
+        }
+    }
+}
+
+/// Packets come no faster than the host's link can send them, or its queue grows without end.
+fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning>) {
+    for (name, path, pattern) in packets(scenario) {
+        let meant = |flow: &&build::Route| {
+            flow.name == name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
+        };
+        let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
+        if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
+            warnings.push(Warning {
+                key: join(&path, "rate"),
+                message: format!(
+                    "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
+                     may never leave",
+                    pattern.rate, link.rate, link.name
+                ),
+            });
+        }
+    }
+}
+
+/// The cells of a flow's full segments or packets, and of its longest acknowledgements.
 fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
-    let own = build::flow_options(scenario, flow).and_then(|own| own.tcp.as_ref());
-    let tcp = own.unwrap_or(&scenario.tcp);
+    let own = build::flow_options(scenario, flow);
+    let packets = own.and_then(|own| own.traffic.as_ref()).and_then(|traffic| traffic.packets());
+    if let Some(pattern) = packets {
+        return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
+    }
+    let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp);
     let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
     [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
 }

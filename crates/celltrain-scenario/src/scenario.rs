@@ -8,6 +8,7 @@ use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
+use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,8 @@ pub struct FlowOptions {
     pub tcp: Option<TcpConfig>,
     /// When it starts to send; as the topology says when absent.
     pub start: Option<Duration>,
+    /// What it has to send; data without end over TCP when absent.
+    pub traffic: Option<TrafficConfig>,
 }
 
 /// What a VC has of its own.
@@ -169,7 +172,7 @@ pub struct LinkConfig {
     pub delay: Duration,
 }
 
-/// A TCP connection with an endless source.
+/// A flow: a TCP connection with an endless source, unless its table among the flows says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {

@@ -3,6 +3,7 @@
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::TcpConfig;
+use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
 
 use crate::scenario::Topology;
@@ -404,6 +405,44 @@ fn schedulers_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn traffic_that_cannot_be_sent_is_refused() {
+    let reading = |text: &str| read(&format!("{GOOD}\n[flow.tcp2.traffic.{text}\n"));
+    let only = |text: &str| {
+        let faults = reading(text).faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].message.split_once(": ").unwrap().1.to_string()
+    };
+    let path = "flow.tcp2.traffic";
+    assert_eq!(
+        only("constant_rate]\nrate = \"10Mbps\"\npacket = \"65508B\""),
+        format!("{path}.constant_rate.packet = \"65.508kB\" is outside 1B to 65507B, what UDP and IP carry")
+    );
+    assert_eq!(
+        only("constant_rate]\nrate = \"10Mbps\"\npacket = \"9180B\"\n[aal5]\nmax_sdu = \"9180B\""),
+        format!(
+            "{path}.constant_rate.packet = \"9.18kB\" makes frames of 193 cells, more than aal5.max_sdu lets a receiver \
+             collect (192)"
+        )
+    );
+    assert!(only("constant_rate]").starts_with(&format!("{path}.constant_rate.rate is missing")));
+    assert_eq!(
+        only("on_off]\nrate = \"0bps\""),
+        format!("{path}.on_off.rate = \"0bps\" is not a positive rate from 424bps to 10000Gbps")
+    );
+    assert_eq!(only("on_off]\non = \"0s\""), format!("{path}.on_off.on = \"0s\" is not a time from 1us to 1000000s"));
+    assert!(only("file]\nbytes = \"0B\"").starts_with(&format!("{path}.file.bytes = \"0B\" is outside 1B to")));
+    assert!(only("on_off]\n[flow.tcp2.tcp.reno]").starts_with("flow.tcp2.tcp.reno sends nothing: the flow's traffic"));
+    let fast = reading("constant_rate]\nrate = \"156Mbps\"");
+    assert_eq!(fast.faults, []);
+    assert!(
+        fast.warnings[0].message.contains("156Mbps is above the 155.52Mbps of source2->sw1"),
+        "{:?}",
+        fast.warnings
+    );
+    assert_eq!(reading("on_off]").warnings, []);
+}
+
+#[test]
 fn thresholds_of_vcs_are_judged_together() {
     let dfba = |text: &str| only(GOOD, "epd]\nthreshold = 800               # cells", &format!("dfba]\n{text}"));
     let path = "port.bottleneck.policy.dfba";
@@ -451,6 +490,7 @@ fn the_schema_lists_every_policy_and_variant() {
     };
     assert_eq!(listed("Policy"), PolicyConfig::NAMES);
     assert_eq!(listed("Scheduler"), SchedulerConfig::NAMES);
+    assert_eq!(listed("Traffic"), TrafficConfig::NAMES);
     assert_eq!(listed("Tcp"), TcpConfig::NAMES);
     assert_eq!(listed("Topology"), Topology::NAMES);
 }

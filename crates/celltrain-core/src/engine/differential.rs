@@ -15,6 +15,7 @@ use crate::tcp::{
     WindowGrowth,
 };
 use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::{TrafficConfig, constant_rate, file, on_off};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// A random network: a chain of switches with hosts on them, everything drawn from one seed.
@@ -77,7 +78,14 @@ fn network(seed: u64) -> Network {
         }
         let start = Duration::from_microseconds([0, 0, 0, 3, 500][pick(5) as usize]);
         let tcp = if pick(4) == 0 { self::tcp(&mut pick, &mut later) } else { tcp.clone() };
-        flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp });
+        flows.push(Flow {
+            name: format!("tcp{i}"),
+            data_vc,
+            ack_vc: data_vc + 1,
+            start,
+            tcp,
+            traffic: TrafficConfig::default(),
+        });
     }
     let merges = merge(&graph, &mut vcs, &mut pick);
     Network {
@@ -125,6 +133,27 @@ fn scheduled(mut network: Network) -> Network {
         if network.nodes[link.from].kind == NodeKind::Switch && !pushes_out && !merging.contains(&index) {
             link.scheduler = scheduler;
         }
+    }
+    network
+}
+
+/// The same network with files, and packets that nothing answers, among its flows.
+fn loaded(mut network: Network) -> Network {
+    let mut rng = Stream::new(network.seed, "differential/traffic");
+    for flow in &mut network.flows {
+        let rates = [10_000_000, 34_368_000, 124_416_000, 155_520_000, 200_000_000, 7_777_777];
+        let rate = BitRate::from_bits_per_second(rates[rng.below(6) as usize]);
+        let packet = Bytes { bytes: [1, 64, 512, 1472, 9140][rng.below(5) as usize] };
+        let time = |n: u32| Duration::from_microseconds([1, 333, 1_000, 5_000][n as usize]);
+        let (on, off) = (time(rng.below(4)), time(rng.below(4)));
+        let times = [on_off::Times::Fixed, on_off::Times::Exponential][rng.below(2) as usize];
+        let bytes = Bytes { bytes: [1, 512, 5_000, 100_000][rng.below(4) as usize] };
+        flow.traffic = match rng.below(6) {
+            0 | 1 => TrafficConfig::File(file::Config { bytes }),
+            2 => TrafficConfig::ConstantRate(constant_rate::Config { rate, packet }),
+            3 => TrafficConfig::OnOff(on_off::Config { rate, packet, on, off, times }),
+            _ => continue,
+        };
     }
     network
 }
@@ -239,5 +268,11 @@ proptest! {
     #[test]
     fn both_engines_agree_where_ports_schedule(seed in any::<u64>()) {
         compare(&scheduled(network(seed)))?;
+    }
+
+    #[test]
+    fn both_engines_agree_on_traffic_of_every_kind(seed in any::<u64>()) {
+        let network = loaded(network(seed));
+        compare(&if seed % 2 == 0 { scheduled(network) } else { network })?;
     }
 }

@@ -9,6 +9,7 @@ use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::{TrafficConfig, constant_rate, file, on_off};
 use crate::units::Bytes;
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
@@ -114,6 +115,59 @@ fn a_run_that_is_told_to_stop_stops() {
     for engine in Engine::ALL {
         assert!(engine.run(&network, &mut Nothing, |_| false).is_err());
     }
+}
+
+#[test]
+fn a_file_ends_when_its_last_segment_is_acknowledged() {
+    // One segment a round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are as many segments.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
+        let mut network = lan(1, None, "2s");
+        network.flows[0].tcp = TcpConfig::Vanilla(tcp.clone());
+        network.flows[0].start = "1ms".parse().unwrap();
+        network.flows[0].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes } });
+        let round_trip = (14 + 4) * 265 + 6 * 486;
+        let flow = &run(&network).flows[0];
+        assert_eq!(flow.completion_s, Some((segments * round_trip) as f64 / 97.2e6));
+        assert_eq!((flow.delivered_bytes, flow.segments_sent), (segments * 512, segments));
+    }
+}
+
+#[test]
+fn a_file_is_whole_under_every_variant_whatever_is_lost() {
+    for &name in TcpConfig::NAMES {
+        let mut network = lan(5, Some(60), "20s");
+        for flow in &mut network.flows {
+            flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
+            flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 * 300 } });
+        }
+        let result = run(&network);
+        for flow in &result.flows {
+            assert_eq!(flow.delivered_bytes, 512 * 300, "{name}");
+            assert!(flow.completion_s.is_some(), "{name}");
+        }
+        assert_eq!(result.cells.in_flight, 0, "{name}: nothing is sent when all have ended");
+        assert!(result.cells.lost > 0, "{name}");
+    }
+}
+
+#[test]
+fn packets_arrive_at_their_rate_and_no_tcp_slows_them_down() {
+    let mut network = lan(3, Some(100), "1s");
+    let packet = Bytes { bytes: 512 };
+    let rate = "38.88Mbps".parse().unwrap();
+    network.flows[0].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
+    network.vcs[2].class = Class::Vbr;
+    let result = run(&network);
+    // 12 cells at a quarter of the link take 12720 units; the first goes at once.
+    assert_eq!(result.flows[0].packets_sent, 97_200_000 / 12_720 + 1);
+    // At 0.8 of the link 15900 / 4 units, from 0 to 300 ms and from 600 to 900 ms.
+    assert_eq!(result.flows[1].packets_sent, 2 * (29_160_000 / 3975 + 1));
+    assert_eq!((result.flows[1].segments_sent, result.flows[1].cwnd_segments), (0, 0.0));
+    assert_eq!(result.flows[1].delivered_bytes, result.flows[1].packets_delivered * 512);
+    assert!(result.flows[0].packets_delivered < result.flows[0].packets_sent, "some are lost");
+    assert!(result.flows[2].goodput_mbps < 60.0, "{:?}", result.flows[2]);
 }
 
 /// Each source's share of what all deliver.
