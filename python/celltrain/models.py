@@ -13,7 +13,9 @@ __all__ = [
     "Aal5Options",
     "Backoff",
     "Buffer",
+    "Class",
     "Congestion",
+    "ConstantRate",
     "DelayedAcks",
     "Dfba",
     "Dfba1998",
@@ -23,15 +25,20 @@ __all__ = [
     "Encapsulation",
     "Epd",
     "Fba",
+    "Fifo",
+    "File",
     "Flow",
     "FlowOptions",
     "GeneralNetwork",
     "Gfr",
+    "Greedy",
+    "GuaranteedRate",
     "Infinite",
     "Link",
     "NSource",
     "Newreno",
     "NewrenoHoe",
+    "OnOff",
     "OutOfOrder",
     "PerVc",
     "Policy",
@@ -43,10 +50,12 @@ __all__ = [
     "Sack",
     "SackPipe",
     "Scenario",
+    "Scheduler",
     "SelectiveDrop",
     "ServiceOrder",
     "SingleDrop",
     "SsthreshRule",
+    "StrictPriority",
     "SwitchOptions",
     "Tahoe",
     "TailDrop",
@@ -55,12 +64,15 @@ __all__ = [
     "TickPhase",
     "TieOrder",
     "TimerRestart",
+    "Times",
     "Topology",
+    "Traffic",
     "Vanilla",
     "VcMerge",
     "VcOptions",
     "Wba",
     "WeightedFba",
+    "Wfq",
     "WindowArithmetic",
     "WindowGrowth",
 ]
@@ -231,6 +243,63 @@ Tcp: TypeAlias = Annotated[
 """The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
 
 
+class Greedy(Model):
+    """Greedy: there is always more to send. Nothing to set."""
+
+
+class File(Model):
+    """A file: so many bytes, rounded up to full segments. The flow has ended when its sender has the acknowledgement
+    of the last of them.
+    """
+
+    bytes: str = Field(description="Its size.", examples=["512B"])
+
+
+class ConstantRate(Model):
+    """Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down."""
+
+    packet: str = Field(
+        default="512B", description="Payload of a packet, without the headers of UDP and IP.", examples=["512B"]
+    )
+    rate: str = Field(
+        description="Rate of the line that the packets' cells fill, cell headers included.", examples=["155.52Mbps"]
+    )
+
+
+Times: TypeAlias = Literal["fixed", "exponential"]
+"""Whether the times of bursts and pauses are always the same or drawn."""
+
+
+class OnOff(Model):
+    """On and off: packets over UDP at equal distances during bursts, none between them. The defaults are those of
+    the VBR background of the papers.
+    """
+
+    off: str = Field(
+        default="300ms",
+        description="How long it is quiet between two bursts: each time, or in the mean.",
+        examples=["5us"],
+    )
+    on: str = Field(
+        default="300ms", description="How long a burst lasts: each of them, or their mean.", examples=["5us"]
+    )
+    packet: str = Field(
+        default="512B", description="Payload of a packet, without the headers of UDP and IP.", examples=["512B"]
+    )
+    rate: str = Field(
+        default="124.416Mbps",
+        description="Rate of the line that the packets' cells fill during a burst, cell headers included.",
+        examples=["155.52Mbps"],
+    )
+    times: Times = Field(default="fixed", description="Whether these times are always the same or drawn.")
+
+
+Traffic: TypeAlias = Annotated[
+    Greedy | File | ConstantRate | OnOff, Keyed(greedy=Greedy, file=File, constant_rate=ConstantRate, on_off=OnOff)
+]
+"""What a flow has to send, as a scenario names it: one table whose key is the kind's name."""
+
+
 class FlowOptions(Model):
     """What a flow has of its own."""
 
@@ -238,6 +307,9 @@ class FlowOptions(Model):
         default=None, description="When it starts to send; as the topology says when absent.", examples=["5us"]
     )
     tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
+    traffic: Traffic | None = Field(
+        default=None, description="What it has to send; data without end over TCP when absent."
+    )
 
 
 Infinite: TypeAlias = Literal["infinite"]
@@ -522,6 +594,52 @@ Policy: TypeAlias = Annotated[
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""
 
 
+class Fifo(Model):
+    """First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set."""
+
+
+class StrictPriority(Model):
+    """Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class
+    first in, first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
+    """
+
+
+class GuaranteedRate(Model):
+    """Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least
+    at a share of the link while it has cells; each of the two first in, first out.
+
+    Source: ATM Forum 97-0424.
+    """
+
+    share: float = Field(
+        le=1.0,
+        ge=0.0,
+        description="g: the share of the link that is UBR's while UBR has cells waiting, 0 to 1, in whole billionths.",
+    )
+
+
+class Wfq(Model):
+    """Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
+    proportion to their weights.
+
+    Source: Golestani, A self-clocked fair queueing scheme for broadband applications, 1994.
+    """
+
+    weights: PerVc = Field(
+        description=(
+            "`w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "guaranteed rates in any unit will do."
+        )
+    )
+
+
+Scheduler: TypeAlias = Annotated[
+    Fifo | StrictPriority | GuaranteedRate | Wfq,
+    Keyed(fifo=Fifo, strict_priority=StrictPriority, guaranteed_rate=GuaranteedRate, wfq=Wfq),
+]
+"""The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name."""
+
+
 class Port(Model):
     """An output port of a switch."""
 
@@ -531,6 +649,7 @@ class Port(Model):
         description='K: places for waiting cells, the one in service not counted; or "infinite".',
     )
     policy: Policy = Field(description="Which frames it admits, and what it does when full.")
+    scheduler: Scheduler = Field(default_factory=Fifo, description="Which of its cells is sent next.")
 
 
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
@@ -593,7 +712,7 @@ class VcMerge(Model):
 
 
 class Flow(Model):
-    """A TCP connection with an endless source."""
+    """A flow: a TCP connection with an endless source, unless its table among the flows says otherwise."""
 
     from_: str = Field(validation_alias="from", serialization_alias="from", description="The host that sends.")
     name: str | None = Field(
@@ -647,6 +766,9 @@ Topology: TypeAlias = Annotated[
 ]
 """The network, by kind: one table whose key is the kind's name."""
 
+Class: TypeAlias = Literal["cbr", "vbr", "ubr"]
+"""The service category of a VC, as far as schedulers tell them apart; those above go first."""
+
 
 class Gfr(Model):
     """The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -682,6 +804,12 @@ class Gfr(Model):
 class VcOptions(Model):
     """What a VC has of its own."""
 
+    class_: Class = Field(
+        default="ubr",
+        validation_alias="class",
+        serialization_alias="class",
+        description="Its service category, which schedulers by class go by.",
+    )
     gfr: Gfr | None = Field(
         default=None,
         description="Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).",

@@ -43,12 +43,17 @@ FLOWS = _columns(
     ("repeated_segments", "int64", "segments", "segments that arrived and held nothing new"),
     ("timeouts", "int64", "1", "times the retransmission timer ran out"),
     ("fast_retransmits", "int64", "1", "times duplicate acknowledgements started a retransmission"),
-    ("cwnd_segments", "float64", "segments", "congestion window at the end"),
+    ("cwnd_segments", "float64", "segments", "congestion window at the end; 0 without TCP"),
+    ("traffic", "string", "", "what it has to send"),
+    ("packets_sent", "int64", "packets", "packets put in; 0 with TCP"),
+    ("packets_delivered", "int64", "packets", "packets that arrived whole; 0 with TCP"),
+    ("completion_s", "float64", "s", "from its start until all of a file was acknowledged; null while it is not"),
 )
 PORTS = _columns(
     ("name", "string", "", "the output port, named after its link"),
     ("buffer_cells", "int64", "cells", "places for waiting cells; null without limit"),
     ("policy", "string", "", "the buffer policy"),
+    ("scheduler", "string", "", "the scheduler"),
     ("max_queue_cells", "int64", "cells", "largest number of cells that ever waited, the one in service not counted"),
     ("queue_cells", "int64", "cells", "cells waiting at the end"),
     ("offered_cells", "int64", "cells", "cells that arrived"),

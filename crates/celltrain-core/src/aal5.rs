@@ -17,6 +17,8 @@ pub const CELL_PAYLOAD: u64 = 48;
 pub const CELL_BYTES: u64 = 53;
 /// TCP header plus IP header, both without options.
 pub const TCP_IP_HEADERS: u64 = 40;
+/// UDP header plus IP header, the latter without options.
+pub const UDP_IP_HEADERS: u64 = 28;
 const AAL5_TRAILER: u64 = 8;
 
 /// How IP datagrams are told apart inside AAL5 (RFC 2684).
@@ -50,11 +52,19 @@ impl Default for Aal5Options {
 impl Aal5Options {
     /// Cells of a frame that carries `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
-        let llc = match self.encapsulation {
+        cells_of(payload + TCP_IP_HEADERS + self.llc())
+    }
+
+    /// Cells of a frame that carries `payload` bytes of UDP.
+    pub fn packet_cells(&self, payload: u64) -> u32 {
+        cells_of(payload + UDP_IP_HEADERS + self.llc())
+    }
+
+    fn llc(&self) -> u64 {
+        match self.encapsulation {
             Encapsulation::LlcSnap => 8,
             Encapsulation::VcMux => 0,
-        };
-        cells_of(payload + TCP_IP_HEADERS + llc)
+        }
     }
 
     /// The most cells a receiver collects before it gives a frame up.
@@ -62,9 +72,10 @@ impl Aal5Options {
         cells_of(self.max_sdu.bytes)
     }
 
-    /// The largest share of a link's rate that arrives as TCP payload: `MSS / (53 cells(MSS))` (section 1.1).
-    pub fn payload_share(&self, mss: u64) -> f64 {
-        mss as f64 / (CELL_BYTES * u64::from(self.segment_cells(mss))) as f64
+    /// The largest share of a link's rate that arrives as payload in frames of `cells` that carry so much of it each:
+    /// `MSS / (53 cells(MSS))` (section 1.1).
+    pub fn payload_share(&self, payload: u64, cells: u32) -> f64 {
+        payload as f64 / (CELL_BYTES * u64::from(cells)) as f64
     }
 }
 
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_ceiling_of_512_byte_segments_is_125_2_megabits() {
-        let share = Aal5Options::default().payload_share(512);
+        let share = Aal5Options::default().payload_share(512, 12);
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
 

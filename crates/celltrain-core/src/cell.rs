@@ -3,6 +3,8 @@
 //! What a frame means is stored once a frame, where it was sent ([`crate::aal5::FrameLog`]); a cell carries its VC's label
 //! on the link it is on, the number of its frame within the VC, and the header bits that switches and end systems act on.
 
+use std::collections::VecDeque;
+
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
@@ -104,6 +106,29 @@ impl Run {
             cells if cells < self.cells => Some(self.first(cells)),
             _ => Some(self),
         }
+    }
+
+    /// Puts these cells at the end of a queue, with the run before them where they go on with it.
+    #[inline]
+    pub fn append(queue: &mut VecDeque<Run>, run: Run) {
+        match queue.back_mut() {
+            Some(back) if back.last == run.last.not_last() => {
+                *back = Run { last: run.last, cells: back.cells + run.cells };
+            }
+            _ => queue.push_back(run),
+        }
+    }
+
+    /// Takes the first cell of a queue.
+    #[inline]
+    pub fn take_first(queue: &mut VecDeque<Run>) -> Option<Cell> {
+        let run = queue.front_mut()?;
+        let (cell, rest) = run.split_first();
+        match rest {
+            Some(rest) => *run = rest,
+            None => drop(queue.pop_front()),
+        }
+        Some(cell)
     }
 
     /// Its cells one by one.

@@ -9,10 +9,11 @@ use std::collections::BinaryHeap;
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
 use crate::fingerprint::Fingerprint;
-use crate::network::{Network, Routing};
+use crate::network::{Flow, Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
 use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
+use crate::traffic::Emissions;
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -43,7 +44,7 @@ pub struct EndSystems {
     branches: Vec<Vec<u32>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
-    /// When paced senders may go on, each at most once.
+    /// When paced senders may go on and sources put in their next packets, each at most once.
     departures: BinaryHeap<Reverse<(Time, u32)>>,
     aal5: Aal5Options,
 }
@@ -63,7 +64,50 @@ pub struct Connection {
     start: Time,
     /// When its pace lets it go on, as noted among all departures.
     departure: Option<Time>,
+    /// When its last byte was acknowledged.
+    ended: Option<Time>,
+    /// What sends instead of TCP.
+    packets: Option<Box<Packets>>,
     fingerprint: Fingerprint,
+}
+
+/// Packets that nothing answers.
+struct Packets {
+    emissions: Emissions,
+    /// Payload of each.
+    bytes: u64,
+    counters: PacketCounters,
+}
+
+/// What became of the packets of a flow without TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounters {
+    /// Put in.
+    pub sent: u64,
+    /// Arrived whole.
+    pub delivered: u64,
+    /// Their payload.
+    pub delivered_bytes: u64,
+}
+
+impl Connection {
+    /// What became of its packets, if TCP does not send it.
+    pub fn packets(&self) -> Option<PacketCounters> {
+        self.packets.as_ref().map(|packets| packets.counters)
+    }
+
+    /// From its start until its sender knew that all of a file had arrived.
+    pub fn completion(&self) -> Option<Span> {
+        self.ended.map(|ended| ended - self.start)
+    }
+
+    /// cwnd and ssthresh in segments; nothing of either without TCP.
+    pub fn windows(&self) -> [f64; 2] {
+        match self.packets {
+            None => [self.sender.cwnd(), self.sender.ssthresh()],
+            Some(_) => [0.0; 2],
+        }
+    }
 }
 
 /// The two ends of a VC: what was put in, and what has been collected.
@@ -102,6 +146,7 @@ pub struct VcCounters {
 enum Body {
     Data { flow: u32, segment: Segment },
     Ack { flow: u32, ack: Ack },
+    Packet { flow: u32, number: u64 },
 }
 
 /// Connections whose clocks tick together.
@@ -127,8 +172,15 @@ impl EndSystems {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let flows = network.flows.iter().map(|flow| {
             let options = flow.tcp.options();
-            let data_cells = network.aal5.segment_cells(options.mss.bytes);
+            let (payload, data_cells) = flow.frame(&network.aal5);
+            let start = Time::default() + clock.span(flow.start);
             let sender = Sender::new(&flow.tcp, clock);
+            let sender = sender.of_bytes(flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes));
+            let packets = flow.traffic.packets().map(|pattern| {
+                let stream = Stream::new(network.seed, &format!("flow/{}/on_off", flow.name));
+                let emissions = Emissions::new(&pattern, data_cells, start, clock, stream);
+                Box::new(Packets { emissions, bytes: payload, counters: PacketCounters::default() })
+            });
             Connection {
                 sender: match options.pacing_rate {
                     Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
@@ -140,13 +192,16 @@ impl EndSystems {
                 data_cells,
                 ack_cells: network.aal5.segment_cells(0),
                 selective: flow.tcp.selective(),
-                start: Time::default() + clock.span(flow.start),
+                start,
                 departure: None,
+                ended: None,
+                packets,
                 fingerprint: Fingerprint::default(),
             }
         });
         let mut exchanges_blocks = vec![false; network.vcs.len()];
-        for flow in network.flows.iter().filter(|flow| flow.tcp.selective()) {
+        let over_tcp = |flow: &&Flow| flow.traffic.packets().is_none();
+        for flow in network.flows.iter().filter(over_tcp).filter(|flow| flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
         let mut branches = vec![Vec::new(); network.vcs.len()];
@@ -176,8 +231,15 @@ impl EndSystems {
 
     /// A connection starts to send.
     pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        let start = self.flows[flow as usize].start;
-        self.send(flow, start, out);
+        let Connection { start, packets, .. } = &mut self.flows[flow as usize];
+        let start = *start;
+        match packets {
+            None => self.send(flow, start, out),
+            Some(packets) => {
+                packets.emissions.next_emission();
+                self.emit(flow, out);
+            }
+        }
     }
 
     /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
@@ -222,24 +284,34 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &log.frame(number).body, now);
                     }
                 }
+                if connection.sender.has_ended() {
+                    connection.ended.get_or_insert(now);
+                }
                 self.send(flow, now, out);
+            }
+            Body::Packet { flow, number } => {
+                let connection = &mut self.flows[flow as usize];
+                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, number]);
+                let packets = connection.packets.as_mut().expect("who sends packets counts them");
+                packets.counters.delivered += 1;
+                packets.counters.delivered_bytes += packets.bytes;
             }
         }
     }
 
-    /// Whether what TCP does may bring the next tick forward: whether any sender is paced.
+    /// Whether what end systems do may bring the next tick forward: whether any sender is paced or sends packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty()
     }
 
-    /// The next instant at which a clock ticks or a paced sender goes on.
+    /// The next instant at which a clock ticks, a paced sender goes on or a packet is put in.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, in index order.
+    /// go on at `now` do, and packets due now are put in, in index order.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -270,8 +342,12 @@ impl EndSystems {
         self.due = due;
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
-            self.flows[flow as usize].departure = None;
-            self.send(flow, now, out);
+            if self.flows[flow as usize].packets.is_some() {
+                self.emit(flow, out);
+            } else {
+                self.flows[flow as usize].departure = None;
+                self.send(flow, now, out);
+            }
         }
     }
 
@@ -298,6 +374,12 @@ impl EndSystems {
                 got.segments,
                 connection.sender.cwnd().to_bits(),
             ]);
+            if let Some(packets) = connection.packets() {
+                fingerprint.fold_all([packets.sent, packets.delivered]);
+            }
+            if let Some(ended) = connection.ended {
+                fingerprint.fold(ended.0);
+            }
         }
         for vc in 0..self.vcs.len() {
             let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
@@ -320,6 +402,17 @@ impl EndSystems {
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
+    }
+
+    /// A packet is put in, and the instant of the next one is noted.
+    fn emit(&mut self, flow: u32, out: &mut Vec<Departure>) {
+        let connection = &mut self.flows[flow as usize];
+        let packets = connection.packets.as_mut().expect("who is due sends packets");
+        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number: packets.counters.sent } };
+        packets.counters.sent += 1;
+        let vc = connection.data_vc;
+        out.push(self.vcs[vc as usize].put(vc, frame, None));
+        self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
     fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
@@ -362,6 +455,7 @@ enum Seen {
     Segment = 1,
     Ack = 2,
     Timeout = 3,
+    Packet = 4,
 }
 
 /// One clock for all connections whose ticks fall together.
@@ -374,7 +468,7 @@ fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
         Some(clock) => clock.flows.push(flow),
         None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
     };
-    for (flow, number) in network.flows.iter().zip(0..) {
+    for (flow, number) in network.flows.iter().zip(0..).filter(|(flow, _)| flow.traffic.packets().is_none()) {
         let options = flow.tcp.options();
         let period = clock.span(options.timer_granularity);
         let phase = match options.tick_phase {

@@ -18,6 +18,8 @@ pub mod policy;
 pub mod port;
 pub mod probe;
 pub mod rng;
+pub mod scheduler;
 pub mod tcp;
 pub mod tie;
+pub mod traffic;
 pub mod units;

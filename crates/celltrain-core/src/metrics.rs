@@ -7,6 +7,7 @@ use crate::fingerprint::Fingerprint;
 use crate::gfr::{Edge, EdgeCounters};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
+use crate::scheduler::Class;
 use crate::units::{Clock, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
@@ -16,7 +17,7 @@ pub struct RunResult {
     pub duration_s: f64,
     /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most that link could carry.
     pub efficiency: f64,
-    /// Jain's index of the goodputs.
+    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
     pub fairness: f64,
     /// By flow.
     pub flows: Vec<FlowResult>,
@@ -32,11 +33,13 @@ pub struct RunResult {
     pub fingerprint: Fingerprint,
 }
 
-/// One connection's measures.
+/// One flow's measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowResult {
     /// Its name.
     pub name: String,
+    /// The name of what it has to send.
+    pub traffic: &'static str,
     /// Bytes handed to the application in order, each once, in megabits per second.
     pub goodput_mbps: f64,
     /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
@@ -53,8 +56,14 @@ pub struct FlowResult {
     pub timeouts: u64,
     /// Times duplicate acknowledgements started a retransmission.
     pub fast_retransmits: u64,
-    /// cwnd at the end, in segments.
+    /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
+    /// Packets put in; 0 with TCP.
+    pub packets_sent: u64,
+    /// Packets that arrived whole; 0 with TCP.
+    pub packets_delivered: u64,
+    /// Seconds from its start until all of a file was acknowledged; none while it is not, and without a file.
+    pub completion_s: Option<f64>,
 }
 
 /// One output port's measures.
@@ -66,6 +75,8 @@ pub struct PortResult {
     pub buffer_cells: Option<u32>,
     /// The policy's name.
     pub policy: &'static str,
+    /// The scheduler's name.
+    pub scheduler: &'static str,
     /// The largest number of cells that ever waited.
     pub max_queue_cells: u32,
     /// Cells waiting at the end.
@@ -139,13 +150,19 @@ impl Ended<'_> {
             .iter()
             .zip(&goodputs)
             .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
-        let shares = crossing
-            .map(|(flow, goodput)| goodput / (rate * self.network.aal5.payload_share(flow.tcp.options().mss.bytes)));
+        let aal5 = &self.network.aal5;
+        let shares = crossing.map(|(flow, goodput)| {
+            let (payload, cells) = flow.frame(aal5);
+            goodput / (rate * aal5.payload_share(payload, cells))
+        });
+        let of_ubr = |flow: &crate::network::Flow| self.network.vcs[flow.data_vc].class == Class::Ubr;
+        let ubr = self.network.flows.iter().zip(&goodputs).filter(|(flow, _)| of_ubr(flow));
+        let ubr: Vec<f64> = ubr.map(|(_, &goodput)| goodput).collect();
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         RunResult {
             duration_s: seconds,
             efficiency: shares.sum(),
-            fairness: jain(&goodputs),
+            fairness: jain(if ubr.is_empty() { &goodputs } else { &ubr }),
             ports: self.ports(),
             contracts: self.contracts(),
             cells,
@@ -198,18 +215,23 @@ impl Ended<'_> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let one = |(flow, connection): (&crate::network::Flow, &crate::end_systems::Connection)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
-            let delivered_bytes = connection.receiver.delivered();
+            let packets = connection.packets().unwrap_or_default();
+            let delivered_bytes = connection.receiver.delivered() + packets.delivered_bytes;
             FlowResult {
                 name: flow.name.clone(),
+                traffic: flow.traffic.name(),
                 goodput_mbps: mbps(delivered_bytes),
-                throughput_mbps: mbps(got.bytes),
+                throughput_mbps: mbps(got.bytes + packets.delivered_bytes),
                 delivered_bytes,
                 segments_sent: sent.segments_sent,
                 retransmitted_segments: sent.retransmitted_segments,
                 repeated_segments: got.repeated_segments,
                 timeouts: sent.timeouts,
                 fast_retransmits: sent.fast_retransmits,
-                cwnd_segments: connection.sender.cwnd(),
+                cwnd_segments: connection.windows()[0],
+                packets_sent: packets.sent,
+                packets_delivered: packets.delivered,
+                completion_s: connection.completion().map(|span| self.clock.seconds(Time::default() + span)),
             }
         };
         self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
@@ -242,6 +264,7 @@ impl Ended<'_> {
                 name: link.name.clone(),
                 buffer_cells: link.buffer,
                 policy: link.policy.name(),
+                scheduler: link.scheduler.name(),
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),
                 counters,

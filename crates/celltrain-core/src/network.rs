@@ -11,8 +11,10 @@ use crate::cell::Label;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
+use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// Everything a run depends on.
@@ -30,7 +32,7 @@ pub struct Network {
     pub vcs: Vec<Vc>,
     /// Where virtual channels merge.
     pub merges: Vec<Merge>,
-    /// TCP connections.
+    /// TCP connections, and packets that nothing answers.
     pub flows: Vec<Flow>,
     /// Index of the link whose capacity efficiency is measured against.
     pub bottleneck: usize,
@@ -77,6 +79,8 @@ pub struct Link {
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
+    /// Which of its cells goes next.
+    pub scheduler: SchedulerConfig,
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -92,6 +96,8 @@ pub struct Vc {
     pub contract: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
     pub tagged: bool,
+    /// What schedulers by class take it for.
+    pub class: Class,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -109,19 +115,31 @@ impl Merge {
     pub const MAX_BRANCHES: usize = 256;
 }
 
-/// A TCP connection with an endless source.
+/// A TCP connection, or packets that nothing answers.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Its name in the scenario.
     pub name: String,
     /// Index of the VC its data crosses.
     pub data_vc: usize,
-    /// Index of the VC its acknowledgements cross.
+    /// Index of the VC its acknowledgements cross, if there are any.
     pub ack_vc: usize,
     /// When it starts.
     pub start: Duration,
-    /// Its TCP.
+    /// Its TCP, if that is what sends.
     pub tcp: TcpConfig,
+    /// What it has to send.
+    pub traffic: TrafficConfig,
+}
+
+impl Flow {
+    /// Payload and cells of its frames that carry data.
+    pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
+        match self.traffic.packets() {
+            Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),
+            None => (self.tcp.options().mss.bytes, aal5.segment_cells(self.tcp.options().mss.bytes)),
+        }
+    }
 }
 
 /// Where a cell goes at the end of a link.
@@ -160,7 +178,7 @@ pub struct Routing {
 
 impl Network {
     /// The names of the VCs that cross a link, by label.
-    pub fn vc_names(&self, routing: &Routing, link: usize) -> Vec<&str> {
+    pub fn vc_names<'a>(&'a self, routing: &Routing, link: usize) -> Vec<&'a str> {
         let name = |&vc: &u32| {
             let vc = &self.vcs[vc as usize];
             match vc.merge {
@@ -169,6 +187,12 @@ impl Network {
             }
         };
         routing.vcs[link].iter().map(name).collect()
+    }
+
+    /// The VCs that cross a link as its scheduler is told of them, by label.
+    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: usize) -> Vec<VcKind<'a>> {
+        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);
+        self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
     /// Whether a VC shares its label on a link with the other branches of its merge.
@@ -186,15 +210,17 @@ impl Network {
 
     /// The clock on which every time of this network is whole, if there is one.
     pub fn clock(&self) -> Clock {
-        let times = self.links.iter().map(|link| link.delay).chain(self.flows.iter().flat_map(|flow| {
+        let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
+        let starts = self.flows.iter().map(|flow| flow.start);
+        let times = self.links.iter().map(|link| link.delay).chain(starts).chain(over_tcp().flat_map(|flow| {
             let options = flow.tcp.options();
             let delayed_ack_tick = match options.delayed_acks {
                 DelayedAcks::On => DELAYED_ACK_TICK,
                 DelayedAcks::Off => Duration::default(),
             };
-            [flow.start, options.timer_granularity, delayed_ack_tick]
+            [options.timer_granularity, delayed_ack_tick]
         }));
-        let paces = self.flows.iter().filter_map(|flow| flow.tcp.options().pacing_rate);
+        let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
         Clock::covering(rates, times.chain([self.duration]))
     }
@@ -267,7 +293,8 @@ impl Graph {
         for (from, to) in [(a, b), (b, a)] {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy });
+            let scheduler = SchedulerConfig::default();
+            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy, scheduler });
         }
         self.links.len() - 2
     }
@@ -398,6 +425,7 @@ pub(crate) mod tests {
                 ack_vc: data_vc + 1,
                 start: Duration::default(),
                 tcp: tcp.clone(),
+                traffic: TrafficConfig::default(),
             });
         }
         network

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use crate::cell::{Cell, Label, Run};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
+use crate::scheduler::Queues;
 
 /// An output port's buffer with its policy.
 pub struct Port {
@@ -24,6 +25,10 @@ pub struct Port {
     refused: Vec<Refused>,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
     held: Vec<Option<Held>>,
+    /// Where cells wait instead of in `fifo`, if this is not first in, first out.
+    queues: Option<Box<Queues>>,
+    /// Whether cells go elsewhere than to the end of `fifo`: VCs merge, or there are queues.
+    apart: bool,
     /// Cells of all of them; those of `occupancy` that cannot be sent yet.
     held_cells: u32,
     /// Runs the latest offer made ready to be sent.
@@ -182,6 +187,8 @@ impl Port {
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
             held: Vec::new(),
+            queues: None,
+            apart: false,
             held_cells: 0,
             released: 0,
             gone: 0,
@@ -197,8 +204,27 @@ impl Port {
     pub fn merging(mut self, merging: &[bool]) -> Self {
         if merging.contains(&true) {
             self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
+            self.apart = true;
         }
         self
+    }
+
+    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy pushes
+    /// out no cell.
+    #[must_use]
+    pub fn scheduled(mut self, queues: Option<Queues>) -> Self {
+        if let Some(queues) = queues {
+            assert!(!self.merges(), "VCs merge only where one queue holds all");
+            assert!(self.overflow != Overflow::PushOutFront, "cells are pushed out only where one queue holds all");
+            self.queues = Some(Box::new(queues));
+            self.apart = true;
+        }
+        self
+    }
+
+    /// Whether a cell's departure is known only as it happens: one that comes later may go first, or push it out.
+    pub fn departs_late(&self) -> bool {
+        self.queues.is_some() || self.overflow == Overflow::PushOutFront
     }
 
     /// Whether frames of some VC wait until they are whole.
@@ -360,13 +386,14 @@ impl Port {
     /// Hands the next cell to the transmitter.
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
-        self.count_off();
-        let run = self.fifo.front_mut()?;
-        let (cell, rest) = run.split_first();
-        match rest {
-            Some(rest) => *run = rest,
-            None => drop(self.fifo.pop_front()),
-        }
+        let cell = match &mut self.queues {
+            None => {
+                self.count_off();
+                Run::take_first(&mut self.fifo)?
+            }
+            Some(_) if self.occupancy == 0 => return None,
+            Some(queues) => queues.pop(),
+        };
         self.count_out(cell.label(), 1);
         self.occupancy -= 1;
         self.gone += 1;
@@ -442,10 +469,11 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first, those of frames that are not yet whole last.
+    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held)
+        let queued = self.queues.iter().flat_map(|queues| queues.waiting());
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held).chain(queued)
     }
 
     /// What became of each VC's cells, by label.
@@ -492,15 +520,12 @@ impl Port {
         let count = &mut self.per_vc[run.last.label() as usize];
         self.active_vcs += u32::from(*count == 0);
         *count += run.cells;
-        if self.merges() {
+        if !self.apart {
+            Run::append(&mut self.fifo, run);
+        } else if let Some(queues) = &mut self.queues {
+            queues.push(run);
+        } else {
             self.hold(run);
-            return;
-        }
-        match self.fifo.back_mut() {
-            Some(back) if back.last == run.last.not_last() => {
-                *back = Run { last: run.last, cells: back.cells + run.cells };
-            }
-            _ => self.fifo.push_back(run),
         }
     }
 

@@ -80,7 +80,7 @@ pub struct Recorder {
     pub queue_cells: Vec<u32>,
     /// Waiting cells by VC, one row a sample, one column a chosen port and label, ports in order.
     pub occupancy_cells: Vec<u32>,
-    /// cwnd in segments, one row a sample, one column a flow.
+    /// cwnd in segments, one row a sample, one column a flow; 0 without TCP.
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row a sample, one column a flow.
     pub ssthresh_segments: Vec<f64>,
@@ -131,8 +131,9 @@ impl Probe for Recorder {
         }
         if self.choice.windows {
             for connection in view.end_systems.connections() {
-                self.cwnd_segments.push(connection.sender.cwnd());
-                self.ssthresh_segments.push(connection.sender.ssthresh());
+                let [cwnd, ssthresh] = connection.windows();
+                self.cwnd_segments.push(cwnd);
+                self.ssthresh_segments.push(ssthresh);
             }
         }
     }

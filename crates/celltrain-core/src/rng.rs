@@ -3,6 +3,8 @@
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is hashed
 //! by 64-bit FNV-1a. Nothing draws from a shared generator, so one part's draws never move another's.
 
+use crate::units::Span;
+
 /// A stream of random numbers that depends on the run's seed and the stream's name alone.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -57,6 +59,32 @@ impl Stream {
     /// A number in [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform numbers
+    /// (1951): no logarithm, so it is the same on every machine.
+    pub fn exponential(&mut self, mean: Span) -> Span {
+        let mut rejected = 0u128;
+        loop {
+            let first = self.next_u64();
+            let (mut last, mut run) = (first, 1u32);
+            loop {
+                let next = self.next_u64();
+                run += 1;
+                if next > last {
+                    break;
+                }
+                last = next;
+            }
+            // A descending run of x, y, ... ends at its n-th number with n even with probability e^-x.
+            if run % 2 == 0 {
+                let means = (rejected << 64) + u128::from(first);
+                let mean = u128::from(mean.0);
+                let units = (means >> 64) * mean + (((means & u128::from(u64::MAX)) * mean) >> 64);
+                return Span(u64::try_from(units).expect("scenario checks keep times below 2^62 units"));
+            }
+            rejected += 1;
+        }
     }
 
     /// Puts the items into a uniformly random order (Fisher and Yates).
@@ -114,6 +142,20 @@ mod tests {
         assert_eq!(counts.len(), 6);
         // Six classes of 10,000: a standard deviation is 91, so five of them is 456.
         assert!(counts.values().all(|&n: &i32| (n - 10_000).abs() < 456), "{counts:?}");
+    }
+
+    #[test]
+    fn exponential_times_have_mean_and_deviation_of_one_mean_and_their_tail() {
+        let mut stream = Stream::new(9, "exponential");
+        let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
+        // Standard errors are 0.0032 and 0.009.
+        assert!((mean - 1.0).abs() < 0.013, "{mean}");
+        assert!((variance - 1.0).abs() < 0.036, "{variance}");
+        // e^-2 = 0.1353, with a standard error of 0.0011.
+        let beyond = draws.iter().filter(|&&x| x > 2.0).count() as f64 / 1e5;
+        assert!((beyond - 0.1353).abs() < 0.0045, "{beyond}");
     }
 
     /// Drawn once and kept: a change here changes every run ever made.

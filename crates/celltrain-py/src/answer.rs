@@ -49,6 +49,10 @@ pub(crate) fn result(
                 "timeouts": flow.timeouts,
                 "fast_retransmits": flow.fast_retransmits,
                 "cwnd_segments": flow.cwnd_segments,
+                "traffic": flow.traffic,
+                "packets_sent": flow.packets_sent,
+                "packets_delivered": flow.packets_delivered,
+                "completion_s": flow.completion_s,
             })
         })
         .collect();
@@ -59,6 +63,7 @@ pub(crate) fn result(
             json!({
                 "name": port.name,
                 "policy": port.policy,
+                "scheduler": port.scheduler,
                 "buffer_cells": port.buffer_cells,
                 "max_queue_cells": port.max_queue_cells,
                 "queue_cells": port.queue_cells,

@@ -55,6 +55,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         if let Some((_, port)) = port_of(scenario, &link.name, index == layout.bottleneck) {
             link.buffer = port.buffer.cells();
             link.policy = port.policy.clone();
+            link.scheduler = port.scheduler.clone();
         }
     }
     let Channels { mut vcs, merges, of_flow } = channels(&layout);
@@ -62,13 +63,15 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         if let Some(own) = vc_options(scenario, &vc.name) {
             vc.contract.clone_from(&own.gfr);
             vc.tagged = own.tagged;
+            vc.class = own.class;
         }
     }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
         let own = flow_options(scenario, &route.name);
         let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
         let start = own.and_then(|own| own.start).unwrap_or(route.start);
-        Flow { name: route.name, data_vc, ack_vc, start, tcp }
+        let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
+        Flow { name: route.name, data_vc, ack_vc, start, tcp, traffic }
     };
     let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect();
     Network {

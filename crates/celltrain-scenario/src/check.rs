@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::error::Fault;
 use celltrain_core::network::{Link, Merge, NodeKind};
-use celltrain_core::policy::{Overflow, is_in_range};
+use celltrain_core::policy::{Overflow, PerVc, is_in_range};
+use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
-use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
+use celltrain_core::traffic::Pattern;
+use celltrain_core::units::{BitRate, Bytes, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
 use crate::build;
@@ -47,6 +49,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let problem = format!("is outside 1B to {MAX_SDU}B");
         faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
     }
+    traffic(scenario, faults);
     let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
     let frames_are_sound = !faults.iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
@@ -70,6 +73,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
     }
     if faults.is_empty() {
+        layout.iter().for_each(|layout| rates(scenario, layout, &mut verdict.warnings));
         clock(scenario, &mut verdict);
     }
     verdict
@@ -79,6 +83,12 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
 const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
 /// ITU-T I.363.5: the length field has 16 bits.
 const MAX_SDU: u64 = 65_535;
+/// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
+const MAX_PACKET: u64 = 65_507;
+/// A year of an OC-3.
+const MAX_FILE: u64 = 1 << 50;
+/// Shorter is a slip of the unit.
+const MIN_BURST: Duration = Duration::from_microseconds(1);
 /// Beyond 10 Tb/s a cell takes less than the finest clock can tell.
 const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 /// A second a cell: slower is a slip of the unit.
@@ -103,10 +113,81 @@ fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
     tcps
 }
 
-/// The cells of a flow's full segments, and of its longest acknowledgements.
+/// The packets of all flows that are not TCP's, and the keys they stand under.
+fn packets(scenario: &Scenario) -> impl Iterator<Item = (&str, String, Pattern<'_>)> {
+    scenario.flow.iter().filter_map(|(name, options)| {
+        let traffic = options.traffic.as_ref()?;
+        Some((name.as_str(), join(&join(&join("flow", name), "traffic"), traffic.name()), traffic.packets()?))
+    })
+}
+
+/// What flows have to send can be sent.
+fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
+    for (name, path, pattern) in packets(scenario) {
+        if pattern.rate < MIN_RATE || pattern.rate > MAX_RATE {
+            let problem = format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}");
+            faults.push(KeyFault::of_value(join(&path, "rate"), quoted(pattern.rate), problem));
+        }
+        let most = scenario.aal5.max_cells();
+        if !(1..=MAX_PACKET).contains(&pattern.packet.bytes) {
+            let problem = format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry");
+            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
+        } else if scenario.aal5.packet_cells(pattern.packet.bytes) > most {
+            let cells = scenario.aal5.packet_cells(pattern.packet.bytes);
+            let problem =
+                format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
+        }
+        for (key, time) in pattern.bursts.into_iter().flat_map(|bursts| [("on", bursts.on), ("off", bursts.off)]) {
+            if time < MIN_BURST || time > MAX_DURATION {
+                let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
+                faults.push(KeyFault::of_value(join(&path, key), quoted(time), problem));
+            }
+        }
+        if let Some(tcp) = &scenario.flow[name].tcp {
+            let key = join(&join(&join("flow", name), "tcp"), tcp.name());
+            faults
+                .push(KeyFault::of_key(key, "sends nothing: the flow's traffic is packets without TCP; leave it out"));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        let Some(file) = options.traffic.as_ref().and_then(|traffic| traffic.bytes()) else { continue };
+        if !(1..=MAX_FILE).contains(&file.bytes) {
+            let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
+            let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
+            faults.push(KeyFault::of_value(key, quoted(file), problem));
+        }
+    }
+}
+
+/// Packets come no faster than the host's link can send them, or its queue grows without end.
+fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning>) {
+    for (name, path, pattern) in packets(scenario) {
+        let meant = |flow: &&build::Route| {
+            flow.name == name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
+        };
+        let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
+        if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
+            warnings.push(Warning {
+                key: join(&path, "rate"),
+                message: format!(
+                    "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
+                     may never leave",
+                    pattern.rate, link.rate, link.name
+                ),
+            });
+        }
+    }
+}
+
+/// The cells of a flow's full segments or packets, and of its longest acknowledgements.
 fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
-    let own = build::flow_options(scenario, flow).and_then(|own| own.tcp.as_ref());
-    let tcp = own.unwrap_or(&scenario.tcp);
+    let own = build::flow_options(scenario, flow);
+    let packets = own.and_then(|own| own.traffic.as_ref()).and_then(|traffic| traffic.packets());
+    if let Some(pattern) = packets {
+        return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
+    }
+    let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp);
     let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
     [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
 }
@@ -445,9 +526,10 @@ fn ports<'a>(
             }
         }
     }
-    let by_vc = scenario.port.values().any(|port| !port.policy.per_vc().is_empty());
-    let crossing = if by_vc { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
+    let settings = scenario.port.iter().flat_map(|(name, port)| by_vc(name, port)).flat_map(|(_, settings)| settings);
+    let crossing = if settings.count() > 0 { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
     merging(scenario, layout, faults);
+    classes(scenario, layout, faults);
     let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
     let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
     let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
@@ -469,9 +551,10 @@ fn ports<'a>(
     let every_vc: BTreeSet<&String> = crossing.iter().flatten().collect();
     let every_vc: Vec<String> = every_vc.into_iter().cloned().collect();
     for (name, config) in &scenario.port {
-        for (key, setting) in config.policy.per_vc() {
-            let path = join(&join(&join("port", name), "policy"), config.policy.name());
-            for unknown in setting.unknown(&every_vc) {
+        for (path, settings) in by_vc(name, config) {
+            let unknown =
+                |(key, setting): (&'static str, &'a PerVc)| setting.unknown(&every_vc).map(move |vc| (key, vc));
+            for (key, unknown) in settings.into_iter().flat_map(unknown) {
                 let hint = nearest(unknown, every_vc.iter().map(String::as_str));
                 let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
                 let problem =
@@ -490,10 +573,13 @@ fn ports<'a>(
             let frame = used.entry(name).or_insert(0);
             *frame = (*frame).max(largest_frame[index]);
             // What was refused has been told of; what it leaves behind is no fault of its own.
-            let policy = join(&join(&join("port", name), "policy"), config.policy.name());
-            let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&policy));
-            if is_whole && per_vc(&policy, config, &link.name, &crossing[index], faults) {
-                together(&policy, config, &crossing[index], faults);
+            let crossing = &crossing[index];
+            for ((path, settings), is_policy) in by_vc(name, config).into_iter().zip([true, false]) {
+                let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&path));
+                let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
+                if all && is_policy {
+                    together(&path, config, crossing, faults);
+                }
             }
             continue;
         }
@@ -538,6 +624,13 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     for merge in build::channels(layout).merges {
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
+        if port.scheduler != SchedulerConfig::default() {
+            let problem = format!("has queues of its own, and {link} merges VCs into one queue; leave it out there");
+            let key = join(&join(&join("port", name), "scheduler"), port.scheduler.name());
+            if !faults.iter().any(|fault| fault.key == key) {
+                faults.push(KeyFault::of_key(key, problem));
+            }
+        }
         if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront {
             let problem = format!(
                 "takes cells out of waiting frames, and {link} merges VCs, whose frames leave whole; choose another policy"
@@ -550,10 +643,63 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     }
 }
 
-/// Whether every VC that crosses a port has a value for each of its settings that may differ from VC to VC.
-fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], faults: &mut Vec<KeyFault>) -> bool {
+/// A scheduler by class has classes to tell apart, at one at least of the ports its table stands for.
+fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    if !scenario.port.values().any(|port| port.scheduler.by_class()) {
+        return;
+    }
+    let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
+    for vc in &build::channels(layout).vcs {
+        let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
+        for &link in &vc.path {
+            crossing[link].insert(class);
+        }
+    }
+    // Of each table: a port it stands for, and whether several classes cross one.
+    let mut tables: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    for (index, link) in layout.graph.links.iter().enumerate() {
+        if layout.graph.nodes[link.from].kind == NodeKind::Host || crossing[index].is_empty() {
+            continue;
+        }
+        let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
+        if let Some((name, _)) = port.filter(|(_, port)| port.scheduler.by_class()) {
+            tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
+        }
+    }
+    for (name, (index, _)) in tables.into_iter().filter(|(_, (_, several))| !several) {
+        let all = crossing[index].first().copied().unwrap_or_default();
+        let other = if all == Class::Ubr { Class::Vbr } else { Class::Ubr };
+        let problem = format!(
+            "has nothing to tell apart: every VC that crosses {} is of class {}; write class = \"{}\" into a [vc.NAME] \
+             table, or leave the scheduler out",
+            layout.graph.links[index].name,
+            all.name(),
+            other.name()
+        );
+        let scheduler = scenario.port[name].scheduler.name();
+        faults.push(KeyFault::of_key(join(&join(&join("port", name), "scheduler"), scheduler), problem));
+    }
+}
+
+/// The settings of a port that may differ from VC to VC, by key, and where the tables they stand in are.
+fn by_vc<'a>(port: &str, config: &'a PortConfig) -> [(String, Vec<(&'static str, &'a PerVc)>); 2] {
+    let table = |kind: &str, name: &str| join(&join(&join("port", port), kind), name);
+    [
+        (table("policy", config.policy.name()), config.policy.per_vc()),
+        (table("scheduler", config.scheduler.name()), config.scheduler.per_vc()),
+    ]
+}
+
+/// Whether every VC that crosses a port has a value for each of these settings of the table at `path`.
+fn per_vc(
+    path: &str,
+    settings: Vec<(&'static str, &PerVc)>,
+    link: &str,
+    crossing: &[String],
+    faults: &mut Vec<KeyFault>,
+) -> bool {
     let mut all = true;
-    for (key, setting) in config.policy.per_vc() {
+    for (key, setting) in settings {
         let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
         let Some(first) = without.first() else { continue };
         all = false;
@@ -562,7 +708,7 @@ fn per_vc(policy: &str, config: &PortConfig, link: &str, crossing: &[String], fa
             n => format!(" and {} more", n - 1),
         };
         let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
-        let path = join(policy, key);
+        let path = join(path, key);
         if !faults.iter().any(|fault| fault.key == path) {
             faults.push(KeyFault::of_key(path, problem));
         }
@@ -601,6 +747,19 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     let policy = join(&join(path, "policy"), config.policy.name());
     for fault in config.policy.check(capacity) {
         faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
+    }
+    let scheduler = join(&join(path, "scheduler"), config.scheduler.name());
+    for fault in config.scheduler.check() {
+        faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
+    }
+    let pushes_out = config.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
+    if pushes_out && config.scheduler != SchedulerConfig::default() {
+        let problem = format!(
+            "has several queues, and {} pushes out the cell that is first in the only one; choose another policy, or \
+             leave the scheduler out",
+            config.policy.name()
+        );
+        faults.push(KeyFault::of_key(scheduler, problem));
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use celltrain_core::aal5::Aal5Options;
 use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
+use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,6 +125,8 @@ pub struct FlowOptions {
     pub tcp: Option<TcpConfig>,
     /// When it starts to send; as the topology says when absent.
     pub start: Option<Duration>,
+    /// What it has to send; data without end over TCP when absent.
+    pub traffic: Option<TrafficConfig>,
 }
 
 /// What a VC has of its own.
@@ -133,6 +137,8 @@ pub struct VcOptions {
     pub gfr: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
     pub tagged: bool,
+    /// Its service category, which schedulers by class go by.
+    pub class: Class,
 }
 
 /// Any network: hosts send and receive, switches forward, links join two of them both ways.
@@ -166,7 +172,7 @@ pub struct LinkConfig {
     pub delay: Duration,
 }
 
-/// A TCP connection with an endless source.
+/// A flow: a TCP connection with an endless source, unless its table among the flows says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
@@ -198,6 +204,9 @@ pub struct PortConfig {
     pub buffer: Buffer,
     /// Which frames it admits, and what it does when full.
     pub policy: PolicyConfig,
+    /// Which of its cells is sent next.
+    #[serde(default)]
+    pub scheduler: SchedulerConfig,
 }
 
 /// Places for waiting cells.

@@ -1,7 +1,9 @@
 //! Whole files: what is read, and what is said of those that cannot be.
 
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::TcpConfig;
+use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
 
 use crate::scenario::Topology;
@@ -107,7 +109,7 @@ fn every_fault_is_named_with_its_line_key_and_value() {
         (
             "buffer = 1000",
             "bufer = 1000",
-            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy",
+            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy, scheduler",
         ),
         (
             "buffer = 1000",
@@ -352,6 +354,95 @@ fn settings_by_vc_that_are_wrong_are_told_with_the_vc() {
 }
 
 #[test]
+fn schedulers_that_cannot_be_are_refused() {
+    let scheduler = |text: &str| read(&format!("{GOOD}\n[port.bottleneck.scheduler.{text}\n"));
+    let only = |text: &str| {
+        let faults = scheduler(text).faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].message.split_once(": ").unwrap().1.to_string()
+    };
+    let path = "port.bottleneck.scheduler";
+    assert_eq!(
+        only("wfq]\nweights = { tcp1-4 = 1, tcp5 = 0 }"),
+        format!(
+            "{path}.wfq.weights.tcp5 = 0 is not a weight; it must be a number above 0 (only the ratios of the weights \
+             count)"
+        )
+    );
+    assert_eq!(
+        only("wfq]\nweights = { tcp1-3 = 1 }"),
+        format!(
+            "{path}.wfq.weights has no value for \"tcp4\" and 1 more, which cross sw1->sw2; name them, or write default"
+        )
+    );
+    assert!(only("wfq]").starts_with(&format!("{path}.wfq.weights is missing")));
+    assert_eq!(
+        only("wfq]\nweights = { tpc1 = 1, default = 1 }"),
+        format!(
+            "{path}.wfq.weights.tpc1 names no VC; did you mean \"tcp1\"? A VC has the name of its flow, its \
+             acknowledgements' ends in -acks"
+        )
+    );
+    assert_eq!(
+        only("guaranteed_rate]\nshare = 1.5\n[vc.tcp1]\nclass = \"vbr\""),
+        format!("{path}.guaranteed_rate.share = 1.5 is not a share of the link (0 to 1)")
+    );
+    assert_eq!(
+        only("strict_priority]"),
+        format!(
+            "{path}.strict_priority has nothing to tell apart: every VC that crosses sw1->sw2 is of class ubr; write class \
+             = \"vbr\" into a [vc.NAME] table, or leave the scheduler out"
+        )
+    );
+    assert!(only("fifo]\n[vc.tcp1]\nclass = \"vrb\"").starts_with("vc.tcp1.class = \"vrb\" is not one of"));
+    assert_eq!(scheduler("strict_priority]\n[vc.tcp1-2]\nclass = \"cbr\"").faults, []);
+    let front = GOOD.replace("epd]\nthreshold = 800               # cells", "drop_from_front]");
+    let faults = read(&format!("{front}\n[port.bottleneck.scheduler.wfq]\nweights = 1\n")).faults;
+    assert!(
+        faults[0].message.contains("scheduler.wfq has several queues, and drop_from_front pushes out"),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn traffic_that_cannot_be_sent_is_refused() {
+    let reading = |text: &str| read(&format!("{GOOD}\n[flow.tcp2.traffic.{text}\n"));
+    let only = |text: &str| {
+        let faults = reading(text).faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].message.split_once(": ").unwrap().1.to_string()
+    };
+    let path = "flow.tcp2.traffic";
+    assert_eq!(
+        only("constant_rate]\nrate = \"10Mbps\"\npacket = \"65508B\""),
+        format!("{path}.constant_rate.packet = \"65.508kB\" is outside 1B to 65507B, what UDP and IP carry")
+    );
+    assert_eq!(
+        only("constant_rate]\nrate = \"10Mbps\"\npacket = \"9180B\"\n[aal5]\nmax_sdu = \"9180B\""),
+        format!(
+            "{path}.constant_rate.packet = \"9.18kB\" makes frames of 193 cells, more than aal5.max_sdu lets a receiver \
+             collect (192)"
+        )
+    );
+    assert!(only("constant_rate]").starts_with(&format!("{path}.constant_rate.rate is missing")));
+    assert_eq!(
+        only("on_off]\nrate = \"0bps\""),
+        format!("{path}.on_off.rate = \"0bps\" is not a positive rate from 424bps to 10000Gbps")
+    );
+    assert_eq!(only("on_off]\non = \"0s\""), format!("{path}.on_off.on = \"0s\" is not a time from 1us to 1000000s"));
+    assert!(only("file]\nbytes = \"0B\"").starts_with(&format!("{path}.file.bytes = \"0B\" is outside 1B to")));
+    assert!(only("on_off]\n[flow.tcp2.tcp.reno]").starts_with("flow.tcp2.tcp.reno sends nothing: the flow's traffic"));
+    let fast = reading("constant_rate]\nrate = \"156Mbps\"");
+    assert_eq!(fast.faults, []);
+    assert!(
+        fast.warnings[0].message.contains("156Mbps is above the 155.52Mbps of source2->sw1"),
+        "{:?}",
+        fast.warnings
+    );
+    assert_eq!(reading("on_off]").warnings, []);
+}
+
+#[test]
 fn thresholds_of_vcs_are_judged_together() {
     let dfba = |text: &str| only(GOOD, "epd]\nthreshold = 800               # cells", &format!("dfba]\n{text}"));
     let path = "port.bottleneck.policy.dfba";
@@ -398,6 +489,8 @@ fn the_schema_lists_every_policy_and_variant() {
         choices.iter().map(|choice| choice["required"][0].as_str().unwrap().to_string()).collect()
     };
     assert_eq!(listed("Policy"), PolicyConfig::NAMES);
+    assert_eq!(listed("Scheduler"), SchedulerConfig::NAMES);
+    assert_eq!(listed("Traffic"), TrafficConfig::NAMES);
     assert_eq!(listed("Tcp"), TcpConfig::NAMES);
     assert_eq!(listed("Topology"), Topology::NAMES);
 }

@@ -107,18 +107,22 @@ def _flows(flows: list[dict[str, Any]], console: Console) -> None:
         ordered = sorted(flows, key=lambda flow: -flow["goodput_mbps"])
         shown = [*ordered[:half], *ordered[-half:]]
         title = f"{len(flows)} flows; the {half} fastest and the {half} slowest"
-    grid = shell.grid(
-        "flow", "goodput Mb/s", "timeouts", "fast retransmits", "segments sent", "retransmitted", left=("flow",)
-    )
-    for flow in shown:
-        grid.add_row(
-            Text(flow["name"]),
-            f"{flow['goodput_mbps']:.3f}",
-            f"{flow['timeouts']:,}",
-            f"{flow['fast_retransmits']:,}",
-            f"{flow['segments_sent']:,}",
-            f"{flow['retransmitted_segments']:,}",
-        )
+    columns = {
+        "goodput Mb/s": [f"{flow['goodput_mbps']:.3f}" for flow in shown],
+        "timeouts": [f"{flow['timeouts']:,}" for flow in shown],
+        "fast retransmits": [f"{flow['fast_retransmits']:,}" for flow in shown],
+        "segments sent": [f"{flow['segments_sent']:,}" for flow in shown],
+        "retransmitted": [f"{flow['retransmitted_segments']:,}" for flow in shown],
+    }
+    if any(flow["packets_sent"] for flow in flows):
+        columns["packets sent"] = [f"{flow['packets_sent']:,}" for flow in shown]
+        columns["packets delivered"] = [f"{flow['packets_delivered']:,}" for flow in shown]
+    if any(flow["traffic"] == "file" for flow in flows):
+        times = [flow["completion_s"] for flow in shown]
+        columns["completed after, s"] = ["" if time is None else f"{time:.3f}" for time in times]
+    grid = shell.grid("flow", *columns, left=("flow",))
+    for flow, *cells in zip(shown, *columns.values(), strict=True):
+        grid.add_row(Text(flow["name"]), *cells)
     if title:
         console.print(f"\n{title}")
     console.print(grid)
@@ -151,6 +155,7 @@ def _ports(ports: list[dict[str, Any]], console: Console) -> None:
     grid = shell.grid("port", *(port["name"] for port in shown), left=("port",))
     lines = {
         "policy": [port["policy"] for port in shown],
+        "scheduler": [port["scheduler"] for port in shown],
         "buffer, cells": [
             "infinite" if port["buffer_cells"] is None else f"{port['buffer_cells']:,}" for port in shown
         ],

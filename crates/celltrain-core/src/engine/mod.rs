@@ -55,4 +55,6 @@ pub struct Interrupted;
 pub type Outcome = Result<RunResult, Interrupted>;
 
 #[cfg(test)]
+mod differential;
+#[cfg(test)]
 mod tests;

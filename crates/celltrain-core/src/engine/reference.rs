@@ -134,7 +134,9 @@ impl<'a> Engine<'a> {
         let port = |(index, link): (usize, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
             let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
-            Port::new(link.buffer, vcs, policy, stream(index, "policy")).merging(&routing.merging[index])
+            let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
+            let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
+            port.merging(&routing.merging[index]).scheduled(queues)
         };
         let ties = |(index, link): (usize, &crate::network::Link)| {
             TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))

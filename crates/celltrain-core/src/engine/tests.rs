@@ -4,10 +4,12 @@ use crate::engine::Engine;
 use crate::metrics::RunResult;
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::{TrafficConfig, constant_rate, file, on_off};
 use crate::units::Bytes;
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
@@ -112,5 +114,109 @@ fn a_run_that_is_told_to_stop_stops() {
     let network = lan(5, Some(1000), "10s");
     for engine in Engine::ALL {
         assert!(engine.run(&network, &mut Nothing, |_| false).is_err());
+    }
+}
+
+#[test]
+fn a_file_ends_when_its_last_segment_is_acknowledged() {
+    // One segment a round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are as many segments.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
+        let mut network = lan(1, None, "2s");
+        network.flows[0].tcp = TcpConfig::Vanilla(tcp.clone());
+        network.flows[0].start = "1ms".parse().unwrap();
+        network.flows[0].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes } });
+        let round_trip = (14 + 4) * 265 + 6 * 486;
+        let flow = &run(&network).flows[0];
+        assert_eq!(flow.completion_s, Some((segments * round_trip) as f64 / 97.2e6));
+        assert_eq!((flow.delivered_bytes, flow.segments_sent), (segments * 512, segments));
+    }
+}
+
+#[test]
+fn a_file_is_whole_under_every_variant_whatever_is_lost() {
+    for &name in TcpConfig::NAMES {
+        let mut network = lan(5, Some(60), "20s");
+        for flow in &mut network.flows {
+            flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
+            flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 * 300 } });
+        }
+        let result = run(&network);
+        for flow in &result.flows {
+            assert_eq!(flow.delivered_bytes, 512 * 300, "{name}");
+            assert!(flow.completion_s.is_some(), "{name}");
+        }
+        assert_eq!(result.cells.in_flight, 0, "{name}: nothing is sent when all have ended");
+        assert!(result.cells.lost > 0, "{name}");
+    }
+}
+
+#[test]
+fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
+    let mut network = lan(3, Some(100), "1s");
+    let packet = Bytes { bytes: 512 };
+    let rate = "38.88Mbps".parse().unwrap();
+    network.flows[0].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
+    network.vcs[2].class = Class::Vbr;
+    let result = run(&network);
+    // 12 cells at a quarter of the link take 12720 units; the first goes at once.
+    assert_eq!(result.flows[0].packets_sent, 97_200_000 / 12_720 + 1);
+    // At 0.8 of the link 15900 / 4 units, from 0 to 300 ms and from 600 to 900 ms.
+    assert_eq!(result.flows[1].packets_sent, 2 * (29_160_000 / 3975 + 1));
+    assert_eq!((result.flows[1].segments_sent, result.flows[1].cwnd_segments), (0, 0.0));
+    assert_eq!(result.flows[1].delivered_bytes, result.flows[1].packets_delivered * 512);
+    assert!(result.flows[0].packets_delivered < result.flows[0].packets_sent, "some are lost");
+}
+
+/// Each source's share of what all deliver.
+fn shares(result: &RunResult) -> Vec<f64> {
+    let sum: u64 = result.flows.iter().map(|flow| flow.delivered_bytes).sum();
+    result.flows.iter().map(|flow| flow.delivered_bytes as f64 / sum as f64).collect()
+}
+
+#[test]
+fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
+    for weights in [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0], [0.7, 10.0, 3.3, 2.9, 3.1]] {
+        let mut network = lan(5, None, "2s");
+        let table = (0..5).map(|i| (format!("vc{i}"), weights[i])).collect();
+        let config = wfq::Config { weights: PerVc::ByName(table) };
+        network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::Wfq(config);
+        let sum: f64 = weights.iter().sum();
+        for (share, weight) in shares(&run(&network)).into_iter().zip(weights) {
+            assert!((share * sum / weight - 1.0).abs() < 0.01, "{weights:?}: {share}");
+        }
+    }
+}
+
+#[test]
+fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
+    let mut network = lan(5, None, "1s");
+    // One segment a round trip, which takes what its hops add up to and twice the rest of a cell at most.
+    network.flows[0].tcp =
+        TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
+    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_BOTTLENECK + 1] {
+        network.links[link].scheduler = SchedulerConfig::StrictPriority(strict_priority::Config {});
+    }
+    let alone = (14 + 4) * 265 + 6 * 486;
+    let delivered = |network: &Network| run(network).flows[0].delivered_bytes / 512;
+    assert!(delivered(&network) < 97_200_000 / (10 * alone), "of one class, it waits behind all others");
+    network.vcs[0].class = Class::Vbr;
+    network.vcs[1].class = Class::Vbr;
+    let delivered = delivered(&network);
+    assert!(delivered >= 97_200_000 / (alone + 2 * 265) - 1, "{delivered}");
+}
+
+#[test]
+fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
+    for share in [0.1, 0.3, 0.75] {
+        let mut network = lan(4, None, "1s");
+        network.vcs[0].class = Class::Vbr;
+        network.vcs[2].class = Class::Cbr;
+        let config = guaranteed_rate::Config { share };
+        network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::GuaranteedRate(config);
+        let shares = shares(&run(&network));
+        let ubr = shares[2] + shares[3];
+        assert!((ubr / share - 1.0).abs() < 0.01, "{share}: {ubr}");
     }
 }

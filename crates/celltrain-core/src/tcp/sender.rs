@@ -2,7 +2,7 @@
 //!
 //! Source: `MECHANISMS` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows. Engine-free: events
 //! come in, segments are asked for.
-//! Departures: a window probe carries one byte, everything else full segments.
+//! Departures: a window probe carries one byte, everything else full segments, the last of a file too.
 
 use super::congestion::Windows;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
@@ -12,7 +12,7 @@ use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{Ack, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 use crate::units::{Clock, Span, Time};
 
-/// A sender that always has data.
+/// A sender that has data without end, or so many bytes.
 pub struct Sender {
     mss: u32,
     /// First byte not acknowledged.
@@ -21,6 +21,8 @@ pub struct Sender {
     snd_nxt: u64,
     /// First byte never sent.
     snd_max: u64,
+    /// Where the data ends: no segment begins there or beyond.
+    end: u64,
     windows: Windows,
     window_scale: u32,
     recovery: Box<dyn Recovery>,
@@ -97,6 +99,7 @@ impl Sender {
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
+            end: u64::MAX,
             windows: Windows::new(options, clock),
             window_scale: window_scale(options.receive_window.bytes),
             recovery: config.recovery(),
@@ -132,6 +135,17 @@ impl Sender {
     #[must_use]
     pub fn paced(self, interval: Span) -> Self {
         Self { pace: Some(Pace { interval, next: Time::default(), waiting: false }), ..self }
+    }
+
+    /// The same connection with so many bytes to send, rounded up to full segments.
+    #[must_use]
+    pub fn of_bytes(self, bytes: u64) -> Self {
+        Self { end: bytes, ..self }
+    }
+
+    /// Whether all there was to send is acknowledged.
+    pub fn has_ended(&self) -> bool {
+        self.snd_una >= self.end
     }
 
     /// The next segment the windows and the pace allow now, if any. Asking sends it.
@@ -219,6 +233,9 @@ impl Sender {
             // After a timeout what has been reported since is left out (`MECHANISMS` 3.7).
             seq = self.board.skip(seq);
         }
+        if seq >= self.end {
+            return None;
+        }
         let window = self.windows.usable() * u64::from(self.mss);
         if seq + u64::from(self.mss) > self.snd_una + window {
             if self.windows.closed() && self.snd_nxt == self.snd_una {
@@ -243,7 +260,7 @@ impl Sender {
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => self.recovery.choose(&self.flight(), &self.windows),
         };
-        let choice = choice?;
+        let choice = choice.filter(|choice| choice.seq() < self.end)?;
         if !self.may_leave(now) {
             return None;
         }

@@ -20,7 +20,6 @@ use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::policy::Overflow;
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
@@ -403,6 +402,9 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
     let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
     let cell_time = times[index].cell_time;
+    let queues = link.scheduler.build(&network.vc_kinds(routing, index));
+    let port = Port::new(link.buffer, vcs, policy, stream("policy"));
+    let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
     let leads = || stages.iter().map(|stage| stage.lead);
     let end = network.end(network.clock());
@@ -412,10 +414,9 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
         every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        departs_late: policy.overflow() == Overflow::PushOutFront,
+        departs_late: port.departs_late(),
     };
     let inputs = routing.inputs[link.from];
-    let port = Port::new(link.buffer, vcs, policy, stream("policy")).merging(&routing.merging[index]);
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
 }
 

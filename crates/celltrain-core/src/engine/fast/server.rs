@@ -43,7 +43,7 @@ pub(super) struct Timing {
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Admitted cells may be pushed out again, so their departure is known only as it happens.
+    /// Admitted cells may be pushed out again or overtaken, so their departure is known only as it happens.
     pub(super) departs_late: bool,
 }
 
@@ -333,13 +333,13 @@ impl Server {
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.timing.departs_late && !self.port.merges() {
+        if !self.port.merges() {
             match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
                     return;
                 }
-                Fate::Admitted if self.admit_in_step(now, period, run, depart) => return,
+                Fate::Admitted if !self.timing.departs_late && self.admit_in_step(now, period, run, depart) => return,
                 Fate::Admitted | Fate::CellByCell => {}
             }
         }

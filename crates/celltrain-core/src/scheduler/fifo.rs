@@ -1,0 +1,23 @@
+//! First in, first out: all VCs share one queue.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Queues, VcKind};
+
+/// First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Fifo")]
+pub struct Config {}
+
+impl Configure for Config {
+    fn build(&self, _vcs: &[VcKind<'_>]) -> Option<Queues> {
+        None
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config {}
+}

@@ -1,0 +1,135 @@
+//! Guaranteed rate: the UBR class yields to the others but for a share of the link.
+//!
+//! Source: ATM Forum 97-0424, as `MECHANISMS` 2.14 recalls it; its symbol g is kept.
+//! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one cell
+//! at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held against it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Class, Configure, Queues, Scheduler, VcKind};
+
+/// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
+/// of the link while it has cells; each of the two first in, first out.
+///
+/// Source: ATM Forum 97-0424.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GuaranteedRate")]
+pub struct Config {
+    /// g: the share of the link that is UBR's while UBR has cells waiting, 0 to 1, in whole billionths.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the link (0 to 1)"))]
+    pub share: f64,
+}
+
+impl Configure for Config {
+    fn by_class(&self) -> bool {
+        true
+    }
+
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+        let queue_of = vcs.iter().map(|vc| if vc.class == Class::Ubr { UBR } else { OTHERS }).collect();
+        let g = (self.share.clamp(0.0, 1.0) * CELL as f64).round() as u64;
+        Some(Queues::new(2, queue_of, GuaranteedRate { g, credit: 0 }))
+    }
+}
+
+/// The two queues.
+const OTHERS: usize = 0;
+const UBR: usize = 1;
+
+/// Credit for one cell.
+const CELL: u64 = 1_000_000_000;
+
+/// The scheduler.
+struct GuaranteedRate {
+    /// g: what the credit grows by in a cell time.
+    g: u64,
+    /// What UBR may still claim.
+    credit: u64,
+}
+
+impl Scheduler for GuaranteedRate {
+    #[inline]
+    fn serve(&mut self, cells: &[u32]) -> usize {
+        // "1 + small": of a whole cell's credit nothing is lost that came with its last part.
+        self.credit = (self.credit + self.g).min(CELL + self.g);
+        if cells[UBR] > 0 && (self.credit >= CELL || cells[OTHERS] == 0) {
+            self.credit = self.credit.saturating_sub(CELL);
+            return UBR;
+        }
+        OTHERS
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config { share: 0.3 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, Run};
+    use crate::rng::Stream;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    fn queues(share: f64) -> Queues {
+        Config { share }.build(&kinds(&[Class::Vbr, Class::Ubr])).unwrap()
+    }
+
+    fn backlogged(share: f64, cells: u32) -> Queues {
+        let mut queues = queues(share);
+        for label in [0, 1] {
+            queues.push(Run { last: Cell::new(label, 0, true), cells });
+        }
+        queues
+    }
+
+    #[test]
+    fn between_two_backlogged_classes_ubr_gets_its_share_to_the_cell() {
+        for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
+            let mut queues = backlogged(share, 200_000);
+            let ubr = (0..100_000).filter(|_| queues.pop().label() == 1).count();
+            assert!((ubr as f64 - share * 1e5).abs() <= 1.0, "{share}: {ubr}");
+        }
+    }
+
+    #[test]
+    fn a_fifth_is_every_fifth_cell() {
+        assert_eq!(sent(&mut backlogged(0.2, 20), &[], 10), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn while_it_has_cells_ubr_gets_its_share_whatever_the_others_do() {
+        let mut rng = Stream::new(1, "test");
+        for share in [0.05, 0.3, 0.8] {
+            let mut queues = queues(share);
+            queues.push(Run { last: Cell::new(1, 0, true), cells: 100_000 });
+            let mut vbr = 0u32;
+            let (mut slots, mut ubr, mut least) = (0u32, 0u32, 0.0_f64);
+            for _ in 0..50_000 {
+                // Bursts: the other class comes and goes.
+                if vbr == 0 && rng.below(50) == 0 {
+                    vbr = 1 + rng.below(200);
+                    queues.push(Run { last: Cell::new(0, 0, true), cells: vbr });
+                }
+                let cell = queues.pop();
+                slots += 1;
+                ubr += cell.label();
+                vbr -= 1 - cell.label();
+                // The lead over the share never falls back by more than a cell, from any slot on.
+                let lead = f64::from(ubr) - share * f64::from(slots);
+                assert!(lead > least - 1.000_001, "{share}: {slots}");
+                least = least.max(lead);
+            }
+        }
+    }
+
+    #[test]
+    fn idle_vbr_leaves_the_link_to_ubr_and_finds_no_debt_when_it_returns() {
+        let mut queues = queues(0.5);
+        assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
+        assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Strict priority: a queue for each class, and none is served while one above it has a cell.
+//!
+//! Source: `MECHANISMS` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR).
+//! Departures: CBR goes before VBR.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Class, Configure, Queues, Scheduler, VcKind};
+
+/// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first in,
+/// first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StrictPriority")]
+pub struct Config {}
+
+impl Configure for Config {
+    fn by_class(&self) -> bool {
+        true
+    }
+
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+        let queue_of = vcs.iter().map(|vc| vc.class as usize).collect();
+        Some(Queues::new(Class::ALL.len(), queue_of, StrictPriority))
+    }
+}
+
+/// The scheduler; it has no state.
+struct StrictPriority;
+
+impl Scheduler for StrictPriority {
+    #[inline]
+    fn serve(&mut self, cells: &[u32]) -> usize {
+        cells.iter().position(|&cells| cells > 0).expect("a cell waits")
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    #[test]
+    fn the_highest_class_that_waits_goes_first_and_a_class_in_order() {
+        let mut queues = Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap();
+        assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
+    }
+
+    #[test]
+    fn a_cell_of_a_higher_class_waits_for_none_but_its_own() {
+        let mut queues = Config {}.build(&kinds(&[Class::Ubr, Class::Vbr])).unwrap();
+        assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
+        assert_eq!(sent(&mut queues, &[1], 1), [1], "whatever waited before it");
+        assert_eq!(sent(&mut queues, &[1, 0, 1], 5), [1, 1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
+//!
+//! Source: Golestani 1994 (self-clocked fair queuing), `MECHANISMS` 2.15, whose symbols F, v and `w_v` are kept.
+//! Departures: of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
+//! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Queues, Scheduler, VcKind};
+use crate::error::Fault;
+use crate::policy::PerVc;
+
+/// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in proportion
+/// to their weights.
+///
+/// Source: Golestani, A self-clocked fair queueing scheme for broadband applications, 1994.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Wfq")]
+pub struct Config {
+    /// `w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
+    /// any unit will do.
+    pub weights: PerVc,
+}
+
+impl Configure for Config {
+    fn check(&self) -> Vec<Fault> {
+        self.weights.check_weights()
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![("weights", &self.weights)]
+    }
+
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+        let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
+        let steps = steps(&self.weights.resolve(&names));
+        let wfq = Wfq { tags: vec![0; steps.len()], heads: BinaryHeap::with_capacity(steps.len()), v_now: 0, steps };
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), wfq))
+    }
+}
+
+/// The scheduler.
+struct Wfq {
+    /// `1 / w_v`, in a unit in which all of them are whole.
+    steps: Vec<u128>,
+    /// F of each VC's first waiting cell, or of its latest when none waits.
+    tags: Vec<u128>,
+    /// The VCs that have cells waiting by F of the first, the lower label first among equals.
+    heads: BinaryHeap<Reverse<(u128, usize)>>,
+    /// `v_now`: F of the cell in service.
+    v_now: u128,
+}
+
+impl Scheduler for Wfq {
+    /// `F = max(F_prev(v), v_now) + 1 / w_v`.
+    #[inline]
+    fn on_backlog(&mut self, queue: usize) {
+        let tag = self.tags[queue].max(self.v_now) + self.steps[queue];
+        self.tags[queue] = tag;
+        self.heads.push(Reverse((tag, queue)));
+    }
+
+    #[inline]
+    fn serve(&mut self, cells: &[u32]) -> usize {
+        let mut head = self.heads.peek_mut().expect("a cell waits");
+        let Reverse((tag, queue)) = *head;
+        self.v_now = tag;
+        if cells[queue] > 1 {
+            let next = tag + self.steps[queue];
+            self.tags[queue] = next;
+            *head = Reverse((next, queue));
+        } else {
+            std::collections::binary_heap::PeekMut::pop(head);
+        }
+        queue
+    }
+}
+
+/// `1 / w_v` in a common unit. Weights are taken as the decimal numbers they are written as; their inverses are whole in
+/// one over their least common multiple. Where that would be too large for tags, steps are rounded to one part in 2^32 of
+/// the heaviest VC's; they are still whole, so nothing drifts.
+fn steps(weights: &[f64]) -> Vec<u128> {
+    exact_steps(weights).unwrap_or_else(|| {
+        let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));
+        weights.iter().map(|w| (heaviest / w * f64::from(1 << 16) * f64::from(1 << 16)).round() as u128).collect()
+    })
+}
+
+fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
+    let decimals: Vec<String> = weights.iter().map(f64::to_string).collect();
+    let places = |text: &String| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let most = decimals.iter().map(places).max().unwrap_or(0);
+    let whole = |text: &String| -> Option<u128> {
+        let digits = text.replace('.', "");
+        let zeros = "0".repeat(most - places(text));
+        (digits.len() + zeros.len() <= MOST_DIGITS).then(|| (digits + &zeros).parse().ok())?
+    };
+    let weights: Vec<u128> = decimals.iter().map(whole).collect::<Option<_>>()?;
+    let divisor = weights.iter().fold(0, |a, &b| gcd(a, b));
+    let multiple = weights.iter().try_fold(1u128, |a, &b| {
+        let b = b / divisor;
+        (a / gcd(a, b)).checked_mul(b).filter(|&multiple| multiple <= MOST_STEP)
+    })?;
+    Some(weights.iter().map(|w| multiple / (w / divisor)).collect())
+}
+
+/// As many as a number of 64 bits certainly holds.
+const MOST_DIGITS: usize = 19;
+/// 2^63 cells of that step are within a tag.
+const MOST_STEP: u128 = 1 << 64;
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    // Every range and name of the tests' VCs has a weight.
+    Config { weights: PerVc::ByName([("vc1".into(), 3.0), ("vc2-4".into(), 2.5), ("default".into(), 1.0)].into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, Run};
+    use crate::scheduler::Class;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    fn queues(weights: &[f64]) -> Queues {
+        let table = weights.iter().zip(0..).map(|(&w, i)| (format!("vc{i}"), w)).collect();
+        Config { weights: PerVc::ByName(table) }.build(&kinds(&vec![Class::Ubr; weights.len()])).unwrap()
+    }
+
+    #[test]
+    fn weights_become_whole_steps_in_inverse_proportion() {
+        assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
+        assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
+        assert_eq!(steps(&[149.76, 149.76]), [1, 1]);
+        assert_eq!(steps(&[1e-30, 2e-30]), [2 << 32, 1 << 32], "rounded, as more digits than fit");
+    }
+
+    #[test]
+    fn of_two_backlogged_vcs_the_one_of_weight_three_goes_three_times_as_often() {
+        let mut queues = queues(&[3.0, 1.0]);
+        // Tags of the first are 1, 2, 3, 4, ..., of the second 3, 6, ...; the first VC goes first among equals.
+        assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 0, 0, 1, 1, 1], 8), [0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn backlogged_vcs_get_their_shares_within_a_cell_for_each_of_them_for_ever() {
+        for weights in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 1.0], &[0.37, 149.76, 17.0, 1e-3], &[1.0 / 3.0, 0.1, 7.7]] {
+            let mut queues = queues(weights);
+            for label in 0..u32::try_from(weights.len()).unwrap() {
+                queues.push(Run { last: Cell::new(label, 0, true), cells: 2_000_000 });
+            }
+            let sum: f64 = weights.iter().sum();
+            let mut served = vec![0u32; weights.len()];
+            for slot in 1..=1_000_000 {
+                served[queues.pop().label() as usize] += 1;
+                if slot % 9973 == 0 {
+                    for (&served, w) in served.iter().zip(weights) {
+                        let due = f64::from(slot) * w / sum;
+                        assert!((f64::from(served) - due).abs() <= weights.len() as f64, "{weights:?}: {served} of {due} in {slot}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_was_idle_neither_catches_up_nor_pays_for_it() {
+        let mut queues = queues(&[1.0, 1.0]);
+        assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
+        // It does not get four in a row for the four it missed, nor wait until the other's backlog is gone.
+        assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_weight_that_is_none_is_refused() {
+        let weights = PerVc::ByName([("tcp1".into(), 0.0)].into());
+        assert_eq!(Config { weights }.check()[0].key, "weights.tcp1");
+    }
+}

@@ -1,0 +1,25 @@
+//! Constant rate: packets of one size at equal distances, whatever becomes of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Load, Pattern, packet};
+use crate::units::{BitRate, Bytes};
+
+/// Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ConstantRate")]
+pub struct Config {
+    /// Rate of the line that the packets' cells fill, cell headers included.
+    pub rate: BitRate,
+    /// Payload of a packet, without the headers of UDP and IP.
+    #[serde(default = "packet")]
+    pub packet: Bytes,
+}
+
+impl Configure for Config {
+    fn load(&self) -> Load<'_> {
+        Load::Packets(Pattern { rate: self.rate, packet: self.packet, bursts: None })
+    }
+}

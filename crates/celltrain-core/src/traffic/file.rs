@@ -1,0 +1,25 @@
+//! A file over TCP: the flow ends when all of it is acknowledged.
+//!
+//! Departures: the last segment is a full one, as all others are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Load};
+use crate::units::Bytes;
+
+/// A file: so many bytes, rounded up to full segments. The flow has ended when its sender has the acknowledgement of the
+/// last of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "File")]
+pub struct Config {
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+impl Configure for Config {
+    fn load(&self) -> Load<'_> {
+        Load::Stream(Some(self.bytes))
+    }
+}

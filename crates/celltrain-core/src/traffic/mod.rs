@@ -1,0 +1,252 @@
+//! Traffic: what a flow has to send, and when.
+//!
+//! TCP's is a matter of bytes: without end (`greedy`), or a file. Other sources put packets in at instants of their own,
+//! whatever becomes of them, as an application over UDP does. A new kind is one file beside these, one line in the list
+//! below and a section of `docs/traffic.md`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Stream;
+use crate::units::{BitRate, Bytes, CELL_BITS, Clock, Duration, PS_PER_SECOND, Span, Time};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $module:ident: $Kind:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[schemars(rename = "Traffic")]
+        pub enum TrafficConfig {
+            $($(#[$doc])* $Kind($module::Config),)*
+        }
+
+        impl TrafficConfig {
+            /// Every kind's name, in the order of the list.
+            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+
+            /// The kind's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Kind(_) => stringify!($module),)*
+                }
+            }
+
+            /// What is sent.
+            pub fn load(&self) -> Load<'_> {
+                match self {
+                    $(Self::$Kind(config) => config.load(),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// TCP with an endless source.
+    greedy: Greedy,
+    /// TCP with a file: the flow ends when all of it is acknowledged.
+    file: File,
+    /// Packets at a constant rate, whatever becomes of them.
+    constant_rate: ConstantRate,
+    /// Packets at a constant rate in bursts.
+    on_off: OnOff,
+}
+
+impl Default for TrafficConfig {
+    fn default() -> Self {
+        Self::Greedy(greedy::Config {})
+    }
+}
+
+/// What a flow sends, by who decides when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load<'a> {
+    /// TCP sends it: so many bytes, or without end.
+    Stream(Option<Bytes>),
+    /// It goes at instants of its own.
+    Packets(Pattern<'a>),
+}
+
+/// Packets of one size at one rate, all the time or in bursts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pattern<'a> {
+    /// The rate of the line their cells fill, headers included.
+    pub rate: BitRate,
+    /// Payload of a packet.
+    pub packet: Bytes,
+    /// The bursts; none where there is no pause.
+    pub bursts: Option<&'a on_off::Config>,
+}
+
+impl TrafficConfig {
+    /// The packets, if TCP does not decide what is sent.
+    pub fn packets(&self) -> Option<Pattern<'_>> {
+        match self.load() {
+            Load::Packets(pattern) => Some(pattern),
+            Load::Stream(_) => None,
+        }
+    }
+
+    /// The bytes of a file.
+    pub fn bytes(&self) -> Option<Bytes> {
+        match self.load() {
+            Load::Stream(bytes) => bytes,
+            Load::Packets(_) => None,
+        }
+    }
+}
+
+/// What every kind's `Config` can do.
+pub trait Configure {
+    /// What is sent.
+    fn load(&self) -> Load<'_>;
+}
+
+/// The instants at which a source puts its packets in. Each is found from a burst's start by one exact division, so
+/// nothing drifts, whatever the clock.
+pub struct Emissions {
+    start: Time,
+    clock: Clock,
+    /// Bits of a packet's cells, headers included.
+    bits: u64,
+    rate: BitRate,
+    /// Packets of this burst so far.
+    sent: u64,
+    burst: Time,
+    until: Option<Time>,
+    /// Bursts that have ended.
+    ended: u64,
+    bursts: Option<on_off::Config>,
+    rng: Stream,
+}
+
+impl Emissions {
+    /// From `start` on; a packet takes `cells`. Exponential times are drawn from `rng`.
+    pub fn new(pattern: &Pattern<'_>, cells: u32, start: Time, clock: Clock, rng: Stream) -> Self {
+        let mut emissions = Self {
+            start,
+            clock,
+            bits: u64::from(cells) * CELL_BITS,
+            rate: pattern.rate,
+            sent: 0,
+            burst: start,
+            until: None,
+            ended: 0,
+            bursts: pattern.bursts.cloned(),
+            rng,
+        };
+        emissions.begin(start);
+        emissions
+    }
+
+    /// The next instant. A burst has one packet at least, at its start.
+    pub fn next_emission(&mut self) -> Time {
+        let bits = u128::from(self.bits) * u128::from(self.sent);
+        let after = whole(bits * u128::from(self.clock.units_per_second), u128::from(self.rate.bits_per_second));
+        let time = self.burst + after;
+        if self.sent > 0
+            && let Some(until) = self.until.filter(|&until| time >= until)
+        {
+            let next = self.pause(until);
+            self.begin(next);
+            self.sent = 1;
+            return next;
+        }
+        self.sent += 1;
+        time
+    }
+
+    /// A burst begins; when it will end.
+    fn begin(&mut self, burst: Time) {
+        self.burst = burst;
+        let Some(bursts) = &self.bursts else { return };
+        self.until = Some(match bursts.times {
+            on_off::Times::Fixed => self.start + span(self.clock, bursts.on, bursts.off, self.ended, bursts.on),
+            on_off::Times::Exponential => burst + self.rng.exponential(self.clock.span(bursts.on)),
+        });
+    }
+
+    /// A burst has ended; when the next one begins.
+    fn pause(&mut self, until: Time) -> Time {
+        self.ended += 1;
+        let bursts = self.bursts.as_ref().expect("what ends is a burst");
+        match bursts.times {
+            on_off::Times::Fixed => {
+                self.start + span(self.clock, bursts.on, bursts.off, self.ended, Duration::default())
+            }
+            on_off::Times::Exponential => until + self.rng.exponential(self.clock.span(bursts.off)),
+        }
+    }
+}
+
+/// `cycles` times on and off, and `more`, on a clock.
+fn span(clock: Clock, on: Duration, off: Duration, cycles: u64, more: Duration) -> Span {
+    let cycle = u128::from(on.picoseconds) + u128::from(off.picoseconds);
+    let picoseconds = cycle * u128::from(cycles) + u128::from(more.picoseconds);
+    whole(picoseconds * u128::from(clock.units_per_second), u128::from(PS_PER_SECOND))
+}
+
+fn whole(numerator: u128, denominator: u128) -> Span {
+    Span(u64::try_from(numerator / denominator).expect("scenario checks keep times below 2^62 units"))
+}
+
+/// Payload of a packet where a scenario does not say: a full segment of ATM Forum 96-1269.
+fn packet() -> Bytes {
+    Bytes { bytes: 512 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: Clock = Clock { units_per_second: 97_200_000, exact: true };
+
+    fn emissions(traffic: &TrafficConfig) -> Emissions {
+        let stream = Stream::new(1, "test");
+        Emissions::new(&traffic.packets().unwrap(), 12, Time(1000), CLOCK, stream)
+    }
+
+    fn on_off(times: on_off::Times) -> TrafficConfig {
+        let on = Duration::from_milliseconds(3);
+        let off = Duration::from_milliseconds(6);
+        TrafficConfig::OnOff(on_off::Config { on, off, times, ..on_off::Config::default() })
+    }
+
+    #[test]
+    fn a_constant_rate_is_kept_to_the_unit_for_ever() {
+        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet comes at the whole part of k times that.
+        let rate = BitRate::from_bits_per_second(10_000_000);
+        let traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: packet() });
+        let mut emissions = emissions(&traffic);
+        for k in 0..1_000_000u64 {
+            assert_eq!(emissions.next_emission(), Time(1000 + k * 4_945_536 / 100));
+        }
+    }
+
+    #[test]
+    fn bursts_of_fixed_times_begin_a_cycle_apart() {
+        let mut emissions = emissions(&on_off(on_off::Times::Fixed));
+        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 hold 74 packets of 3975 units, the last of them cut in none.
+        for cycle in 0..1000 {
+            for k in 0..74 {
+                assert_eq!(emissions.next_emission(), Time(1000 + cycle * 874_800 + k * 3975));
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_of_exponential_times_have_the_means_they_are_given() {
+        let mut emissions = emissions(&on_off(on_off::Times::Exponential));
+        let (mut packets, mut now) = (0u32, Time(0));
+        while now < Time(97_200_000 * 200) {
+            now = emissions.next_emission();
+            packets += 1;
+        }
+        // On a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms too. Each
+        // has half a packet more than its share, for it begins with one.
+        let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
+        assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");
+    }
+}

@@ -1,0 +1,57 @@
+//! On and off: packets at a constant rate in bursts.
+//!
+//! Source: the VBR background of ATM Forum 97-0424, as `MECHANISMS` 2.14 recalls it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Load, Pattern, packet};
+use crate::units::{BitRate, Bytes, Duration};
+
+/// On and off: packets over UDP at equal distances during bursts, none between them. The defaults are those of the VBR
+/// background of the papers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "OnOff")]
+pub struct Config {
+    /// Rate of the line that the packets' cells fill during a burst, cell headers included.
+    pub rate: BitRate,
+    /// Payload of a packet, without the headers of UDP and IP.
+    pub packet: Bytes,
+    /// How long a burst lasts: each of them, or their mean.
+    pub on: Duration,
+    /// How long it is quiet between two bursts: each time, or in the mean.
+    pub off: Duration,
+    /// Whether these times are always the same or drawn.
+    pub times: Times,
+}
+
+/// Whether the times of bursts and pauses are always the same or drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Times {
+    /// Always the same.
+    #[default]
+    Fixed,
+    /// Drawn from exponential distributions.
+    Exponential,
+}
+
+/// 300 ms on at 0.8 of an OC-3, 300 ms off.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rate: BitRate::from_bits_per_second(124_416_000),
+            packet: packet(),
+            on: Duration::from_milliseconds(300),
+            off: Duration::from_milliseconds(300),
+            times: Times::default(),
+        }
+    }
+}
+
+impl Configure for Config {
+    fn load(&self) -> Load<'_> {
+        Load::Packets(Pattern { rate: self.rate, packet: self.packet, bursts: Some(self) })
+    }
+}
