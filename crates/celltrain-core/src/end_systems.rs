@@ -12,7 +12,7 @@ use crate::fingerprint::Fingerprint;
 use crate::network::{Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
+use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -58,6 +58,8 @@ pub struct Connection {
     ack_cells: u32,
     /// Whether its ends exchange SACK blocks.
     selective: bool,
+    /// Which of its segments are damaged on their way.
+    loss: Option<WindowLoss>,
     start: Time,
     /// When its pace lets it go on, as noted among all departures.
     departure: Option<Time>,
@@ -98,8 +100,16 @@ pub struct VcCounters {
 
 #[derive(Clone, Copy, Debug)]
 enum Body {
-    Data { flow: u32, segment: Segment },
-    Ack { flow: u32, ack: Ack },
+    Data {
+        flow: u32,
+        segment: Segment,
+    },
+    Ack {
+        flow: u32,
+        ack: Ack,
+    },
+    /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
+    Damaged,
 }
 
 /// Connections whose clocks tick together.
@@ -138,6 +148,7 @@ impl EndSystems {
                 data_cells,
                 ack_cells: network.aal5.segment_cells(0),
                 selective: flow.tcp.selective(),
+                loss: options.lose_at_window.map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
                 start: Time::default() + clock.span(flow.start),
                 departure: None,
                 fingerprint: Fingerprint::default(),
@@ -221,6 +232,10 @@ impl EndSystems {
                     }
                 }
                 self.send(flow, now, out);
+            }
+            Body::Damaged => {
+                let cells = log.frame(number).cells;
+                self.vcs[vc as usize].damaged += u64::from(cells);
             }
         }
     }
@@ -309,7 +324,9 @@ impl EndSystems {
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
-            let frame = Frame { cells, body: Body::Data { flow, segment } };
+            let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
+            let frame = Frame { cells, body };
             out.push(self.vcs[vc as usize].put(frame, None));
         }
         let departure = connection.sender.next_departure(now);

@@ -150,6 +150,7 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32, later: &mut Stream) -> TcpConfig {
         congestion: [Congestion::Jacobson, Congestion::Cubic][later.below(2) as usize],
         pacing_rate: [None, None, Some(155_520_000), Some(34_368_000)][later.below(4) as usize]
             .map(BitRate::from_bits_per_second),
+        lose_at_window: (later.below(4) == 0).then(|| Bytes { bytes: mss * u64::from(2 + later.below(100)) }),
         ..TcpOptions::default()
     };
     let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];
