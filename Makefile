@@ -8,7 +8,7 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table of the paper with 30 seeds, into out/af-96-1269
+#   make paper          every table of both papers with 30 seeds, into out/af-96-1269 and out/af-97-0831
 #   make differential   both engines on 100,000 random networks
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
@@ -63,6 +63,7 @@ models: .make/built
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
+	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-core --lib differential

@@ -82,6 +82,8 @@ class Number:
     note: str
     configuration: int
     """Index into `Paper.configurations`."""
+    most_seeds: int | None
+    """An experiment of many rows needs no more seeds than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,11 @@ class Table:
     quantities: tuple[str, ...]
     numbers: tuple[Number, ...]
     experiment: bool
+
+    @property
+    def heading(self) -> str:
+        """The title, with the table's number where it has one: numbers from the text stand under a section's name."""
+        return f"Table {self.number}: {self.title}" if self.number.isdigit() else self.title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,6 +427,7 @@ class _Expansion:
             scored=rule.get("scored", True) and published is not None,
             note=rule.get("note", ""),
             configuration=list(self.configurations).index(configuration),
+            most_seeds=entry.get("most_seeds"),
         )
 
     def effects(self, keys: Row) -> list[dict[str, Any]]:

@@ -201,10 +201,13 @@ class Outcomes:
             measures = self._wanted.setdefault(number.configuration, [])
             if number.result not in measures:
                 measures.append(number.result)
+        counts: dict[int, int] = {}
+        for number in numbers:
+            count = seeds[number.network or ""]
+            enough = count if number.most_seeds is None else min(count, number.most_seeds)
+            counts[number.configuration] = max(enough, counts.get(number.configuration, 0))
         self.runs = [
-            (configuration, seed)
-            for configuration in self._wanted
-            for seed in range(1, 1 + seeds[paper.configurations[configuration].network or ""])
+            (configuration, seed) for configuration in self._wanted for seed in range(1, 1 + counts[configuration])
         ]
         # Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that what is
         # left for the last thread at the very end is short.
