@@ -8,8 +8,8 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table of the paper with 30 seeds, into out/af-96-1269
-#   make search         the open choices of the paper against its WAN numbers, into papers/af-96-1269/search.csv
+#   make paper          every table of both papers with 30 seeds, into out/af-96-1269 and out/af-97-0831
+#   make search         the open choices of 96-1269 against its WAN numbers, into papers/af-96-1269/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
@@ -65,6 +65,7 @@ models: .make/built
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
+	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
 
 search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269

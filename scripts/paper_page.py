@@ -57,8 +57,7 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
     for table in paper.tables:
         members = [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
         if members:
-            heading = table.title if table.experiment else f"Table {table.number}: {table.title}"
-            parts += [f"### {heading}", number_table(table, members, paper)]
+            parts += [f"### {table.heading}", number_table(table, members, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
     return "\n\n".join(parts)
 

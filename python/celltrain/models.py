@@ -155,6 +155,14 @@ class TcpOptions(Model):
         description="The initial ssthresh in bytes; the receive window when absent (A-25).",
         examples=["512B"],
     )
+    lose_at_window: str | None = Field(
+        default=None,
+        description=(
+            "For experiments: a segment is damaged on its way each time the window, min(cwnd, rwnd), reaches this"
+            " many bytes. None is when absent."
+        ),
+        examples=["512B"],
+    )
     maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
     minimum_rto_ticks: int = Field(
         default=2,

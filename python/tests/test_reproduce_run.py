@@ -16,8 +16,9 @@ from rich.console import Console
 
 import celltrain
 from celltrain.reproduce import Progress, Reproduction, export, figures, load, reproduce
+from celltrain.reproduce.measure import follow
 from celltrain.reproduce.paper import PaperError
-from celltrain.reproduce.run import Outcomes, follow
+from celltrain.reproduce.run import Outcomes
 
 AF_96_1269 = "af-96-1269"
 
@@ -37,7 +38,7 @@ def as_printed() -> Reproduction:
     for number in numbers:
         value = 0.5 if number.published is None else number.published
         seeds = 3 if number.network == "LAN" else 2
-        outcomes.values[number.configuration][number.quantity.name] = dict.fromkeys(range(1, 1 + seeds), value)
+        outcomes.values[number.configuration][number.result] = dict.fromkeys(range(1, 1 + seeds), value)
     return Reproduction(paper, outcomes, numbers, {"LAN": 3, "WAN": 2})
 
 

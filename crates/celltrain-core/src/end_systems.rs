@@ -12,7 +12,7 @@ use crate::fingerprint::Fingerprint;
 use crate::network::{Flow, Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase};
+use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
 use crate::traffic::Emissions;
 use crate::units::{Clock, Duration, Span, Time};
 
@@ -61,6 +61,8 @@ pub struct Connection {
     ack_cells: u32,
     /// Whether its ends exchange SACK blocks.
     selective: bool,
+    /// Which of its segments are damaged on their way.
+    loss: Option<WindowLoss>,
     start: Time,
     /// When its pace lets it go on, as noted among all departures.
     departure: Option<Time>,
@@ -144,9 +146,20 @@ pub struct VcCounters {
 
 #[derive(Clone, Copy, Debug)]
 enum Body {
-    Data { flow: u32, segment: Segment },
-    Ack { flow: u32, ack: Ack },
-    Packet { flow: u32, number: u64 },
+    Data {
+        flow: u32,
+        segment: Segment,
+    },
+    Ack {
+        flow: u32,
+        ack: Ack,
+    },
+    Packet {
+        flow: u32,
+        number: u64,
+    },
+    /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
+    Damaged,
 }
 
 /// Connections whose clocks tick together.
@@ -192,6 +205,7 @@ impl EndSystems {
                 data_cells,
                 ack_cells: network.aal5.segment_cells(0),
                 selective: flow.tcp.selective(),
+                loss: options.lose_at_window.map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
                 start,
                 departure: None,
                 ended: None,
@@ -296,6 +310,10 @@ impl EndSystems {
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
             }
+            Body::Damaged => {
+                let cells = log.frame(number).cells;
+                self.vcs[vc as usize].damaged += u64::from(cells);
+            }
         }
     }
 
@@ -393,8 +411,9 @@ impl EndSystems {
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
-            let frame = Frame { cells, body: Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(vc, frame, None));
+            let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
+            out.push(self.vcs[vc as usize].put(vc, Frame { cells, body }, None));
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {

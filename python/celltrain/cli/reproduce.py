@@ -31,7 +31,7 @@ def reproduce(
     ] = None,
     network: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this network, LAN or WAN. May be repeated; all when absent."),
+        typer.Option(metavar="NAME", help="Only this network, such as LAN. May be repeated; all when absent."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 30,
     wan_seeds: Annotated[

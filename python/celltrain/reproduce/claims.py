@@ -14,6 +14,7 @@ A test looks at rows. A *selection* names them: a table, and values of keys (a l
 `trend`        the quantity goes with `key` in the direction of `sign`: the mean, over the `groups`, of the rank correlation
                has this sign, and so has the group's own in at least `share` of the groups.
 `correlation`  over all rows the rank correlation of quantities `x` and `y` has this sign.
+`steady`       in each of the `groups`, largest minus smallest value is at most `within` of their mean.
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.
 `best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or comes
                within `within` of it.
@@ -188,6 +189,14 @@ def _spread(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, st
     return wide >= entry.get("share", 0.5) * len(groups) - SLACK, evidence
 
 
+def _steady(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
+    groups = _grouped(select(points, entry["over"], entry["quantity"]), entry["groups"])
+    values = [[p.value for p in group] for group in groups]
+    widest = max((max(group) - min(group)) / float(np.mean(group)) for group in values)
+    evidence = f"{entry['quantity']} varies by at most {_number(widest)} of its mean in {len(groups)} groups"
+    return widest <= entry["within"] + SLACK, f"{evidence}, allowed {_number(entry['within'])}"
+
+
 def _best(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
     keys = list(entry["setting"])
     values: dict[tuple[Value, ...], list[float]] = {}
@@ -214,6 +223,7 @@ FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Point]], tuple[bool, str]
     "bound": _bound,
     "trend": _trend,
     "correlation": _correlation,
+    "steady": _steady,
     "spread": _spread,
     "best": _best,
 }

@@ -51,8 +51,7 @@ def numbers_table(reproduction: Reproduction) -> pa.Table:
         _column("seeds", "int64", "1", "number of seeds"),
         _column("note", "string", "", "what to know about the number"),
     ]
-    # A key and a fixed column may share a name (the network): one column is enough.
-    return table(content, list({column.name: column for column in columns}.values()))
+    return _table(content, columns)
 
 
 def seeds_table(reproduction: Reproduction) -> pa.Table:
@@ -74,7 +73,7 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
         *(_column(q.name, "float64", q.unit, q.meaning) for q in reproduction.paper.quantities.values()),
         _column("fingerprint", "string", "", "16 hex digits that change when anything in the run changes"),
     ]
-    return table(content, list({column.name: column for column in columns}.values()))
+    return _table(content, columns)
 
 
 def rows_of_tables(reproduction: Reproduction) -> list[list[Any]]:
@@ -99,6 +98,16 @@ def _kind(values: list[Any]) -> str:
     if all(isinstance(value, int) for value in values):
         return "int64"
     return "float64" if all(isinstance(value, int | float) for value in values) else "string"
+
+
+def _table(content: list[dict[str, Any]], columns: list[Column]) -> pa.Table:
+    """The rows as a table. A key whose values are numbers and words (a total among VCs) is a column of words."""
+    # A key and a fixed column may share a name (the network): one column is enough.
+    unique = {column.name: column for column in columns}
+    words = [name for name, column in unique.items() if column.kind == "string"]
+    for row in content:
+        row |= {name: str(row[name]) for name in words if row.get(name) is not None}
+    return table(content, list(unique.values()))
 
 
 def _column(name: str, kind: str, unit: str, meaning: str) -> Column:

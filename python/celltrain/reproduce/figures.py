@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.plot import require_matplotlib
-from celltrain.reproduce.paper import PaperError, Value
+from celltrain.reproduce.paper import PaperError, Value, matches
 from celltrain.reproduce.score import Scored
 
 if TYPE_CHECKING:
@@ -86,6 +87,87 @@ def cwnd(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
+    """Congestion windows over time, a panel for each scenario, from runs of the figure's own."""
+    from matplotlib.figure import Figure
+
+    panels = spec["panels"]
+    figure = Figure(figsize=(9, 3.1 * math.ceil(len(panels) / 2)), layout="constrained")
+    figure.suptitle(spec["title"])
+    grid = figure.subplots(math.ceil(len(panels) / 2), 2, squeeze=False).flat
+    for axes, panel, scenario, letter in zip(
+        grid, panels, reproduction.paper.panels[spec["id"]], "abcdefgh", strict=False
+    ):
+        _, series = _core.run(json.dumps(scenario), spec["seed"], ["cwnd"], spec["step"], [])
+        assert series is not None, "a trace was asked for"
+        for flow, colour in zip(spec["flows"], COLOURS, strict=False):
+            window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
+            axes.plot(series["time_s"], window / 1000, color=colour, linewidth=1, label=flow)
+        settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in panel.items())
+        axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]))
+        axes.set_title(f"({letter}) {settings}", fontsize="medium")
+        axes.set_ylim(bottom=0)
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
+    return figure
+
+
+def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
+    """DFBA's probability of refusing a frame against what its VC holds, below the congestion threshold."""
+    from matplotlib.figure import Figure
+
+    panels = spec["panels"]
+    figure = Figure(figsize=(3.4 * len(panels), 3.4), layout="constrained")
+    figure.suptitle(spec["title"])
+    for axes, panel, scenario in zip(
+        figure.subplots(1, len(panels), sharey=True, squeeze=False).flat,
+        panels,
+        reproduction.paper.panels[spec["id"]],
+        strict=True,
+    ):
+        policy = scenario["port"][spec["port"]]["policy"]["dfba"]
+        for (vc, r_i), colour in zip(policy["thresholds"].items(), COLOURS, strict=False):
+            weight = r_i / policy["congestion_threshold"]
+            ceiling = policy["z"] * r_i
+            axes.plot([0, r_i, ceiling], [0, 0, weight], color=colour, linewidth=1.2, label=vc)
+            axes.plot([ceiling, ceiling, 1.6 * r_i], [weight, 1, 1], color=colour, linewidth=1.2)
+        axes.set_yscale("symlog", linthresh=0.001)
+        axes.set(xlabel="X_i, cells of the VC in the buffer", ylim=(0, 1.5), xlim=(0, None))
+        axes.set_title(", ".join(f"{key} {value}" for key, value in panel.items()), fontsize="medium")
+    figure.axes[0].set_ylabel("P(drop), logarithmic above 0.001")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+    return figure
+
+
+def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
+    """A quantity of an experiment along a key, a panel for each value of another; what a table prints as dots beside it."""
+    from matplotlib.figure import Figure
+
+    members = _of(_members(reproduction, spec["table"]), spec["quantity"])
+    if not members:
+        return None
+    printed = _of(_members(reproduction, spec["printed"]), spec["quantity"])
+    across, places = (_values(members, spec[name]) for name in ("columns", "x"))
+    figure = Figure(figsize=(3.6 * len(across), 3.6), layout="constrained")
+    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
+        for value, colour in zip(_values(members, spec["colour"]), COLOURS, strict=False):
+            wanted = {spec["columns"]: column, spec["colour"]: value}
+            line = [s for s in members if all(s.number.keys[key] == v for key, v in wanted.items())]
+            at = [places.index(s.number.keys[spec["x"]]) for s in line]
+            axes.plot(at, [s.mean for s in line], color=colour, marker=".", label=f"{spec['colour']} {value}")
+            axes.fill_between(at, [s.low for s in line], [s.high for s in line], color=colour, alpha=0.12, linewidth=0)
+            dots = [s.printed for s in printed if all(s.number.keys[key] == v for key, v in wanted.items())]
+            axes.scatter([-0.7] * len(dots), dots, color=colour, marker="x", s=26)
+        axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=60)
+        axes.set_xlabel(_label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
+        axes.set_title(f"{spec['columns']} {column}", fontsize="medium")
+    figure.axes[0].set_ylabel(_label(spec["quantity"], reproduction.paper.quantities[spec["quantity"]].unit))
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+    return figure
+
+
 def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     """Two quantities of a table against each other: as printed on the left, ours (means, and pale each seed) on the right."""
     from matplotlib.figure import Figure
@@ -130,6 +212,8 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     from matplotlib.figure import Figure
 
     members = _of(_members(reproduction, spec["table"]), spec["quantity"])
+    without = spec.get("without")
+    members = [s for s in members if without is None or not matches(s.number.keys, without)]
     if not members:
         return None
     across, down = (_values(members, key) for key in (spec["columns"], spec["rows"]))
@@ -153,6 +237,9 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
 
 KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
     "cwnd": cwnd,
+    "windows": windows,
+    "drop_probability": drop_probability,
+    "along": along,
     "scatter": scatter,
     "ranges": ranges,
 }

@@ -42,8 +42,8 @@ class Quantity:
     meaning: str
     decimals: int
     """Digits after the point in print."""
-    result: tuple[str, ...]
-    """Path into the answer of a run; a list is entered by the name of its member."""
+    result: str
+    """Where a run's answer holds it, as a template; `celltrain.reproduce.measure` understands it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +66,24 @@ class Number:
     """`row`, and the keys that are fixed for the whole table."""
     network: str | None
     quantity: Quantity
+    result: str
+    """The quantity's `result` with this number's keys in it."""
     published: float | None
     """What the paper prints; None in an experiment."""
     rounding: float
     """Half a unit of the last printed digit."""
     tolerance: float
-    """How far outside the seeds' range the printed value may lie and still count as inside."""
+    """How far the printed value may lie from what it is judged by and still count as inside."""
+    judged_by: str
+    """The seeds' `range`, their `mean`, or `either`: near their mean, or in their range give or take its rounding."""
     point: bool
     """Theory gives one value, so the number is no draw from an ensemble."""
     scored: bool
     note: str
     configuration: int
     """Index into `Paper.configurations`."""
+    most_seeds: int | None
+    """An experiment of many rows needs no more seeds than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +106,11 @@ class Table:
     quantities: tuple[str, ...]
     numbers: tuple[Number, ...]
     experiment: bool
+
+    @property
+    def heading(self) -> str:
+        """The title, with the table's number where it has one: numbers from the text stand under a section's name."""
+        return f"Table {self.number}: {self.title}" if self.number.isdigit() else self.title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +143,8 @@ class Paper:
     figures: tuple[dict[str, Any], ...]
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The figures' own scenarios, by the name `figures` uses."""
+    panels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The scenarios of a figure's panels, by the figure's id."""
     claims: tuple[dict[str, Any], ...] = ()
     choices: tuple[Choice, ...] = ()
     overrides: dict[str, Any] = field(default_factory=dict)
@@ -187,6 +200,9 @@ def load(
         known = f"; it has {', '.join(paper_ids())}" if read is None else ""
         raise PaperError(f"there is no paper {paper_id!r}{known}")
     return _Expansion(folder, dict(overrides or {})).paper()
+
+
+JUDGED_BY = ("range", "mean", "either")
 
 
 def seconds(text: str) -> float:
@@ -254,6 +270,12 @@ def _operand(token: str, names: Mapping[str, Value], expression: str) -> float:
         raise PaperError(f"{token!r} in {expression!r} is not a number and not a key that holds one") from None
 
 
+def _mentioned(template: Any) -> set[str]:
+    """The names in a template's expressions."""
+    expressions = re.findall(r"\{([^{}]*)\}", template) if isinstance(template, str) else []
+    return {name for expression in expressions for name in re.findall(r"[A-Za-z_]\w*", expression)}
+
+
 def _cell(text: str) -> Value:
     for kind in (int, float):
         try:
@@ -297,7 +319,7 @@ class _Expansion:
                 unit=entry["unit"],
                 meaning=entry["meaning"],
                 decimals=entry["decimals"],
-                result=tuple(entry["result"].split(".")),
+                result=entry["result"],
             )
             for name, entry in self.source["quantities"].items()
         }
@@ -322,6 +344,11 @@ class _Expansion:
             configurations=tuple(self.configurations.values()),
             figures=figures,
             scenarios={f["scenario"]: self.base(f["scenario"]) for f in figures if "scenario" in f},
+            panels={
+                f["id"]: [self.scenario({**panel, "network": f["network"]}) for panel in f["panels"]]
+                for f in figures
+                if "panels" in f
+            },
             claims=() if claims is None else tuple(self.folder.toml("claims.toml")["claims"]),
             choices=tuple(
                 Choice(id=entry["id"], text=entry["text"], overrides=entry["set"])
@@ -341,7 +368,10 @@ class _Expansion:
             else:
                 [quantity] = entry["quantities"]
                 cells = [({**row, columns["key"]: value}, quantity, line[value]) for value in columns["values"]]
-            numbers += [self.number(entry, entry["number"], full, name, float(text)) for full, name, text in cells]
+            # A number that a row does not have is left blank.
+            numbers += [
+                self.number(entry, entry["number"], full, name, float(text)) for full, name, text in cells if text
+            ]
         keys = tuple(entry["keys"]) + ((columns["key"],) if columns else ())
         return Table(
             number=entry["number"],
@@ -378,6 +408,9 @@ class _Expansion:
         tolerance = rule.get("tolerance", unit_of_last_digit)
         if "relative_tolerance" in rule and published is not None:
             tolerance = rule["relative_tolerance"] * abs(published)
+        judged_by = rule.get("judged_by", "range")
+        if judged_by not in JUDGED_BY:
+            raise PaperError(f"judged_by = {judged_by!r} is none of {', '.join(JUDGED_BY)}")
         configuration = self.configuration(keys)
         return Number(
             table=table,
@@ -385,38 +418,61 @@ class _Expansion:
             keys=keys,
             network=self.configurations[configuration].network,
             quantity=quantity,
+            result=str(substitute(quantity.result, self.names(keys))),
             published=published,
             rounding=unit_of_last_digit / 2,
             tolerance=tolerance,
+            judged_by=judged_by,
             point=rule.get("point", False),
             scored=rule.get("scored", True) and published is not None,
             note=rule.get("note", ""),
             configuration=list(self.configurations).index(configuration),
+            most_seeds=entry.get("most_seeds"),
         )
 
-    def configuration(self, keys: Row) -> str:
-        """Make the scenario that these keys describe, or find it among those made already; returns its text."""
+    def effects(self, keys: Row) -> list[dict[str, Any]]:
+        """What follows from each key in turn: always, for this value of it, and in its cases that fit the other keys."""
         declared = self.source["keys"]
         effects = []
         for name, value in keys.items():
             if name not in declared:
                 raise PaperError(f"{self.folder.path}/paper.toml: the key {name!r} is used but not described")
             effects += [declared[name], declared[name].get("values", {}).get(str(value), {})]
-        base = next((e["scenario"] for e in effects if "scenario" in e), self.source.get("scenario"))
-        if base is None:
-            raise PaperError(f"{self.folder.path}/paper.toml: no key of {keys} names a scenario")
-        scenario = copy.deepcopy(self.base(base))
-        for effect in effects:
-            for path, template in effect.get("set", {}).items():
-                set_key(scenario, path, substitute(template, keys))
-        for path, value in self.overrides.items():
-            set_key(scenario, path, value)
+            effects += [case for case in declared[name].get("cases", []) if matches(keys, case["where"])]
+        return effects
+
+    def names(self, keys: Row) -> Row:
+        """The keys, and the names made of them, in whatever order; one that needs a name no key gives is left out."""
+        templates = {n: t for effect in self.effects(keys) for n, t in effect.get("names", {}).items()}
+        names: Row = dict(keys)
+        while ready := {n: t for n, t in templates.items() if n not in names and _mentioned(t) <= names.keys()}:
+            names |= {name: substitute(template, names) for name, template in ready.items()}
+        return names
+
+    def configuration(self, keys: Row) -> str:
+        """Make the scenario that these keys describe, or find it among those made already; returns its text."""
+        scenario = self.scenario(keys)
         text = json.dumps(scenario, sort_keys=True)
         network = keys.get("network")
         self.configurations.setdefault(
             text, Configuration(network=None if network is None else str(network), scenario=scenario, text=text)
         )
         return text
+
+    def scenario(self, keys: Row) -> dict[str, Any]:
+        """The scenario that these keys describe."""
+        effects = self.effects(keys)
+        names = self.names(keys)
+        base = next((e["scenario"] for e in effects if "scenario" in e), self.source.get("scenario"))
+        if base is None:
+            raise PaperError(f"{self.folder.path}/paper.toml: no key of {keys} names a scenario")
+        scenario = copy.deepcopy(self.base(base))
+        for effect in effects:
+            for path, template in effect.get("set", {}).items():
+                set_key(scenario, path, substitute(template, names))
+        for path, value in self.overrides.items():
+            set_key(scenario, path, value)
+        return scenario
 
     def base(self, name: str) -> dict[str, Any]:
         if name not in self.bases:

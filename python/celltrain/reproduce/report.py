@@ -48,7 +48,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
 
 def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
     """One table of the paper: a line for each row, and for each quantity what is printed, ours, and whether they agree."""
-    grid = _grid(table.title if table.experiment else f"Table {table.number}: {table.title}")
+    grid = _grid(table.heading)
     for key in table.keys:
         grid.add_column(_words(key), justify="right")
     for quantity in table.quantities:

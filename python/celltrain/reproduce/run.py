@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
+from celltrain.reproduce.measure import STEP, measure, needs_series
 from celltrain.reproduce.paper import Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
@@ -58,7 +59,7 @@ class Reproduction:
                 seeds=tuple(sorted(values)),
             )
             for number in numbers
-            if (values := outcomes.values[number.configuration].get(number.quantity.name))
+            if (values := outcomes.values[number.configuration].get(number.result))
         ]
 
     @property
@@ -194,21 +195,26 @@ class Outcomes:
         self._paper = paper
         self._threads = threads
         self._progress = progress
-        #: For each configuration, the quantities wanted and where an answer holds them.
-        self._wanted: dict[int, dict[str, tuple[str, ...]]] = {}
+        #: For each configuration, the measures wanted.
+        self._wanted: dict[int, list[str]] = {}
         for number in numbers:
-            self._wanted.setdefault(number.configuration, {})[number.quantity.name] = number.quantity.result
+            measures = self._wanted.setdefault(number.configuration, [])
+            if number.result not in measures:
+                measures.append(number.result)
+        counts: dict[int, int] = {}
+        for number in numbers:
+            count = seeds[number.network or ""]
+            enough = count if number.most_seeds is None else min(count, number.most_seeds)
+            counts[number.configuration] = max(enough, counts.get(number.configuration, 0))
         self.runs = [
-            (configuration, seed)
-            for configuration in self._wanted
-            for seed in range(1, 1 + seeds[paper.configurations[configuration].network or ""])
+            (configuration, seed) for configuration in self._wanted for seed in range(1, 1 + counts[configuration])
         ]
         # Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that what is
         # left for the last thread at the very end is short.
         self.runs.sort(key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
-        #: By configuration, quantity and seed.
+        #: By configuration, measure and seed.
         self.values: dict[int, dict[str, dict[int, float]]] = {
-            configuration: {quantity: {} for quantity in paths} for configuration, paths in self._wanted.items()
+            configuration: {measure: {} for measure in measures} for configuration, measures in self._wanted.items()
         }
         self.fingerprints: dict[tuple[int, int], str] = {}
         self.cell_hops = 0
@@ -221,28 +227,37 @@ class Outcomes:
         started = time.monotonic()
         order = list(self._wanted)
         index = {configuration: position for position, configuration in enumerate(order)}
+        traced = {c for c, measures in self._wanted.items() if any(needs_series(text) for text in measures)}
+        together = [run for run in self.runs if run[0] not in traced]
 
         def on_result(position: int, text: str) -> None:
             self.elapsed_seconds = time.monotonic() - started
-            self._take(self.runs[position], json.loads(text))
+            self._take(together[position], json.loads(text))
 
         try:
             _core.run_many(
                 [self._paper.configurations[configuration].text for configuration in order],
-                [(index[configuration], seed) for configuration, seed in self.runs],
+                [(index[configuration], seed) for configuration, seed in together],
                 self._threads,
                 on_result,
             )
+            # One after the other: a trace is for the caller's thread.
+            for configuration, seed in (run for run in self.runs if run[0] in traced):
+                scenario = self._paper.configurations[configuration].text
+                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [])
+                self.elapsed_seconds = time.monotonic() - started
+                self._take((configuration, seed), json.loads(answer), series)
         except KeyboardInterrupt:
             self.interrupted = True
         except ValueError as error:
             raise refused(error) from None
         self.elapsed_seconds = time.monotonic() - started
 
-    def _take(self, run: tuple[int, int], answer: Mapping[str, Any]) -> None:
+    def _take(self, run: tuple[int, int], answer: Mapping[str, Any], series: Mapping[str, Any] | None = None) -> None:
         configuration, seed = run
-        for quantity, path in self._wanted[configuration].items():
-            self.values[configuration][quantity][seed] = follow(answer, path)
+        ran = {**answer, "scenario": self._paper.configurations[configuration].scenario}
+        for text in self._wanted[configuration]:
+            self.values[configuration][text][seed] = measure(text, ran, series)
         self.fingerprints[run] = answer["fingerprint"]
         self.cell_hops += answer["cell_hops"]
         self._clock.ended(self._network(run), answer["engine_seconds"])
@@ -279,14 +294,6 @@ class _Clock:
             left * sum(sample := self._seconds.get(network, every)) / len(sample)
             for network, left in self._left.items()
         )
-
-
-def follow(answer: Any, path: Sequence[str]) -> float:
-    """The number at a path into a run's answer; a list is entered by the name of its member."""
-    for step in path:
-        members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
-        answer = members[step]
-    return float(answer)
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:

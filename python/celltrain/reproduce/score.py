@@ -56,9 +56,16 @@ class Scored:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the printed value lies in the seeds' range, give or take the number's tolerance."""
-        printed, room = self.number.published, self.number.tolerance + SLACK
-        return None if printed is None else self.low - room <= printed <= self.high + room
+        """Whether the printed value agrees with the seeds, by the number's own rule."""
+        number, printed = self.number, self.number.published
+        if printed is None:
+            return None
+        near_mean = abs(self.mean - printed) <= number.tolerance + SLACK
+        if number.judged_by == "mean":
+            return near_mean
+        room = SLACK + (number.tolerance if number.judged_by == "range" else 2 * number.rounding)
+        in_range = self.low - room <= printed <= self.high + room
+        return in_range or (number.judged_by == "either" and near_mean)
 
     def to_dict(self) -> dict[str, Any]:
         """The number as `celltrain reproduce --json` gives it."""
@@ -78,6 +85,7 @@ class Scored:
             "note": number.note,
             "network": number.network,
             "tolerance": number.tolerance,
+            "judged_by": number.judged_by,
             "seeds": len(self.seeds),
         }
 

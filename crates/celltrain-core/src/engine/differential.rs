@@ -179,7 +179,7 @@ fn merge(graph: &Graph, vcs: &mut [Vc], pick: &mut impl FnMut(u32) -> u32) -> Ve
             let of = |vc: usize| vcs[vc].path.iter().rev().nth(behind);
             branches.iter().all(|&vc| of(vc).is_some() && of(vc) == of(branches[0]))
         };
-        let behind = (0..).take_while(|&behind| shared(behind)).count();
+        let behind = (0..vcs[branches[0]].path.len()).take_while(|&behind| shared(behind)).count();
         let at = vcs[branches[0]].path[vcs[branches[0]].path.len() - behind];
         let from_switch = graph.nodes[graph.links[at].from].kind == NodeKind::Switch;
         let keeps_order = !matches!(graph.links[at].policy, PolicyConfig::DropFromFront(_));
@@ -212,6 +212,7 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32, later: &mut Stream) -> TcpConfig {
         congestion: [Congestion::Jacobson, Congestion::Cubic][later.below(2) as usize],
         pacing_rate: [None, None, Some(155_520_000), Some(34_368_000)][later.below(4) as usize]
             .map(BitRate::from_bits_per_second),
+        lose_at_window: (later.below(4) == 0).then(|| Bytes { bytes: mss * u64::from(2 + later.below(100)) }),
         ..TcpOptions::default()
     };
     let name = TcpConfig::NAMES[pick(u32::try_from(TcpConfig::NAMES.len()).unwrap()) as usize];

@@ -2,7 +2,8 @@
 //!
 //! Source: `MECHANISMS` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`], [`rtt`] (the
 //! estimator), [`timers`] (the coarse clock), `congestion/` (how the window grows and shrinks),
-//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of 32 bits).
+//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of 32 bits), and a
+//! loss made on purpose, [`WindowLoss`].
 //! The connection is open and the application endless; only full segments are sent.
 
 pub mod congestion;
@@ -14,6 +15,7 @@ pub mod scoreboard;
 pub mod sender;
 pub mod sequence;
 pub mod timers;
+mod window_loss;
 
 pub use options::{
     Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions,
@@ -22,6 +24,7 @@ pub use options::{
 pub use receiver::Receiver;
 pub use scoreboard::SackBlocks;
 pub use sender::Sender;
+pub use window_loss::WindowLoss;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

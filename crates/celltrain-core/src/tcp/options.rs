@@ -54,6 +54,9 @@ pub struct TcpOptions {
     /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
     /// headers included. They leave as the windows allow when absent.
     pub pacing_rate: Option<BitRate>,
+    /// For experiments: a segment is damaged on its way each time the window, min(cwnd, rwnd), reaches this many bytes.
+    /// None is when absent.
+    pub lose_at_window: Option<Bytes>,
 }
 
 impl Default for TcpOptions {
@@ -79,6 +82,7 @@ impl Default for TcpOptions {
             rtt_arithmetic: RttArithmetic::default(),
             congestion: Congestion::default(),
             pacing_rate: None,
+            lose_at_window: None,
         }
     }
 }
@@ -246,6 +250,9 @@ impl TcpOptions {
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
             refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
         }
+        if let Some(window) = self.lose_at_window.filter(|window| *window < least) {
+            refuse("lose_at_window", quoted(&window), format!("is below two segments ({least}), its least value"));
+        }
         if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
             refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
         }
@@ -318,6 +325,12 @@ mod tests {
     fn a_pace_of_less_than_a_cell_a_second_is_refused() {
         let options = TcpOptions { pacing_rate: Some(BitRate::from_bits_per_second(423)), ..TcpOptions::default() };
         assert_eq!(options.check()[0].key, "pacing_rate");
+    }
+
+    #[test]
+    fn a_loss_at_a_window_of_one_segment_is_refused() {
+        let options = TcpOptions { lose_at_window: Some(Bytes { bytes: 1023 }), ..TcpOptions::default() };
+        assert_eq!(options.check()[0].key, "lose_at_window");
     }
 
     #[test]

@@ -211,6 +211,11 @@ impl Sender {
         self.windows.cwnd
     }
 
+    /// The window, min(cwnd, rwnd), in segments.
+    pub fn window(&self) -> f64 {
+        self.windows.cwnd.min(self.windows.rwnd)
+    }
+
     /// ssthresh in segments.
     pub fn ssthresh(&self) -> f64 {
         self.windows.ssthresh

@@ -1,0 +1,71 @@
+//! A loss made on purpose: one segment each time the window reaches a value.
+//!
+//! Source: ATM Forum 97-0831, section 2: "an artificial simulation [...] where the network controlled the TCP rate by
+//! dropping a packet every time the TCP window reached a particular value". The window is min(CWND, RCVWND), as that
+//! section defines it, so a value above the receiver's window is never reached.
+//! Departures: what happens when a loss leaves the window at the value or above is not said; here that counts as reaching
+//! it anew. Only segments sent for the first time are lost, so that a resent one cannot be lost for the same window.
+
+use super::Segment;
+
+/// Which of a sender's segments are lost.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowLoss {
+    /// The value, in segments.
+    at: f64,
+    /// Whether the window has shrunk, or nothing was sent, since the last loss.
+    armed: bool,
+    /// The window when the last segment was sent.
+    window: f64,
+    /// First byte never sent.
+    snd_max: u64,
+}
+
+impl WindowLoss {
+    /// Losses of a connection that has sent nothing, whenever its window reaches `at` segments.
+    pub fn new(at: f64) -> Self {
+        Self { at, armed: true, window: 0.0, snd_max: 0 }
+    }
+
+    /// Whether this segment, sent while the window is `window` segments, is the one that is lost.
+    pub fn takes(&mut self, segment: Segment, window: f64) -> bool {
+        let first_time = segment.seq >= self.snd_max;
+        self.snd_max = self.snd_max.max(segment.end());
+        self.armed |= window < self.window;
+        self.window = window;
+        let takes = self.armed && first_time && window >= self.at;
+        self.armed &= !takes;
+        takes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of these is lost: number of the segment, window as it is sent.
+    fn lost(sent: &[(u64, f64)]) -> Vec<bool> {
+        let mut loss = WindowLoss::new(4.0);
+        sent.iter().map(|&(number, window)| loss.takes(Segment { seq: number * 100, len: 100 }, window)).collect()
+    }
+
+    #[test]
+    fn the_first_segment_sent_with_the_window_at_the_value_is_lost_and_no_other() {
+        assert_eq!(lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]), [false, true, false, false]);
+    }
+
+    #[test]
+    fn the_next_is_lost_when_the_window_has_shrunk_and_reached_the_value_again() {
+        assert_eq!(lost(&[(0, 4.0), (1, 5.0), (2, 2.5), (3, 3.5), (4, 4.1)]), [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_window_that_shrinks_and_is_still_at_the_value_has_reached_it_again() {
+        assert_eq!(lost(&[(0, 4.0), (1, 8.0), (2, 4.0), (3, 4.1)]), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_segment_sent_again_is_not_lost() {
+        assert_eq!(lost(&[(0, 4.0), (1, 8.0), (0, 4.5), (2, 4.5)]), [true, false, false, true]);
+    }
+}

@@ -1,0 +1,137 @@
+"""Where a run holds a number, and how one is made of several.
+
+A *measure* is a path, or paths and plain numbers multiplied and divided, with spaces around `*` and `/`:
+
+    efficiency
+    ports.sw1->sw2.max_queue_cells
+    flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
+
+A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member.
+Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, or `variation`
+(standard deviation over mean), of a name, of a range of names such as `tcp1-3`, or of all (`*`). A path that begins with
+`scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.reproduce.paper import PaperError
+
+Series = Mapping[str, Any]
+
+#: Time between two samples of a trace that is taken for a measure.
+STEP = "10ms"
+#: Seconds: several round trips, so that a climb is not all recovery.
+SHORTEST_CLIMB = 0.4
+
+
+def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
+    """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
+    factors = text.split()
+    value, divide = 1.0, False
+    for place, token in enumerate(factors):
+        if place % 2:
+            if token not in ("*", "/"):
+                raise PaperError(f"{text!r}: {token!r} stands where '*' or '/' should")
+            divide = token == "/"
+            continue
+        factor = _factor(token, answer, series)
+        value = value / factor if divide else value * factor
+    if len(factors) % 2 == 0:
+        raise PaperError(f"{text!r} is not a product of paths")
+    return value
+
+
+def needs_series(text: str) -> bool:
+    """Whether a measure is read off a trace."""
+    return any(token.startswith("series.") for token in text.split())
+
+
+def follow(answer: Any, path: Sequence[str]) -> float:
+    """The number at a path."""
+    if not path:
+        return float(answer)
+    step, *rest = path
+    members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
+    several = re.fullmatch(r"(\w+)\((.+)\)", step)
+    if several is None:
+        return follow(members[step], rest)
+    combine, names = several.groups()
+    if combine not in COMBINE:
+        raise PaperError(f"{step!r}: there is no {combine!r}; there are {', '.join(COMBINE)}")
+    return COMBINE[combine](np.array([follow(members[name], rest) for name in _names(names, list(members))]))
+
+
+def _variation(values: NDArray[np.float64]) -> float:
+    mean = float(values.mean())
+    return float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
+
+
+COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
+    "sum": lambda values: float(values.sum()),
+    "mean": lambda values: float(values.mean()),
+    "least": lambda values: float(values.min()),
+    "largest": lambda values: float(values.max()),
+    "variation": _variation,
+}
+
+
+def climb(series: Series, flow: str) -> float:
+    """Segments a second that a flow's window grows by in its linear increase: the mean over all climbs that take a while."""
+    time, window = series["time_s"], _window(series, flow, "cwnd_segments")
+    ssthresh = _window(series, flow, "ssthresh_segments")
+    # A climb goes on while the window is at ssthresh or above, and neither ssthresh moves nor the window shrinks.
+    goes_on = (window[1:] >= ssthresh[1:]) & (np.diff(ssthresh) == 0) & (np.diff(window) >= 0)
+    ends = np.flatnonzero(np.diff(np.concatenate(([False], goes_on, [False])).astype(np.int8)))
+    climbs = [(first, last) for first, last in ends.reshape(-1, 2) if time[last] - time[first] >= SHORTEST_CLIMB]
+    grown = sum(float(window[last] - window[first]) for first, last in climbs)
+    lasted = sum(float(time[last] - time[first]) for first, last in climbs)
+    return grown / lasted if climbs else 0.0
+
+
+def mean_window(series: Series, flow: str) -> float:
+    """The mean of a flow's congestion window in its linear increase, in segments."""
+    window = _window(series, flow, "cwnd_segments")
+    linear = window >= _window(series, flow, "ssthresh_segments")
+    return float(window[linear].mean()) if linear.any() else 0.0
+
+
+#: `series.<name>.<flow>`: what can be read off a trace of the windows.
+SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
+
+
+def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
+    if re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token):
+        return float(token)
+    path = token.split(".")
+    try:
+        if path[0] == "series":
+            assert series is not None, "a run that is traced has a trace"
+            readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
+            return follow(readings, path[2:])
+        return follow(answer, path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PaperError(f"{token!r} leads nowhere in the answer of a run ({error!r})") from None
+
+
+def _names(text: str, known: Sequence[str]) -> list[str]:
+    if text == "*":
+        return list(known)
+    if text in known:
+        return [text]
+    several = re.fullmatch(r"(\D*)(\d+)-(\d+)", text)
+    if several is None:
+        raise PaperError(f"{text!r} is neither a name nor a range of names")
+    stem, first, last = several.groups()
+    return [f"{stem}{number}" for number in range(int(first), int(last) + 1)]
+
+
+def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:
+    window: NDArray[np.float64] = series[name][:, list(series["flows"]).index(flow)]
+    return window
