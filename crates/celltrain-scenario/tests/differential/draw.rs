@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -312,7 +313,7 @@ fn vc() -> impl Strategy<Value = VcOptions> {
             cdvt: Duration::from_microseconds(cdvt),
             tagging,
         });
-        VcOptions { gfr, tagged }
+        VcOptions { gfr, tagged, ..VcOptions::default() }
     })
 }
 
@@ -339,7 +340,8 @@ impl Port {
                 serde_json::from_value(json!({self.policy: settings})).expect("the schema says what there is to set");
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
-                return PortConfig { buffer, policy };
+                // Schedulers are drawn in the core, beside traffic of every kind.
+                return PortConfig { buffer, policy, scheduler: SchedulerConfig::default() };
             }
         }
         panic!("{}: its settings need more than their ranges to be sound", self.policy);
