@@ -146,7 +146,7 @@ pub fn meeting(paths: &[&[usize]]) -> Option<usize> {
         let link = |path: &[usize]| path.len().checked_sub(behind + 1).map(|place| path[place]);
         link(first).is_some() && others.iter().all(|path| link(path) == link(first))
     };
-    let shared = (0..).take_while(shared).count();
+    let shared = (0..first.len()).take_while(shared).count();
     (shared > 0).then(|| first[first.len() - shared])
 }
 

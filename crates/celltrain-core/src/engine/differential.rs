@@ -178,7 +178,7 @@ fn merge(graph: &Graph, vcs: &mut [Vc], pick: &mut impl FnMut(u32) -> u32) -> Ve
             let of = |vc: usize| vcs[vc].path.iter().rev().nth(behind);
             branches.iter().all(|&vc| of(vc).is_some() && of(vc) == of(branches[0]))
         };
-        let behind = (0..).take_while(|&behind| shared(behind)).count();
+        let behind = (0..graph.links.len()).take_while(|&behind| shared(behind)).count();
         let at = vcs[branches[0]].path[vcs[branches[0]].path.len() - behind];
         let from_switch = graph.nodes[graph.links[at].from].kind == NodeKind::Switch;
         let keeps_order = !matches!(graph.links[at].policy, PolicyConfig::DropFromFront(_));
