@@ -68,7 +68,8 @@ def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
     by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
     by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
     assert by_class == by_table
-    assert by_class.to_dict() == {"buffer": 1000, "policy": {"epd": {"threshold": 800}}}
+    table = {"buffer": 1000, "policy": {"epd": {"threshold": 800}}, "scheduler": {"fifo": {}}}
+    assert by_class.to_dict() == table
 
 
 def test_tcp_variants_share_their_options_and_stay_apart():

@@ -8,7 +8,7 @@ use celltrain_core::policy::{Overflow, PerVc, is_in_range};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
-use celltrain_core::traffic::Pattern;
+use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{BitRate, Bytes, CELL_BITS, Clock, Duration};
 
 use crate::Machine;
@@ -73,7 +73,9 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
     }
     if faults.is_empty() {
-        layout.iter().for_each(|layout| rates(scenario, layout, &mut verdict.warnings));
+        if let Some(layout) = &layout {
+            rates(scenario, layout, &mut verdict.warnings);
+        }
         clock(scenario, &mut verdict);
     }
     verdict
@@ -151,7 +153,7 @@ fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
         }
     }
     for (name, options) in &scenario.flow {
-        let Some(file) = options.traffic.as_ref().and_then(|traffic| traffic.bytes()) else { continue };
+        let Some(file) = options.traffic.as_ref().and_then(TrafficConfig::bytes) else { continue };
         if !(1..=MAX_FILE).contains(&file.bytes) {
             let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
             let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
@@ -183,7 +185,7 @@ fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning
 /// The cells of a flow's full segments or packets, and of its longest acknowledgements.
 fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
     let own = build::flow_options(scenario, flow);
-    let packets = own.and_then(|own| own.traffic.as_ref()).and_then(|traffic| traffic.packets());
+    let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {
         return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
     }

@@ -29,9 +29,14 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
         let queue_of = vcs.iter().map(|vc| if vc.class == Class::Ubr { UBR } else { OTHERS }).collect();
-        let g = (self.share.clamp(0.0, 1.0) * CELL as f64).round() as u64;
-        Some(Queues::new(2, queue_of, GuaranteedRate { g, credit: 0 }))
+        Some(Queues::new(2, queue_of, GuaranteedRate { g: billionths(self.share), credit: 0 }))
     }
+}
+
+/// A share of a cell, in the unit of credit.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1 of a number of 30 bits")]
+fn billionths(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * CELL as f64).round() as u64
 }
 
 /// The two queues.

@@ -87,8 +87,13 @@ impl Scheduler for Wfq {
 fn steps(weights: &[f64]) -> Vec<u128> {
     exact_steps(weights).unwrap_or_else(|| {
         let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));
-        weights.iter().map(|w| (heaviest / w * f64::from(1 << 16) * f64::from(1 << 16)).round() as u128).collect()
+        weights.iter().map(|w| rounded_step(heaviest / w)).collect()
     })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio of weights is at least 1, and a larger one than 2^64 stays at that")]
+fn rounded_step(ratio: f64) -> u128 {
+    (ratio.min(MOST_STEP as f64 / UNIT) * UNIT).round() as u128
 }
 
 fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
@@ -111,6 +116,8 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
 
 /// As many as a number of 64 bits certainly holds.
 const MOST_DIGITS: usize = 19;
+/// The heaviest VC's step where steps are rounded: 2^32.
+const UNIT: f64 = 4_294_967_296.0;
 /// 2^63 cells of that step are within a tag.
 const MOST_STEP: u128 = 1 << 64;
 
