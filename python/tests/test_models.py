@@ -89,6 +89,8 @@ def test_every_variant_survives_the_core(key, model):
         "weights": {"tcp1": 2.5, "default": 1},
         "link_delay": "5us",
         "sources": 2,
+        "vcs": 2,
+        "sources_per_vc": 2,
     }
     if key == "network":
         required = {
