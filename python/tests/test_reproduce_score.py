@@ -12,7 +12,7 @@ from celltrain.reproduce import score
 from celltrain.reproduce.paper import Number, Quantity
 from celltrain.reproduce.score import Scored
 
-QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result=("efficiency",))
+QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result="efficiency")
 
 
 def scored(published: float | None, values: list[float], **changes: Any) -> Scored:

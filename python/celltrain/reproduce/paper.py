@@ -66,7 +66,7 @@ class Number:
     """`row`, and the keys that are fixed for the whole table."""
     network: str | None
     quantity: Quantity
-    result: str
+    result: str = ""
     """The quantity's `result` with this number's keys in it."""
     published: float | None
     """What the paper prints; None in an experiment."""
@@ -74,7 +74,7 @@ class Number:
     """Half a unit of the last printed digit."""
     tolerance: float
     """How far the printed value may lie from what it is judged by and still count as inside."""
-    judged_by: str
+    judged_by: str = "range"
     """The seeds' `range`, their `mean`, or `either`: near their mean, or in their range give or take its rounding."""
     point: bool
     """Theory gives one value, so the number is no draw from an ensemble."""
@@ -82,7 +82,7 @@ class Number:
     note: str
     configuration: int
     """Index into `Paper.configurations`."""
-    most_seeds: int | None
+    most_seeds: int | None = None
     """An experiment of many rows needs no more seeds than this."""
 
 
