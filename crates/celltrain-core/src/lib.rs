@@ -13,6 +13,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod gfr;
 pub mod metrics;
+pub mod names;
 pub mod network;
 pub mod policy;
 pub mod port;

@@ -263,8 +263,8 @@ impl Port {
         self.vcs[label as usize].at_start
     }
 
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy where a frame
-    /// starts, as the first cell's arrival would, and is followed by that arrival.
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy
+    /// where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
         let vc = cell.label() as usize;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::names::by_name;
 use celltrain_core::network::{
     Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths,
 };
-use celltrain_core::policy::is_in_range;
 use celltrain_core::units::Duration;
 
 use crate::scenario::{FlowOptions, GeneralNetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
@@ -97,11 +97,6 @@ pub fn flow_options<'a>(scenario: &'a Scenario, flow: &str) -> Option<&'a FlowOp
 /// What a VC has of its own: under its name, or the first range its name is in.
 pub fn vc_options<'a>(scenario: &'a Scenario, vc: &str) -> Option<&'a VcOptions> {
     by_name(&scenario.vc, vc)
-}
-
-fn by_name<'a, T>(table: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
-    let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, options)| options);
-    table.get(name).or_else(in_range)
 }
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::error::Fault;
+use celltrain_core::names::is_in_range;
 use celltrain_core::network::{Link, Merge, NodeKind};
-use celltrain_core::policy::{Overflow, PerVc, is_in_range};
+use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;

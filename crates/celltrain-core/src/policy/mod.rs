@@ -6,7 +6,7 @@
 
 mod per_vc;
 
-pub use per_vc::{PerVc, is_in_range};
+pub use per_vc::PerVc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

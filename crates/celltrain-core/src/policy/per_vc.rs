@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
+use crate::names::{by_name, is_in_range};
 
 /// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range stands for
 /// all names with numbers from the one to the other, `default` for all VCs the table does not name.
@@ -27,10 +28,7 @@ impl PerVc {
     pub fn of(&self, name: &str) -> Option<f64> {
         match self {
             PerVc::Same(value) => Some(*value),
-            PerVc::ByName(table) => {
-                let in_range = || table.iter().find(|(key, _)| is_in_range(key, name)).map(|(_, value)| value);
-                table.get(name).or_else(in_range).or_else(|| table.get(DEFAULT)).copied()
-            }
+            PerVc::ByName(table) => by_name(table, name).or_else(|| table.get(DEFAULT)).copied(),
         }
     }
 
@@ -69,15 +67,6 @@ impl PerVc {
         let known = |key: &str| key == DEFAULT || names.iter().any(|name| name == key || is_in_range(key, name));
         keys.into_iter().flatten().map(String::as_str).filter(move |key| !known(key))
     }
-}
-
-/// Whether a key such as `tcp2-4` stands for a name such as `tcp3`.
-pub fn is_in_range(key: &str, name: &str) -> bool {
-    let Some((first, last)) = key.split_once('-') else { return false };
-    let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());
-    let number = |text: &str| text.parse::<u32>().ok();
-    let (Some(first), Some(last)) = (number(&first[stem.len()..]), number(last)) else { return false };
-    name.strip_prefix(stem).and_then(number).is_some_and(|n| (first..=last).contains(&n))
 }
 
 #[cfg(test)]

@@ -303,10 +303,7 @@ impl Server {
             together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| input);
             self.catch_up(at, depart);
-            if self.port.ready() == 0 {
-                self.next_start = self.next_start.max(at);
-                self.tail_start = self.next_start;
-            }
+            self.start_anew_if_idle(at);
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
             self.tail_start += a_round;
             together.clear();
@@ -398,12 +395,18 @@ impl Server {
         self.serve_before(before, depart);
     }
 
+    /// With nothing to send, what arrives at `now` starts then, or when the link is free.
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn start_anew_if_idle(&mut self, now: Time) {
         if self.port.ready() == 0 {
             self.next_start = self.next_start.max(now);
             self.tail_start = self.next_start;
         }
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
+        self.start_anew_if_idle(now);
         if !self.port.offer(cell) || self.timing.departs_late {
             return;
         }
