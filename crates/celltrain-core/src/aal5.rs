@@ -132,6 +132,12 @@ impl<B: Copy> FrameLog<B> {
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
+    /// The frame of this number, to be written into on its way.
+    pub fn frame_mut(&mut self, number: u32) -> &mut Frame<B> {
+        let index = (number.wrapping_sub(self.first) & self.mask) as usize;
+        self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
+    }
+
     /// Forgets every frame before this number.
     pub fn forget_before(&mut self, number: u32) {
         while self.first != number & self.mask {

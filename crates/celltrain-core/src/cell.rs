@@ -20,6 +20,8 @@ pub type Label = u32;
 const LABEL_MASK: u32 = 0x00ff_ffff;
 const LAST_CELL: u32 = 1 << 24;
 const TAGGED: u32 = 1 << 25;
+const CONGESTED: u32 = 1 << 26;
+const RM: u32 = 1 << 27;
 
 impl Cell {
     /// The most VCs one link can carry.
@@ -55,6 +57,32 @@ impl Cell {
     #[must_use]
     pub fn with_tag(self, tagged: bool) -> Self {
         Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
+    }
+
+    /// A resource management cell (PTI 110), the `number`th its VC's source has sent.
+    #[inline]
+    pub fn rm(label: Label, number: u32) -> Self {
+        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label | RM, frame: number }
+    }
+
+    /// Whether it is a resource management cell; its number then stands for that of a frame.
+    #[inline]
+    pub fn is_rm(self) -> bool {
+        self.label_and_bits & RM != 0
+    }
+
+    /// Whether a switch has marked it (EFCI, the congestion bit of PTI).
+    #[inline]
+    pub fn efci(self) -> bool {
+        self.label_and_bits & CONGESTED != 0
+    }
+
+    /// The same cell, marked or not.
+    #[inline]
+    #[must_use]
+    pub fn with_efci(self, marked: bool) -> Self {
+        Self { label_and_bits: self.label_and_bits & !CONGESTED | if marked { CONGESTED } else { 0 }, ..self }
     }
 
     /// A cell of the same frame that is not its last.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 use crate::error::Fault;
-use crate::network::Network;
+use crate::network::{Network, Vc};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -90,22 +90,31 @@ pub struct EdgeCounters {
 /// The contracts at the edge of a network.
 pub struct Edge {
     by_vc: Vec<Option<Box<Policer>>>,
+    /// By VC: the link that brings it to the ATM network's first switch.
+    at: Vec<u32>,
 }
 
 impl Edge {
     /// The contracts of a network's VCs, before a cell has come.
     pub fn new(network: &Network, clock: Clock) -> Self {
-        let policer = |vc: &crate::network::Vc| {
+        let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
+        let policer = |vc: &Vc| {
             let contract = vc.contract.as_ref()?;
-            Some(Box::new(Policer::new(contract, network.links[vc.path[0]].rate, clock)))
+            Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
-        Self { by_vc: network.vcs.iter().map(policer).collect() }
+        let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
+        Self { by_vc: network.vcs.iter().map(policer).collect(), at: network.vcs.iter().map(at).collect() }
     }
 
     /// Whether a VC has a contract.
     #[inline]
     pub fn polices(&self, vc: u32) -> bool {
         self.by_vc[vc as usize].is_some()
+    }
+
+    /// Whether it is at the end of this link that the contract of a VC is looked after.
+    pub fn polices_at(&self, vc: u32, link: u32) -> bool {
+        self.polices(vc) && self.at[vc as usize] == link
     }
 
     /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.

@@ -21,6 +21,8 @@ pub mod port;
 pub mod probe;
 pub mod rng;
 pub mod scheduler;
+pub mod shaped_port;
+pub mod shaping;
 pub mod tcp;
 pub mod tie;
 pub mod traffic;

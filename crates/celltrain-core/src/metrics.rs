@@ -8,7 +8,8 @@ use crate::gfr::{Edge, EdgeCounters};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::scheduler::Class;
-use crate::units::{Clock, Time};
+use crate::shaping::Shaping;
+use crate::units::{CELL_BITS, Clock, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct RunResult {
     pub ports: Vec<PortResult>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
+    /// VCs whose rate is controlled (ABR).
+    pub abr: Vec<AbrResult>,
     /// All VCs together.
     pub cells: CellTotals,
     /// Cells that crossed a link, counted once a link.
@@ -100,12 +103,27 @@ pub struct ContractResult {
     pub cut_frames: u64,
 }
 
+/// What became of the rate of an ABR VC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AbrResult {
+    /// The VC's name.
+    pub name: String,
+    /// ACR at the end, in megabits per second of cells.
+    pub acr_mbps: f64,
+    /// Forward RM cells its source sent.
+    pub forward_rm_cells: u64,
+    /// Backward RM cells that came back to it.
+    pub returned_rm_cells: u64,
+    /// RM cells of both directions' loops among the cells it sent, as a share.
+    pub rm_share: f64,
+}
+
 /// Where all cells are: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
-    /// Put in by end systems.
+    /// Put in by end systems, and RM cells.
     pub offered: u64,
-    /// Reached the host at the end of their VC.
+    /// Reached the host at the end of their VC, or the end of their loop.
     pub delivered: u64,
     /// Lost for want of room.
     pub lost: u64,
@@ -133,6 +151,8 @@ pub struct Ended<'a> {
     pub on_links: &'a [u64],
     /// The contracts at its edge.
     pub edge: &'a Edge,
+    /// Its shaped ports and the loops of its ABR VCs.
+    pub shaping: &'a Shaping,
 }
 
 impl Ended<'_> {
@@ -165,6 +185,7 @@ impl Ended<'_> {
             fairness: jain(if ubr.is_empty() { &goodputs } else { &ubr }),
             ports: self.ports(),
             contracts: self.contracts(),
+            abr: self.abr(),
             cells,
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
@@ -190,9 +211,10 @@ impl Ended<'_> {
         for (vc, &on_links) in (0..).zip(self.on_links) {
             in_flight[first(vc)] += on_links;
             let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
+            let [rms_sent, rms_ended] = self.shaping.rm_cells(vc as usize).unwrap_or_default();
             let ends = &mut at_ends[first(vc)];
-            ends.offered += offered;
-            ends.delivered += delivered;
+            ends.offered += offered + rms_sent;
+            ends.delivered += delivered + rms_ended;
             ends.damaged += damaged;
         }
         let mut totals = CellTotals::default();
@@ -256,6 +278,24 @@ impl Ended<'_> {
         contracts
     }
 
+    fn abr(&self) -> Vec<AbrResult> {
+        let one = |(number, vc): (usize, &crate::network::Vc)| {
+            let home = self.shaping.home(number)?;
+            let port = self.shaping.port(home.link)?;
+            let source = port.source(home.label)?;
+            let sent = self.ports[home.link as usize].counters[home.label as usize].forwarded;
+            let counters = source.counters();
+            Some(AbrResult {
+                name: vc.name.clone(),
+                acr_mbps: source.acr() * CELL_BITS as f64 / 1e6,
+                forward_rm_cells: counters.forward_rm_sent,
+                returned_rm_cells: counters.backward_rm_received,
+                rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
+            })
+        };
+        self.network.vcs.iter().enumerate().filter_map(one).collect()
+    }
+
     fn ports(&self) -> Vec<PortResult> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
             let counters = PortCounters::sum(port.counters.iter().copied());
@@ -291,6 +331,12 @@ impl Ended<'_> {
                     u64::from(waiting),
                 ]);
             }
+        }
+        for vc in 0..self.network.vcs.len() {
+            let Some(home) = self.shaping.home(vc) else { continue };
+            let acr = self.shaping.port(home.link).map_or(0.0, |port| port.acr(home.label));
+            fingerprint.fold(acr.to_bits());
+            fingerprint.fold_all(self.shaping.rm_cells(vc).unwrap_or_default());
         }
         fingerprint
     }

@@ -5,9 +5,12 @@
 //! port keeps per VC is a plain array.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::aal5::Aal5Options;
+use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::cell::Label;
+use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
@@ -60,6 +63,9 @@ pub enum NodeKind {
     Host,
     /// Forwards, one buffer at each output.
     Switch,
+    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell by
+    /// cell. Only the first or the last node between a path's two hosts.
+    EdgeDevice,
 }
 
 /// A one-way link and the output port at its start.
@@ -81,6 +87,10 @@ pub struct Link {
     pub policy: PolicyConfig,
     /// Which of its cells goes next.
     pub scheduler: SchedulerConfig,
+    /// What it tells the sources of its ABR VCs.
+    pub allocator: Option<AllocatorConfig>,
+    /// The buffer of its packets, where it leaves an edge device towards the ATM network.
+    pub edge: EdgeConfig,
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -98,6 +108,10 @@ pub struct Vc {
     pub tagged: bool,
     /// What schedulers by class take it for.
     pub class: Class,
+    /// Its parameters, if its rate is controlled (ABR).
+    pub abr: Option<Parameters>,
+    /// With that: the VC of the other direction, which its backward RM cells travel on.
+    pub partner: Option<usize>,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -208,7 +222,19 @@ impl Network {
         self.vcs.iter().zip(0..).map(first).collect()
     }
 
-    /// The clock on which every time of this network is whole, if there is one.
+    /// The part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
+    pub fn atm_part(&self, vc: &Vc) -> Range<usize> {
+        atm_part(&self.nodes, &self.links, &vc.path)
+    }
+
+    /// Propagation there and back over a VC's ATM part, where its RM cells go.
+    pub fn round_trip(&self, vc: &Vc) -> Duration {
+        let there: u64 = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds).sum();
+        Duration { picoseconds: 2 * there }
+    }
+
+    /// The clock on which every time of this network is whole, if there is one; a thousand times finer where rates are
+    /// controlled, whose spans between cells are rounded to it.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -222,7 +248,9 @@ impl Network {
         }));
         let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        Clock::covering(rates, times.chain([self.duration]))
+        let clock = Clock::covering(rates, times.chain([self.duration]));
+        let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
+        if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 
     /// Gives every VC its label on each of its links.
@@ -272,6 +300,20 @@ impl Network {
     }
 }
 
+/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
+/// is. What lies before and behind is between hosts and edge devices.
+pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> {
+    let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
+    let last = path.len() - 1;
+    let start = usize::from(last > 0 && at_edge(links[path[0]].to));
+    let end = last - usize::from(last > start && at_edge(links[path[last]].from));
+    start..end + 1
+}
+
+/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some hundred
+/// thousand units.
+const UNITS_FOR_RATES: u64 = 1000;
+
 /// Nodes and links while a topology is being put together.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -294,7 +336,8 @@ impl Graph {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
-            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy, scheduler });
+            let (allocator, edge) = (None, EdgeConfig::default());
+            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy, scheduler, allocator, edge });
         }
         self.links.len() - 2
     }
@@ -308,8 +351,12 @@ impl Graph {
         leaving
     }
 
-    /// The path of fewest links from one node to another, the first in link order among equals; hosts do not forward.
-    /// `leaving` is what [`Graph::leaving`] says.
+    fn is_host(&self, node: usize) -> bool {
+        self.nodes[node].kind == NodeKind::Host
+    }
+
+    /// The path of fewest links from one node to another, the first in link order among equals. Hosts do not forward, edge
+    /// devices only between a host and the network. `leaving` is what [`Graph::leaving`] says.
     pub fn shortest_path(&self, leaving: &[Vec<usize>], from: usize, to: usize) -> Option<Vec<usize>> {
         let mut reached_by = vec![None; self.nodes.len()];
         let mut queue = VecDeque::from([from]);
@@ -320,8 +367,12 @@ impl Graph {
             if node != from && self.nodes[node].kind == NodeKind::Host {
                 continue;
             }
+            let from_host = reached_by[node].map(|link: usize| self.is_host(self.links[link].from));
             for &link in &leaving[node] {
                 let next = self.links[link].to;
+                if self.nodes[node].kind == NodeKind::EdgeDevice && from_host == Some(self.is_host(next)) {
+                    continue;
+                }
                 if next != from && reached_by[next].is_none() {
                     reached_by[next] = Some(link);
                     queue.push_back(next);

@@ -236,6 +236,9 @@ impl Port {
     /// Admits an arriving cell, or counts why not; whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
+        if cell.is_rm() {
+            return self.offer_rm(cell);
+        }
         let vc = &mut self.vcs[cell.label() as usize];
         vc.offered += 1;
         vc.current = cell.frame;
@@ -248,6 +251,19 @@ impl Port {
             return true;
         }
         self.offer_unwelcome(cell)
+    }
+
+    /// A resource management cell belongs to no frame: it is lost only for want of room.
+    #[inline(never)]
+    fn offer_rm(&mut self, cell: Cell) -> bool {
+        self.vcs[cell.label() as usize].offered += 1;
+        let has_room = self.occupancy < self.capacity;
+        if has_room {
+            self.enqueue(cell);
+        } else {
+            self.refused[cell.label() as usize].overflow += 1;
+        }
+        has_room
     }
 
     /// Whether a VC is within a frame whose next cells are admitted as long as there is room for them.
@@ -576,13 +592,14 @@ impl Port {
     fn push_out_front(&mut self, arriving: Cell) {
         self.count_off();
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
-        let victim = self.fifo.iter().position(|run| !ends_frame(run)).unwrap_or(0);
-        let Some(&victim) = self.fifo.get(victim) else {
-            return; // A buffer of no places: the arriving cell is lost.
+        let data = || self.fifo.iter().filter(|run| !run.last.is_rm());
+        let Some(&victim) = data().find(|run| !ends_frame(run)).or_else(|| data().next()) else {
+            return; // Nothing can be pushed out: the arriving cell is lost.
         };
         let keeps_last = !ends_frame(&victim);
         let victim = victim.last;
-        let of_victim = |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame;
+        let of_victim =
+            |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame && !cell.is_rm();
         let mut pushed_out = 0;
         self.fifo.retain_mut(|run| {
             if !of_victim(run.last) {

@@ -3,7 +3,7 @@
 //! A probe gets shared references only, so a run with and without it has the same fingerprint.
 
 use crate::end_systems::EndSystems;
-use crate::port::Port;
+use crate::shaping::Shaping;
 use crate::units::{Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
@@ -24,6 +24,8 @@ pub trait Probe {
 pub struct NetworkView<'a> {
     /// The queues of the output ports.
     pub queues: &'a dyn Queues,
+    /// Shaped ports and the rates of their VCs.
+    pub shaping: &'a Shaping,
     /// The ends of all connections.
     pub end_systems: &'a EndSystems,
 }
@@ -35,16 +37,6 @@ pub trait Queues {
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
     fn per_vc(&self, link: usize, into: &mut Vec<u32>);
-}
-
-impl Queues for Vec<Port> {
-    fn occupancy(&self, link: usize) -> u32 {
-        self[link].occupancy()
-    }
-
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
-        into.extend(self[link].per_vc());
-    }
 }
 
 /// The probe that looks at nothing.

@@ -95,6 +95,17 @@ impl Clock {
         Clock { units_per_second, exact: true }
     }
 
+    /// The same clock with units that many times shorter, if it is exact and that is not too fine.
+    #[must_use]
+    pub fn finer(self, times: u64) -> Clock {
+        match self.units_per_second.checked_mul(times) {
+            Some(units_per_second) if self.exact && units_per_second <= MAX_UNITS_PER_SECOND => {
+                Clock { units_per_second, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The time one cell takes on a link of this rate: 424 bits over the rate, at least one unit.
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::names::by_name;
 use celltrain_core::network::{
     Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths,
 };
 use celltrain_core::units::Duration;
 
-use crate::scenario::{FlowOptions, GeneralNetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
+use crate::scenario::{FlowOptions, GeneralNetwork, Internetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
 
 /// A scenario's graph and the paths of its flows.
 pub struct Layout {
@@ -49,13 +50,21 @@ pub struct Channels {
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
     let mut layout = layout(&scenario.topology);
     for (index, link) in layout.graph.links.iter_mut().enumerate() {
-        if layout.graph.nodes[link.from].kind == NodeKind::Host {
-            continue;
+        match layout.graph.nodes[link.from].kind {
+            NodeKind::Host => continue,
+            NodeKind::EdgeDevice => {
+                if let Some(edge) = edge_of(scenario, &layout.graph.nodes[link.from].name) {
+                    link.edge = edge.clone();
+                }
+                continue;
+            }
+            NodeKind::Switch => {}
         }
         if let Some((_, port)) = port_of(scenario, &link.name, index == layout.bottleneck) {
             link.buffer = port.buffer.cells();
             link.policy = port.policy.clone();
             link.scheduler = port.scheduler.clone();
+            link.allocator.clone_from(&port.allocator);
         }
     }
     let Channels { mut vcs, merges, of_flow } = channels(&layout);
@@ -64,6 +73,14 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
             vc.contract.clone_from(&own.gfr);
             vc.tagged = own.tagged;
             vc.class = own.class;
+        }
+    }
+    for &[data_vc, ack_vc] in &of_flow {
+        // One loop each way: the parameters are those of the data's VC.
+        let abr = vc_options(scenario, &vcs[data_vc].name).and_then(|own| own.abr.clone());
+        for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
+            vcs[vc].abr.clone_from(&abr);
+            vcs[vc].partner = Some(partner);
         }
     }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
@@ -154,6 +171,12 @@ pub fn port_of<'a>(scenario: &'a Scenario, link: &str, is_bottleneck: bool) -> O
     found.map(|(name, config)| (name.as_str(), config))
 }
 
+/// The settings of an edge device: under its name, or a pattern.
+pub fn edge_of<'a>(scenario: &'a Scenario, edge: &str) -> Option<&'a EdgeConfig> {
+    let by_pattern = || scenario.edge.iter().find(|(name, _)| matches_link(name, edge)).map(|(_, config)| config);
+    scenario.edge.get(edge).or_else(by_pattern)
+}
+
 /// Whether a pattern, in which `*` stands for any characters, stands for a link's name.
 pub fn matches_link(pattern: &str, link: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == link };
@@ -178,6 +201,7 @@ pub fn layout(topology: &Topology) -> Layout {
             }
         }
         Topology::VcMerge(config) => vc_merge(config),
+        Topology::Internetwork(config) => internetwork(config),
         Topology::Network(config) => general(config),
     }
 }
@@ -205,6 +229,43 @@ fn vc_merge(config: &VcMerge) -> Layout {
         }
     }
     Layout { graph, flows, bottleneck }
+}
+
+/// Figure 1 of draft-jagan-e2e-traf-mgmt-00.
+fn internetwork(config: &Internetwork) -> Layout {
+    let Internetwork { link_rate: rate, ip_delay, atm_delay, .. } = *config;
+    let mut graph = Graph::default();
+    let sw1 = graph.add_node("sw1", NodeKind::Switch);
+    let sw2 = graph.add_node("sw2", NodeKind::Switch);
+    let bottleneck = graph.connect(sw1, sw2, rate, atm_delay);
+    let mut paths = Vec::new();
+    for i in 1..=config.sources {
+        let [source, edge, far_edge, destination] = [
+            ("source", NodeKind::Host),
+            ("edge", NodeKind::EdgeDevice),
+            ("far-edge", NodeKind::EdgeDevice),
+            ("destination", NodeKind::Host),
+        ]
+        .map(|(name, kind)| graph.add_node(format!("{name}{i}"), kind));
+        let none = Duration::default();
+        let links = [(source, edge, ip_delay), (edge, sw1, none), (sw2, far_edge, none), (far_edge, destination, ip_delay)];
+        let [a, b, c, d] = links.map(|(from, to, delay)| graph.connect(from, to, rate, delay));
+        let there = vec![a, b, bottleneck, c, d];
+        let back: Vec<usize> = there.iter().rev().map(|link| link + 1).collect();
+        paths.push((there, back));
+    }
+    if config.bidirectional {
+        let others: Vec<_> = paths.iter().map(|(there, back)| (back.clone(), there.clone())).collect();
+        paths.extend(others);
+    }
+    let route = |((data, acks), number)| Route {
+        name: format!("tcp{number}"),
+        data,
+        acks,
+        start: Duration::default(),
+        vc: None,
+    };
+    Layout { graph, flows: paths.into_iter().zip(1..).map(route).collect(), bottleneck }
 }
 
 fn general(config: &GeneralNetwork) -> Layout {
@@ -236,7 +297,11 @@ fn general(config: &GeneralNetwork) -> Layout {
 pub fn graph(config: &GeneralNetwork) -> (Graph, BTreeMap<&str, usize>) {
     let mut graph = Graph::default();
     let mut index = BTreeMap::new();
-    for (names, kind) in [(&config.hosts, NodeKind::Host), (&config.switches, NodeKind::Switch)] {
+    for (names, kind) in [
+        (&config.hosts, NodeKind::Host),
+        (&config.switches, NodeKind::Switch),
+        (&config.edge_devices, NodeKind::EdgeDevice),
+    ] {
         for name in names {
             index.insert(name.as_str(), graph.add_node(name, kind));
         }

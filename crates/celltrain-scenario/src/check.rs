@@ -1,10 +1,12 @@
 //! Values against each other, and against the machine: what parses but cannot be run, or should not be trusted.
 
+mod rate_control;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::error::Fault;
 use celltrain_core::names::is_in_range;
-use celltrain_core::network::{Link, Merge, NodeKind};
+use celltrain_core::network::{Link, Merge, NodeKind, atm_part};
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
@@ -64,6 +66,8 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     let largest_frames = match &layout {
         Some(layout) => {
             flow_tables(scenario, layout, faults);
+            rate_control::paths(layout, faults);
+            rate_control::edges(scenario, layout, faults);
             contracts(scenario, layout, faults);
             ports(scenario, layout, refused, faults)
         }
@@ -209,6 +213,12 @@ fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<Key
     }
 }
 
+/// The VCs a table of theirs is for.
+fn meant_vcs(scenario: &Scenario, channels: &build::Channels, key: &str) -> Vec<usize> {
+    let meant = |vc: &str| vc == key || (is_in_range(key, vc) && !scenario.vc.contains_key(vc));
+    (0..channels.vcs.len()).filter(|&vc| meant(&channels.vcs[vc].name)).collect()
+}
+
 /// Every table of a VC is about one, its contract can hold, and no link has promised more than it has.
 fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
     if scenario.vc.is_empty() {
@@ -226,8 +236,7 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
     let mut promised: BTreeMap<usize, u64> = BTreeMap::new();
     for (key, options) in &scenario.vc {
         let path = join("vc", key);
-        let meant = |vc: &str| vc == key || (is_in_range(key, vc) && !scenario.vc.contains_key(vc));
-        let vcs: Vec<usize> = (0..channels.vcs.len()).filter(|&vc| meant(&channels.vcs[vc].name)).collect();
+        let vcs = meant_vcs(scenario, &channels, key);
         if vcs.is_empty() {
             let hint = nearest(key, names()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
             let problem =
@@ -238,7 +247,9 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
         let path = join(&path, "gfr");
         let mut found: Vec<Fault> = Vec::new();
         for &vc in &vcs {
-            let first = &layout.graph.links[channels.vcs[vc].path[0]];
+            let path = &channels.vcs[vc].path;
+            let first = path[atm_part(&layout.graph.nodes, &layout.graph.links, path).start];
+            let first = &layout.graph.links[first];
             for fault in gfr.check(first.rate, longest_frame[&vc]) {
                 if !found.iter().any(|other| other.key == fault.key) {
                     found.push(fault);
@@ -251,6 +262,7 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
+    rate_control::abr(scenario, layout, &channels, &mut promised, faults);
     let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
@@ -272,6 +284,13 @@ fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) {
         Topology::VcMerge(config) => {
             link("topology.vc_merge", ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
             link("topology.vc_merge", ["link_rate", "access_delay"], config.link_rate, config.access_delay, faults);
+        }
+        Topology::Internetwork(config) => {
+            let keys = [("ip_delay", config.ip_delay), ("atm_delay", config.atm_delay)];
+            for (key, delay) in keys {
+                link("topology.internetwork", ["link_rate", key], config.link_rate, delay, faults);
+            }
+            faults.dedup_by(|a, b| a.key == b.key);
         }
         Topology::Network(config) => general(config, faults),
     }
@@ -322,9 +341,11 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
 
 fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap<&'a str, NodeKind> {
     let mut kinds = BTreeMap::new();
-    for (key, names, kind) in
-        [("hosts", &config.hosts, NodeKind::Host), ("switches", &config.switches, NodeKind::Switch)]
-    {
+    for (key, names, kind) in [
+        ("hosts", &config.hosts, NodeKind::Host),
+        ("switches", &config.switches, NodeKind::Switch),
+        ("edge_devices", &config.edge_devices, NodeKind::EdgeDevice),
+    ] {
         for (i, name) in names.iter().enumerate() {
             let path = format!("{NETWORK}.{key}[{i}]");
             if name.is_empty() || name.contains("->") {
@@ -364,7 +385,7 @@ fn unknown_node(name: &str, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults
         return false;
     }
     let hint = nearest(name, kinds.keys().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
-    let problem = format!("is not a host or a switch{}", hint.unwrap_or_default());
+    let problem = format!("is not a host, a switch or an edge device{}", hint.unwrap_or_default());
     faults.push(KeyFault::of_value(path, quoted(name), problem));
     true
 }
@@ -372,8 +393,8 @@ fn unknown_node(name: &str, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults
 fn flow_ends(flow: &FlowConfig, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults: &mut Vec<KeyFault>) {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let path = join(path, key);
-        if !unknown_node(name, &path, kinds, faults) && kinds[name.as_str()] == NodeKind::Switch {
-            faults.push(KeyFault::of_value(path, quoted(name), "is a switch; a flow joins two hosts"));
+        if !unknown_node(name, &path, kinds, faults) && kinds[name.as_str()] != NodeKind::Host {
+            faults.push(KeyFault::of_value(path, quoted(name), "is not a host; a flow joins two hosts"));
         }
     }
     if flow.from == flow.to {
@@ -566,7 +587,7 @@ fn ports<'a>(
             }
         }
     }
-    let is_n_source = matches!(scenario.topology, Topology::NSource(_) | Topology::VcMerge(_));
+    let is_n_source = !matches!(scenario.topology, Topology::Network(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
         let is_bottleneck = index == layout.bottleneck;
@@ -661,7 +682,7 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     // Of each table: a port it stands for, and whether several classes cross one.
     let mut tables: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate() {
-        if layout.graph.nodes[link.from].kind == NodeKind::Host || crossing[index].is_empty() {
+        if layout.graph.nodes[link.from].kind != NodeKind::Switch || crossing[index].is_empty() {
             continue;
         }
         let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
@@ -751,6 +772,12 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     for fault in config.policy.check(capacity) {
         faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
     }
+    if let Some(allocator) = &config.allocator {
+        let path = join(&join(path, "allocator"), allocator.name());
+        for fault in allocator.check(capacity) {
+            faults.push(KeyFault::of_value(below(&path, &fault.key), fault.value, fault.problem));
+        }
+    }
     let scheduler = join(&join(path, "scheduler"), config.scheduler.name());
     for fault in config.scheduler.check() {
         faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
@@ -776,6 +803,9 @@ fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
         Topology::NSource(config) => (u64::from(config.sources), "topology.n_source.sources".to_string()),
         Topology::VcMerge(config) => {
             (u64::from(config.vcs) * u64::from(config.sources_per_vc), "topology.vc_merge.vcs".to_string())
+        }
+        Topology::Internetwork(config) => {
+            (u64::from(config.sources) * 2, "topology.internetwork.sources".to_string())
         }
         Topology::Network(config) => (config.flows.len() as u64, format!("{NETWORK}.flows")),
     };

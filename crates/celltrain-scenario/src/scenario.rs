@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::aal5::Aal5Options;
+use celltrain_core::abr::Parameters;
+use celltrain_core::abr::allocator::AllocatorConfig;
+use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::gfr::Gfr;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
@@ -41,6 +44,10 @@ pub struct Scenario {
     /// `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
+    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern of names
+    /// such as `*`.
+    #[serde(default)]
+    pub edge: BTreeMap<String, EdgeConfig>,
     /// What all switches have in common.
     #[serde(default)]
     pub switch: SwitchOptions,
@@ -57,19 +64,22 @@ pub enum Topology {
     NSource(NSource),
     /// Groups of sources whose VCs merge in local switches, one VC a group over a shared link.
     VcMerge(VcMerge),
+    /// IP networks at both sides of an ATM network, each source and destination behind an edge device of its own.
+    Internetwork(Internetwork),
     /// Any hosts, switches, links and flows.
     Network(GeneralNetwork),
 }
 
 impl Topology {
     /// Every kind's name, in the order of the list.
-    pub const NAMES: &[&str] = &["n_source", "vc_merge", "network"];
+    pub const NAMES: &[&str] = &["n_source", "vc_merge", "internetwork", "network"];
 
     /// The kind's name.
     pub fn name(&self) -> &'static str {
         match self {
             Topology::NSource(_) => "n_source",
             Topology::VcMerge(_) => "vc_merge",
+            Topology::Internetwork(_) => "internetwork",
             Topology::Network(_) => "network",
         }
     }
@@ -117,6 +127,29 @@ pub struct VcMerge {
     pub access_delay: Duration,
 }
 
+/// N sources, each behind an IP/ATM edge device, send through two switches to N destinations behind edge devices. Nodes
+/// are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on, those of the
+/// other direction follow; the port `bottleneck` is `sw1->sw2`.
+///
+/// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `MECHANISMS` 7.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Internetwork {
+    /// N: sources, each with a destination and a connection of its own.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub sources: u32,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay one way between a host and its edge device.
+    pub ip_delay: Duration,
+    /// Propagation delay one way between the switches; between a switch and an edge device there is none.
+    pub atm_delay: Duration,
+    /// Whether every destination sends to its source as well.
+    #[serde(default)]
+    pub bidirectional: bool,
+}
+
 /// What a flow has of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -139,9 +172,12 @@ pub struct VcOptions {
     pub tagged: bool,
     /// Its service category, which schedulers by class go by.
     pub class: Class,
+    /// Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.
+    pub abr: Option<Parameters>,
 }
 
-/// Any network: hosts send and receive, switches forward, links join two of them both ways.
+/// Any network: hosts send and receive, switches forward, edge devices stand between the two, links join two nodes both
+/// ways.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeneralNetwork {
@@ -149,6 +185,10 @@ pub struct GeneralNetwork {
     pub hosts: Vec<String>,
     /// Names of the switches.
     pub switches: Vec<String>,
+    /// Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are the first or the
+    /// last node between the hosts of a path.
+    #[serde(default)]
+    pub edge_devices: Vec<String>,
     /// Links, each of them both ways.
     pub links: Vec<LinkConfig>,
     /// Connections.
@@ -207,6 +247,9 @@ pub struct PortConfig {
     /// Which of its cells is sent next.
     #[serde(default)]
     pub scheduler: SchedulerConfig,
+    /// What it tells the sources of its ABR VCs; needed where one crosses it.
+    #[serde(default)]
+    pub allocator: Option<AllocatorConfig>,
 }
 
 /// Places for waiting cells.

@@ -10,15 +10,17 @@ use std::collections::BinaryHeap;
 
 use super::{Interrupted, Outcome};
 use crate::cell::{Cell, Run};
+use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
-use crate::probe::{NetworkView, Probe};
+use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
+use crate::shaping::{Place, Shaping};
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::{Clock, Time};
+use crate::units::{Clock, Span, Time};
 
 /// Runs a network to its end. `keep_going` is asked every few thousand instants, and told which share
 /// of the run is done; when it says no, the run is given up.
@@ -60,6 +62,9 @@ struct Engine<'a> {
     ports: Vec<Port>,
     ties: Vec<TieBreaker>,
     transmitting: Vec<bool>,
+    shaping: Shaping,
+    /// By link: when its shaped port is next looked after, as far as it is on the list.
+    looked_after: Vec<Option<Time>>,
     edge: Edge,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
@@ -82,7 +87,7 @@ enum What {
     Arrival,
     /// A connection starts to send.
     Start,
-    /// A link has sent a cell whole and is free.
+    /// A link has sent a cell whole and is free, or a shaped port may send one.
     Sent,
 }
 
@@ -111,6 +116,10 @@ impl Eq for Event {}
 struct Instant {
     at_hosts: Vec<(u32, Cell)>,
     at_ports: Vec<PortArrival>,
+    /// RM cells at the end of their loop, by VC and number.
+    at_ends: Vec<(u32, u32)>,
+    /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
+    passing: Vec<(u32, u32, Place)>,
     starts: Vec<u32>,
     /// Ports that may be able to start a transmission.
     to_serve: Vec<u32>,
@@ -121,6 +130,7 @@ struct Instant {
 struct PortArrival {
     port: u32,
     input: u32,
+    vc: u32,
     cell: Cell,
 }
 
@@ -152,6 +162,8 @@ impl<'a> Engine<'a> {
             ports: network.links.iter().enumerate().map(port).collect(),
             ties: network.links.iter().enumerate().map(ties).collect(),
             transmitting: vec![false; network.links.len()],
+            shaping: Shaping::new(network, &routing, clock),
+            looked_after: vec![None; network.links.len()],
             edge: Edge::new(network, clock),
             end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter().zip(0..).map(start).collect(),
@@ -171,10 +183,11 @@ impl<'a> Engine<'a> {
         self.collect(now);
         self.deliver(now);
         self.start_sources();
+        self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
             self.serve(now);
         }
-        self.admit();
+        self.admit(now);
         self.serve(now);
         if self.end_systems.next_tick() == Some(now) {
             self.end_systems.on_tick(now, &mut self.now.departures);
@@ -194,21 +207,42 @@ impl<'a> Engine<'a> {
                     self.transmitting[index as usize] = false;
                     self.now.to_serve.push(index);
                 }
-                What::Arrival => match self.routing.next[index as usize][cell.label() as usize] {
-                    Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
-                    Next::Port { link: port, label } => {
-                        let input = self.routing.input[index as usize];
-                        let vc = self.routing.vcs[index as usize][cell.label() as usize];
-                        let is_first_link = self.network.vcs[vc as usize].path[0] == index as usize;
-                        let cell = if is_first_link { self.edge.on_cell(vc, now, cell) } else { cell };
-                        self.now.at_ports.push(PortArrival { port, input, cell: cell.relabelled(label) });
-                    }
-                },
+                What::Arrival => self.arrive(index, cell, now),
+            }
+        }
+    }
+
+    /// A cell reaches the end of a link.
+    fn arrive(&mut self, link: u32, cell: Cell, now: Time) {
+        let vc = self.routing.vcs[link as usize][cell.label() as usize];
+        if self.shaping.ends(vc, link) {
+            if cell.is_rm() {
+                self.now.at_ends.push((vc, cell.frame));
+                return;
+            }
+            self.shaping.on_data_end(vc, cell.efci());
+        }
+        match self.routing.next[link as usize][cell.label() as usize] {
+            Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
+            Next::Port { link: port, label } => {
+                if let Some(place) = self.shaping.pass(link, cell.label()).filter(|_| cell.is_rm()) {
+                    self.now.passing.push((vc, cell.frame, place));
+                }
+                let input = self.routing.input[link as usize];
+                let polices_here = self.edge.polices_at(vc, link);
+                let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell };
+                self.now.at_ports.push(PortArrival { port, input, vc, cell: cell.relabelled(label) });
             }
         }
     }
 
     fn deliver(&mut self, now: Time) {
+        for (vc, number) in self.now.at_ends.drain(..) {
+            let came_back = self.shaping.goes_backward(vc, number);
+            let rm = self.shaping.on_rm_end(vc, number);
+            self.shaping.deliver(vc, number, rm, came_back, now);
+            self.now.to_serve.push(self.shaping.goes_to(vc).link);
+        }
         for (vc, cell) in self.now.at_hosts.drain(..) {
             if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
                 self.end_systems.deliver(vc, frame, now, &mut self.now.departures);
@@ -227,24 +261,48 @@ impl<'a> Engine<'a> {
     /// Puts the end systems' frames on their hosts' ports.
     fn depart(&mut self) {
         for departure in self.now.departures.drain(..) {
+            self.now.to_serve.push(departure.link);
+            if let Some(port) = self.shaping.port_mut(departure.link) {
+                let Departure { frame, cells, tagged, .. } = departure;
+                port.on_packet(departure.label, Packet { frame, cells, tagged });
+                continue;
+            }
             let port = &mut self.ports[departure.link as usize];
             for cell in 1..=departure.cells {
                 let cell = Cell::new(departure.label, departure.frame, cell == departure.cells);
                 port.offer(cell.with_tag(departure.tagged));
             }
-            self.now.to_serve.push(departure.link);
         }
     }
 
-    fn admit(&mut self) {
+    /// Allocators write into the backward RM cells that pass their switches.
+    fn write(&mut self, now: Time) {
+        for (vc, number, place) in self.now.passing.drain(..) {
+            if self.shaping.goes_backward(vc, number) {
+                let queue = self.ports[place.link as usize].occupancy();
+                self.shaping.write(vc, number, place, queue, now);
+            }
+        }
+    }
+
+    fn admit(&mut self, now: Time) {
         self.now.at_ports.sort_by_key(|arrival| (arrival.port, arrival.input));
         for together in self.now.at_ports.chunk_by_mut(|a, b| a.port == b.port) {
             let port = together[0].port;
+            self.now.to_serve.push(port);
+            if let Some(shaped) = self.shaping.port_mut(port) {
+                for arrival in together {
+                    shaped.on_cells(Run { last: arrival.cell, cells: 1 });
+                }
+                continue;
+            }
             self.ties[port as usize].order(together, |arrival| arrival.input);
             for arrival in together {
+                let queue = self.ports[port as usize].occupancy();
+                let run = Run { last: arrival.cell, cells: 1 };
+                self.shaping.on_arrival(port, arrival.vc, run, now, Span(0), queue);
                 self.ports[port as usize].offer(arrival.cell);
             }
-            self.now.to_serve.push(port);
         }
         self.now.at_ports.clear();
     }
@@ -252,20 +310,38 @@ impl<'a> Engine<'a> {
     /// Every port that is free and has a cell starts to send it.
     fn serve(&mut self, now: Time) {
         for link in self.now.to_serve.drain(..) {
+            let LinkTimes { cell_time, delay } = self.times[link as usize];
+            let sent = now + cell_time;
+            if let Some(port) = self.shaping.port_mut(link) {
+                if let Some((Run { last: cell, .. }, _)) = port.send(now, 1) {
+                    self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
+                }
+                let next = port.next_start();
+                let looked_after = &mut self.looked_after[link as usize];
+                if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {
+                    *looked_after = Some(time);
+                    let cell = Cell::new(0, 0, false);
+                    self.events.push(Reverse(Event { time, what: What::Sent, index: link, cell }));
+                }
+                continue;
+            }
             if self.transmitting[link as usize] {
                 continue;
             }
-            let Some(cell) = self.ports[link as usize].take() else { continue };
+            let port = &mut self.ports[link as usize];
+            let Some(cell) = port.take() else { continue };
+            let cell = match self.shaping.allocator(link) {
+                Some(allocator) if !cell.is_rm() && allocator.marks(port.occupancy()) => cell.with_efci(true),
+                _ => cell,
+            };
             self.transmitting[link as usize] = true;
-            let LinkTimes { cell_time, delay } = self.times[link as usize];
-            let sent = now + cell_time;
             self.events.push(Reverse(Event { time: sent, what: What::Sent, index: link, cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
         }
     }
 
     fn view(&self) -> NetworkView<'_> {
-        NetworkView { queues: &self.ports, end_systems: &self.end_systems }
+        NetworkView { queues: self, shaping: &self.shaping, end_systems: &self.end_systems }
     }
 
     fn measure(&self) -> RunResult {
@@ -274,7 +350,11 @@ impl<'a> Engine<'a> {
             let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
             on_links[vc as usize] += 1;
         }
-        let ports: Vec<_> = self.ports.iter().map(Port::state).collect();
+        let state = |(port, link): (&Port, u32)| match self.shaping.port(link) {
+            Some(shaped) => shaped.state(),
+            None => port.state(),
+        };
+        let ports: Vec<_> = self.ports.iter().zip(0..).map(state).collect();
         let ended = Ended {
             network: self.network,
             routing: &self.routing,
@@ -284,7 +364,28 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
+            shaping: &self.shaping,
         };
         ended.measure()
     }
+}
+
+impl Queues for Engine<'_> {
+    fn occupancy(&self, link: usize) -> u32 {
+        match self.shaping.port(index(link)) {
+            Some(shaped) => shaped.occupancy(),
+            None => self.ports[link].occupancy(),
+        }
+    }
+
+    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+        match self.shaping.port(index(link)) {
+            Some(shaped) => into.extend(shaped.state().waiting),
+            None => into.extend(self.ports[link].per_vc()),
+        }
+    }
+}
+
+fn index(i: usize) -> u32 {
+    u32::try_from(i).expect("indices fit 32 bits")
 }

@@ -1,0 +1,257 @@
+//! A shaped output port: whole packets come in, cells leave at the rate of their VC.
+//!
+//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in an
+//! [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the rate of
+//! the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at the line's
+//! rate go in turns. `docs/design/abr.md` says how it fits in.
+
+use crate::abr::{Kind, RmCell, Source};
+use crate::aal5::{Frame, FrameLog};
+use crate::cell::{Cell, Label, Run};
+use crate::edge_device::{EdgeBuffer, Packet};
+use crate::port::{PortCounters, PortState};
+use crate::units::{Span, Time};
+
+/// An output port that shapes its VCs.
+pub struct ShapedPort {
+    cell_time: Span,
+    /// When the link has sent what was given to it.
+    free: Time,
+    buffer: EdgeBuffer,
+    vcs: Vec<Shaped>,
+    ahead: Option<Ahead>,
+}
+
+/// What a port knows of one of its VCs.
+struct Shaped {
+    pace: Pace,
+    /// Cells that have come of a packet that is not yet whole.
+    assembling: u32,
+    /// What its RM cells on their way say.
+    rms: FrameLog<RmCell>,
+    rms_sent: u64,
+}
+
+enum Pace {
+    /// As ABR's rules allow.
+    Controlled(Box<Source>),
+    /// At the rate of the line: no earlier than this.
+    Line(Time),
+}
+
+/// Data cells given away before they start.
+#[derive(Clone, Copy)]
+struct Ahead {
+    label: Label,
+    /// Start of the first of them.
+    first: Time,
+    period: Span,
+    cells: u32,
+}
+
+impl ShapedPort {
+    /// A port that sends a cell in `cell_time`, with a source for each VC whose rate is controlled, by label.
+    pub fn new(cell_time: Span, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
+        let pace = |source| match source {
+            Some(source) => Pace::Controlled(Box::new(source)),
+            None => Pace::Line(Time::default()),
+        };
+        let shaped = |source| Shaped { pace: pace(source), assembling: 0, rms: FrameLog::default(), rms_sent: 0 };
+        let vcs = sources.into_iter().map(shaped).collect();
+        Self { cell_time, free: Time::default(), buffer, vcs, ahead: None }
+    }
+
+    /// Cells of a packet come in, of which `run` ends it or does not; the packet joins the buffer when it is whole.
+    pub fn on_cells(&mut self, run: Run) {
+        let label = run.last.label();
+        let vc = &mut self.vcs[label as usize];
+        vc.assembling += run.cells;
+        if run.last.last_cell() {
+            let cells = std::mem::take(&mut vc.assembling);
+            self.on_packet(label, Packet { frame: run.last.frame, cells, tagged: run.last.tagged() });
+        }
+    }
+
+    /// A whole packet joins the buffer, if it is not dropped.
+    pub fn on_packet(&mut self, label: Label, packet: Packet) {
+        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        let acr = self.acr(label);
+        self.buffer.offer(label, packet, acr);
+    }
+
+    /// A backward RM cell has come home.
+    pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
+        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        let Pace::Controlled(source) = &mut self.vcs[label as usize].pace else {
+            panic!("RM cells come back to VCs whose rate is controlled");
+        };
+        let before = source.acr();
+        source.on_backward_rm(rm, now);
+        let acr = source.acr();
+        if acr != before {
+            self.buffer.on_rate(label, acr);
+        }
+    }
+
+    /// A forward RM cell of the other direction goes back as `rm`, when this VC's turn for it comes.
+    pub fn turn_around(&mut self, label: Label, rm: RmCell) {
+        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        let Pace::Controlled(source) = &mut self.vcs[label as usize].pace else {
+            panic!("RM cells are turned around into VCs whose rate is controlled");
+        };
+        source.turn_around(rm);
+    }
+
+    /// What the RM cell of this number says, one that has not yet come to its end.
+    pub fn rm(&mut self, label: Label, number: u32) -> &mut RmCell {
+        &mut self.vcs[label as usize].rms.frame_mut(number).body
+    }
+
+    /// The RM cell of this number has come to its end, and those before it are gone.
+    pub fn forget_rms_before(&mut self, label: Label, number: u32) {
+        self.vcs[label as usize].rms.forget_before(number);
+    }
+
+    /// When the next cell starts, as things stand.
+    pub fn next_start(&self) -> Option<Time> {
+        self.first().map(|(time, _)| time.max(self.free))
+    }
+
+    /// The VC that sends next, and the instant it may.
+    fn first(&self) -> Option<(Time, Label)> {
+        let one = |(vc, label): (&Shaped, Label)| {
+            let data = self.buffer.waits(label);
+            let time = match &vc.pace {
+                Pace::Line(next) => data.then_some(*next)?,
+                Pace::Controlled(source) if data || source.turns_around() => source.next_departure(),
+                Pace::Controlled(_) => return None,
+            };
+            Some((time, label))
+        };
+        self.vcs.iter().zip(0..).filter_map(one).min()
+    }
+
+    /// The cell that starts at `now`, if one may: alone, or as the first of up to `most` data cells of one packet that will
+    /// follow it in equal steps if nothing comes in between. The length of a step.
+    pub fn send(&mut self, now: Time, most: u32) -> Option<(Run, Span)> {
+        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        let (time, label) = self.first()?;
+        if time.max(self.free) > now {
+            return None;
+        }
+        self.free = now + self.cell_time;
+        let data = self.buffer.waits(label);
+        let vc = &mut self.vcs[label as usize];
+        let mut period = self.cell_time;
+        let mut more = 0;
+        match &mut vc.pace {
+            Pace::Line(next) => *next = self.free,
+            Pace::Controlled(source) => {
+                let kind = source.next_kind(now, data).expect("something waits");
+                if let Some(rm) = source.sent(now, kind) {
+                    vc.rms_sent += 1;
+                    let number = vc.rms.push(Frame { cells: 1, body: rm });
+                    return Some((Run { last: Cell::rm(label, number), cells: 1 }, period));
+                }
+                debug_assert!(kind == Kind::Data, "what is no RM cell is data");
+                period = source.next_departure() - now;
+            }
+        }
+        if most > 1 {
+            more = self.train(label, now + period, most - 1);
+        }
+        let run = self.buffer.take(label, 1 + more);
+        if more > 0 {
+            let first = now + period;
+            match &mut self.vcs[label as usize].pace {
+                Pace::Line(next) => *next = first + period * u64::from(more),
+                Pace::Controlled(source) => source.sent_data(first, more),
+            }
+            self.free = first + period * u64::from(more - 1) + self.cell_time;
+            self.ahead = Some(Ahead { label, first, period, cells: more });
+        }
+        Some((run, period))
+    }
+
+    /// How many more data cells of its packet a VC sends in a row from `first` on, if nothing comes in between.
+    fn train(&self, label: Label, first: Time, most: u32) -> u32 {
+        let Some((_, left)) = self.buffer.cells_of_front(label) else { return 0 };
+        let alone = |other: Label| {
+            other == label
+                || !self.buffer.waits(other)
+                    && match &self.vcs[other as usize].pace {
+                        Pace::Line(_) => true,
+                        Pace::Controlled(source) => !source.turns_around(),
+                    }
+        };
+        if !(0..).zip(&self.vcs).all(|(other, _)| alone(other)) {
+            return 0;
+        }
+        let most = most.min(left - 1);
+        match &self.vcs[label as usize].pace {
+            Pace::Line(_) => most,
+            Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
+        }
+    }
+
+    /// Takes back the cells given away that would start at `now` or later: how many they are.
+    pub fn take_back(&mut self, now: Time) -> u32 {
+        let Some(Ahead { label, first, period, cells }) = self.ahead.take() else { return 0 };
+        let started = if now <= first { 0 } else { ((now - first).0).div_ceil(period.0).min(u64::from(cells)) };
+        let started = u32::try_from(started).expect("at most the cells there are");
+        let back = cells - started;
+        if back > 0 {
+            self.buffer.untake(label, back);
+            let next = first + period * u64::from(started);
+            match &mut self.vcs[label as usize].pace {
+                Pace::Line(at) => *at = next,
+                Pace::Controlled(source) => source.unsend_data(back),
+            }
+            // The cell before the first of them was the last to start.
+            self.free = Time(next.0 - period.0) + self.cell_time;
+        }
+        back
+    }
+
+    /// The rate a VC has, in cells per second.
+    pub fn acr(&self, label: Label) -> f64 {
+        match &self.vcs[label as usize].pace {
+            Pace::Controlled(source) => source.acr(),
+            Pace::Line(_) => f64::INFINITY,
+        }
+    }
+
+    /// The source of a VC whose rate is controlled.
+    pub fn source(&self, label: Label) -> Option<&Source> {
+        match &self.vcs[label as usize].pace {
+            Pace::Controlled(source) => Some(source),
+            Pace::Line(_) => None,
+        }
+    }
+
+    /// Its packets.
+    pub fn buffer(&self) -> &EdgeBuffer {
+        &self.buffer
+    }
+
+    /// RM cells a VC has sent.
+    pub fn rms_sent(&self, label: Label) -> u64 {
+        self.vcs[label as usize].rms_sent
+    }
+
+    /// Cells waiting, those of packets that are not yet whole included.
+    pub fn occupancy(&self) -> u32 {
+        (0..).zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling).sum()
+    }
+
+    /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.
+    pub fn state(&self) -> PortState {
+        let counters = (0..).zip(&self.vcs).map(|(label, vc)| {
+            let data = self.buffer.counters(label);
+            let offered = data.offered + u64::from(vc.assembling) + vc.rms_sent;
+            PortCounters { offered, forwarded: data.forwarded + vc.rms_sent, ..data }
+        });
+        let waiting = (0..).zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling);
+        PortState { counters: counters.collect(), waiting: waiting.collect(), max_queue: self.buffer.max_queue() }
+    }
+}

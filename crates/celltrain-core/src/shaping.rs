@@ -1,0 +1,265 @@
+//! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both engines
+//! drive this one model; `docs/design/abr.md` says in which order.
+
+use crate::abr::allocator::{Allocator, PortKind, VcKind};
+use crate::abr::{Destination, RmCell, Source};
+use crate::cell::{Label, Run};
+use crate::edge_device::{EdgeBuffer, EdgeConfig};
+use crate::max_min;
+use crate::network::{Network, NodeKind, Routing};
+use crate::scheduler::Class;
+use crate::shaped_port::ShapedPort;
+use crate::units::{CELL_BITS, Clock, Duration, Span, Time};
+
+/// A VC's place at a port: the link, and its label there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the link.
+    pub link: u32,
+    /// The VC's label on it.
+    pub label: Label,
+}
+
+/// Everything that shapes VCs.
+#[derive(Default)]
+pub struct Shaping {
+    /// By link.
+    ports: Vec<Option<Box<ShapedPort>>>,
+    /// By link.
+    allocators: Vec<Option<Box<dyn Allocator>>>,
+    /// By VC.
+    loops: Vec<Option<Loop>>,
+    /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
+    /// come in there.
+    passes: Vec<Vec<Option<Place>>>,
+}
+
+/// The loop of an ABR VC.
+struct Loop {
+    /// Where it is shaped.
+    home: Place,
+    /// The link at whose end its RM cells leave it.
+    end: u32,
+    /// The VC of the other direction.
+    partner: u32,
+    destination: Destination,
+    /// RM cells that came to their end.
+    rms_ended: u64,
+}
+
+impl Shaping {
+    /// The shaped ports, loops and allocators of a network, before a cell was sent.
+    pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
+        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+        let label_on = |link: usize, vc: usize| {
+            let place = routing.vcs[link].iter().position(|&other| other as usize == vc);
+            index(place.expect("a VC has a label on each of its links"))
+        };
+        let mut shaped = vec![false; network.links.len()];
+        let parts: Vec<_> = network.vcs.iter().map(|vc| network.atm_part(vc)).collect();
+        for (vc, part) in network.vcs.iter().zip(&parts) {
+            shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
+        }
+        let loops: Vec<Option<Loop>> = network
+            .vcs
+            .iter()
+            .zip(&parts)
+            .enumerate()
+            .map(|(number, (vc, part))| {
+                vc.abr.as_ref()?;
+                let link = vc.path[part.start];
+                let home = Place { link: index(link), label: label_on(link, number) };
+                let partner = index(vc.partner.expect("an ABR VC has one for the way back"));
+                let end = index(vc.path[part.end - 1]);
+                Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
+            })
+            .collect();
+        let longest = longest_frames(network);
+        let port = |link: usize| {
+            if !shaped[link] {
+                return None;
+            }
+            let rate = network.links[link].rate;
+            let source = |&vc: &u32| {
+                let vc = &network.vcs[vc as usize];
+                let parameters = vc.abr.as_ref()?;
+                Some(Source::new(parameters, rate, network.round_trip(vc), clock))
+            };
+            let of_edge = network.nodes[network.links[link].from].kind == NodeKind::EdgeDevice;
+            let config = if of_edge { network.links[link].edge.clone() } else { EdgeConfig::default() };
+            let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
+            let buffer = EdgeBuffer::new(&config, longest.len(), &longest);
+            let sources = routing.vcs[link].iter().map(source).collect();
+            Some(Box::new(ShapedPort::new(clock.cell_time(rate), buffer, sources)))
+        };
+        let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| ideal_rates(network));
+        let allocator = |link: usize| {
+            let config = network.links[link].allocator.as_ref()?;
+            let vc = |&vc: &u32| VcKind {
+                is_abr: network.vcs[vc as usize].abr.is_some(),
+                mcr: network.vcs[vc as usize].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
+                ideal: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
+            };
+            let vcs = routing.vcs[link].iter().map(vc).collect();
+            Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs }))
+        };
+        let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
+        for (number, (vc, part)) in network.vcs.iter().zip(&parts).enumerate() {
+            let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
+            for &link in &vc.path[part.start..part.end - 1] {
+                let here = network.links[link].to;
+                let forward = network.vcs[partner].path.iter().copied().find(|&other| network.links[other].from == here);
+                let Some(forward) = forward.filter(|&forward| network.links[forward].allocator.is_some()) else { continue };
+                passes[link][label_on(link, number) as usize] =
+                    Some(Place { link: index(forward), label: label_on(forward, partner) });
+            }
+        }
+        Self {
+            ports: (0..network.links.len()).map(port).collect(),
+            allocators: (0..network.links.len()).map(allocator).collect(),
+            loops,
+            passes,
+        }
+    }
+
+    /// The shaped port at the start of a link, if it has one.
+    #[inline]
+    pub fn port(&self, link: u32) -> Option<&ShapedPort> {
+        self.ports[link as usize].as_deref()
+    }
+
+    /// The same, to work on.
+    #[inline]
+    pub fn port_mut(&mut self, link: u32) -> Option<&mut ShapedPort> {
+        self.ports[link as usize].as_deref_mut()
+    }
+
+    /// The allocator of the port at the start of a link, if it has one.
+    #[inline]
+    pub fn allocator(&mut self, link: u32) -> Option<&mut Box<dyn Allocator>> {
+        self.allocators[link as usize].as_mut()
+    }
+
+    /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
+    #[inline]
+    pub fn ends(&self, vc: u32, link: u32) -> bool {
+        self.loops[vc as usize].as_ref().is_some_and(|of_vc| of_vc.end == link)
+    }
+
+    /// Data cells of an ABR VC come to the end of its loop, marked or not. Cells come in order, but may be told of ahead of
+    /// their instant: only RM cells behind them ask.
+    #[inline]
+    pub fn on_data_end(&mut self, vc: u32, marked: bool) {
+        self.of(vc).destination.on_data(marked);
+    }
+
+    /// What the RM cell of this number, on its way on `vc`, says when it comes to the end of its loop, turned around if it
+    /// goes forward. Told in the order of the VC's cells.
+    pub fn on_rm_end(&mut self, vc: u32, number: u32) -> RmCell {
+        let home = self.of(vc).home;
+        let of_vc = self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs");
+        let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
+        let rm = *port.rm(home.label, number);
+        if rm.backward { rm } else { of_vc.destination.turn_around(&rm) }
+    }
+
+    /// The place an RM cell that has come to its end on `vc` goes to: where the other direction is shaped.
+    #[inline]
+    pub fn goes_to(&self, vc: u32) -> Place {
+        let partner = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").partner;
+        self.loops[partner as usize].as_ref().expect("both directions are controlled").home
+    }
+
+    /// An RM cell that came to its end on `vc` does its work at the place it goes to: one turned around waits there, one
+    /// that was on its way back sets the rate.
+    pub fn deliver(&mut self, vc: u32, number: u32, rm: RmCell, came_back: bool, now: Time) {
+        let Place { link, label } = self.goes_to(vc);
+        let of_vc = self.of(vc);
+        of_vc.rms_ended += 1;
+        let home = of_vc.home;
+        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
+        let port = self.ports[link as usize].as_mut().expect("an ABR VC is shaped");
+        if came_back { port.on_backward_rm(label, &rm, now) } else { port.turn_around(label, rm) }
+    }
+
+    /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.
+    #[inline]
+    pub fn pass(&self, link: u32, label: Label) -> Option<Place> {
+        self.passes[link as usize][label as usize]
+    }
+
+    /// Whether the RM cell of this number, on its way on `vc`, goes backward.
+    pub fn goes_backward(&mut self, vc: u32, number: u32) -> bool {
+        self.rm(vc, number).backward
+    }
+
+    /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many cells
+    /// wait there.
+    pub fn write(&mut self, vc: u32, number: u32, place: Place, queue: u32, now: Time) {
+        let home = self.of(vc).home;
+        let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
+        let allocator = self.allocators[place.link as usize].as_mut().expect("only ports with one are passed");
+        allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
+    }
+
+    /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart. `queue` is what waits
+    /// before the first, looked at only by allocators that need every cell.
+    #[inline]
+    pub fn on_arrival(&mut self, link: u32, vc: u32, run: Run, first: Time, period: Span, queue: u32) {
+        let Some(allocator) = &mut self.allocators[link as usize] else { return };
+        let label = run.last.label();
+        allocator.on_cells(label, first, period, run.cells, queue);
+        if run.last.is_rm() {
+            let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
+            let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
+            let rm = *port.rm(home.label, run.last.frame);
+            if !rm.backward {
+                allocator.on_forward_rm(label, first, &rm);
+            }
+        }
+    }
+
+    /// RM cells a VC has sent, and those that came to their end.
+    pub fn rm_cells(&self, vc: usize) -> Option<[u64; 2]> {
+        let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
+        let port = self.port(home.link).expect("an ABR VC is shaped");
+        Some([port.rms_sent(home.label), *rms_ended])
+    }
+
+    /// Where a VC is shaped, if its rate is controlled.
+    pub fn home(&self, vc: usize) -> Option<Place> {
+        self.loops[vc].as_ref().map(|of_vc| of_vc.home)
+    }
+
+    fn rm(&mut self, vc: u32, number: u32) -> &mut RmCell {
+        let home = self.of(vc).home;
+        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
+    }
+
+    #[inline]
+    fn of(&mut self, vc: u32) -> &mut Loop {
+        self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs")
+    }
+}
+
+fn cells_per_second(rate: crate::units::BitRate) -> f64 {
+    rate.bits_per_second as f64 / CELL_BITS as f64
+}
+
+/// By VC: the cells of the longest frames its flows send.
+fn longest_frames(network: &Network) -> Vec<u32> {
+    let mut longest = vec![network.aal5.segment_cells(0); network.vcs.len()];
+    for flow in &network.flows {
+        let (_, cells) = flow.frame(&network.aal5);
+        let of_data = &mut longest[flow.data_vc];
+        *of_data = cells.max(*of_data);
+    }
+    longest
+}
+
+/// By VC: its max-min fair share of the links' rates in cells per second, where no VC is limited but by its links.
+fn ideal_rates(network: &Network) -> Vec<f64> {
+    let capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
+    let paths: Vec<Vec<usize>> = network.vcs.iter().map(|vc| vc.path.clone()).collect();
+    max_min::shares(&capacities, &paths)
+}

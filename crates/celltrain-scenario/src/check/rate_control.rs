@@ -1,0 +1,143 @@
+//! ABR VCs and edge devices: every loop can be closed, every buffer holds a packet.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::error::Fault;
+use celltrain_core::network::{NodeKind, Vc, atm_part};
+
+use super::{frame_cells, meant_vcs};
+use crate::build::{self, Channels, Layout};
+use crate::document::join;
+use crate::fault::{KeyFault, nearest};
+use crate::scenario::Scenario;
+
+/// Checks the `abr` tables of VCs; what their sources are promised is added to `promised`, by link, in bits per second.
+pub fn abr(
+    scenario: &Scenario,
+    layout: &Layout,
+    channels: &Channels,
+    promised: &mut BTreeMap<usize, u64>,
+    faults: &mut Vec<KeyFault>,
+) {
+    let links = &layout.graph.links;
+    for (key, options) in &scenario.vc {
+        let Some(parameters) = &options.abr else { continue };
+        let path = join(&join("vc", key), "abr");
+        if options.gfr.is_some() {
+            faults.push(KeyFault::of_key(&path, "controls the rate of a VC with a contract (gfr); a VC has one service"));
+        }
+        let mut found: Vec<Fault> = Vec::new();
+        let mut of_table: Vec<KeyFault> = Vec::new();
+        let mut once = |fault: KeyFault| {
+            if !of_table.iter().any(|other| other.key == fault.key) {
+                of_table.push(fault);
+            }
+        };
+        for number in meant_vcs(scenario, channels, key) {
+            let vc = &channels.vcs[number];
+            let Some(&[_, ack_vc]) = channels.of_flow.iter().find(|[data_vc, _]| *data_vc == number) else {
+                let flow = vc.name.trim_end_matches("-acks");
+                let problem = format!("is for both directions: write it for the VC of the data, [vc.{flow}.abr]");
+                once(KeyFault::of_key(&path, problem));
+                continue;
+            };
+            if vc.merge.is_some() {
+                once(KeyFault::of_key(&path, "controls the rate of a VC that merges with others; a loop has one source"));
+                continue;
+            }
+            for vc in [vc, &channels.vcs[ack_vc]] {
+                let part = atm_part(&layout.graph.nodes, links, &vc.path);
+                for fault in parameters.check(links[vc.path[part.start]].rate) {
+                    if !found.iter().any(|other| other.key == fault.key) {
+                        found.push(fault);
+                    }
+                }
+                for &link in &vc.path[part] {
+                    *promised.entry(link).or_insert(0) += parameters.mcr.bits_per_second;
+                }
+                for fault in without_allocator(scenario, layout, vc) {
+                    if !faults.iter().any(|other| other.key == fault.key) {
+                        faults.push(fault);
+                    }
+                }
+            }
+        }
+        faults.extend(of_table);
+        let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
+        faults.extend(found.into_iter().map(of_value));
+    }
+}
+
+/// The ports with a table of their own that an ABR VC crosses without hearing from them.
+fn without_allocator(scenario: &Scenario, layout: &Layout, vc: &Vc) -> Vec<KeyFault> {
+    let one = |&link: &usize| {
+        let of_switch = layout.graph.nodes[layout.graph.links[link].from].kind == NodeKind::Switch;
+        let name = &layout.graph.links[link].name;
+        let (table, port) = build::port_of(scenario, name, link == layout.bottleneck).filter(|_| of_switch)?;
+        let problem = format!(
+            "is missing, and {name} carries the ABR VC {}; write which allocator tells its source the rate: {}",
+            vc.name,
+            celltrain_core::abr::allocator::AllocatorConfig::NAMES.join(", ")
+        );
+        port.allocator.is_none().then(|| KeyFault::of_key(join(&join("port", table), "allocator"), problem))
+    };
+    vc.path.iter().filter_map(one).collect()
+}
+
+/// Checks the tables of edge devices: each stands for one, each device has one, each buffer holds the longest packet.
+pub fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFault>) {
+    let devices = || layout.graph.nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice);
+    for (key, config) in &scenario.edge {
+        let path = join("edge", key);
+        if !devices().any(|device| build::matches_link(key, &device.name)) {
+            let hint = nearest(key, devices().map(|device| device.name.as_str()));
+            let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let example = match devices().next() {
+                Some(device) => format!("Write a device's name such as \"{}\", or a pattern such as \"*\"", device.name),
+                None => format!("The topology {} has none", scenario.topology.name()),
+            };
+            faults.push(KeyFault::of_key(&path, format!("is not an edge device; {hint}{example}")));
+        }
+        for fault in config.check(longest_packet(scenario, layout, key)) {
+            faults.push(KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem));
+        }
+    }
+    if let Some(device) = devices().find(|device| build::edge_of(scenario, &device.name).is_none()) {
+        let problem = format!("has no table for the edge device \"{}\"; write [edge.\"*\"] with its buffer", device.name);
+        faults.push(KeyFault::of_key("edge", problem));
+    }
+}
+
+/// Cells of the longest packet that comes to the devices a table is for.
+fn longest_packet(scenario: &Scenario, layout: &Layout, table: &str) -> u32 {
+    let mut longest = 1;
+    for flow in &layout.flows {
+        for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(scenario, &flow.name)) {
+            let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
+            if first.kind == NodeKind::EdgeDevice && build::matches_link(table, &first.name) {
+                longest = longest.max(cells);
+            }
+        }
+    }
+    longest
+}
+
+/// An edge device stands between a host and the ATM network.
+pub fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
+    for (i, flow) in layout.flows.iter().enumerate() {
+        let Some((_, behind)) = flow.data.split_first() else { continue };
+        let kind = |node: usize| layout.graph.nodes[node].kind;
+        let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
+        let misplaced = |&(j, &node): &(usize, &usize)| {
+            kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j + 1 == inner.len()))
+        };
+        if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
+            let problem = format!(
+                "crosses the edge device \"{}\" in its middle; one is next to a host, with a switch or another edge device \
+                 behind it",
+                layout.graph.nodes[node].name
+            );
+            faults.push(KeyFault::of_key(format!("topology.network.flows[{i}]"), problem));
+        }
+    }
+}
