@@ -92,6 +92,13 @@ impl Cell {
         Self { label_and_bits: self.label_and_bits & !LAST_CELL, ..self }
     }
 
+    /// The last cell of the same frame.
+    #[inline]
+    #[must_use]
+    pub fn ending_frame(self) -> Self {
+        Self { label_and_bits: self.label_and_bits | LAST_CELL, ..self }
+    }
+
     /// The same cell under the label of the next link.
     #[inline]
     #[must_use]

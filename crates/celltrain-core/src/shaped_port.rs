@@ -131,9 +131,9 @@ impl ShapedPort {
         self.vcs.iter().zip(0..).filter_map(one).min()
     }
 
-    /// The cell that starts at `now`, if one may: alone, or as the first of up to `most` data cells of one packet that will
-    /// follow it in equal steps if nothing comes in between. The length of a step.
-    pub fn send(&mut self, now: Time, most: u32) -> Option<(Run, Span)> {
+    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps if
+    /// nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
+    pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;
         if time.max(self.free) > now {
@@ -157,8 +157,8 @@ impl ShapedPort {
                 period = source.next_departure() - now;
             }
         }
-        if most > 1 {
-            more = self.train(label, now + period, most - 1);
+        if let Some(ahead) = ahead.filter(|&ahead| now + period <= ahead) {
+            more = self.train(label, now + period, (ahead - now).0 / period.0);
         }
         let run = self.buffer.take(label, 1 + more);
         if more > 0 {
@@ -174,7 +174,7 @@ impl ShapedPort {
     }
 
     /// How many more data cells of its packet a VC sends in a row from `first` on, if nothing comes in between.
-    fn train(&self, label: Label, first: Time, most: u32) -> u32 {
+    fn train(&self, label: Label, first: Time, most: u64) -> u32 {
         let Some((_, left)) = self.buffer.cells_of_front(label) else { return 0 };
         let alone = |other: Label| {
             other == label
@@ -187,16 +187,16 @@ impl ShapedPort {
         if !(0..).zip(&self.vcs).all(|(other, _)| alone(other)) {
             return 0;
         }
-        let most = most.min(left - 1);
+        let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label as usize].pace {
             Pace::Line(_) => most,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
     }
 
-    /// Takes back the cells given away that would start at `now` or later: how many they are.
-    pub fn take_back(&mut self, now: Time) -> u32 {
-        let Some(Ahead { label, first, period, cells }) = self.ahead.take() else { return 0 };
+    /// Takes back the cells given away that would start at `now` or later, if there are any: whose and how many.
+    pub fn take_back(&mut self, now: Time) -> Option<(Label, u32)> {
+        let Ahead { label, first, period, cells } = self.ahead.take()?;
         let started = if now <= first { 0 } else { ((now - first).0).div_ceil(period.0).min(u64::from(cells)) };
         let started = u32::try_from(started).expect("at most the cells there are");
         let back = cells - started;
@@ -210,7 +210,7 @@ impl ShapedPort {
             // The cell before the first of them was the last to start.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
-        back
+        (back > 0).then_some((label, back))
     }
 
     /// The rate a VC has, in cells per second.
@@ -239,9 +239,14 @@ impl ShapedPort {
         self.vcs[label as usize].rms_sent
     }
 
-    /// Cells waiting, those of packets that are not yet whole included.
+    /// Cells waiting of each VC, by label: of whole packets.
+    pub fn per_vc(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.vcs).map(|(label, _)| self.buffer.waiting(label))
+    }
+
+    /// Cells waiting.
     pub fn occupancy(&self) -> u32 {
-        (0..).zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling).sum()
+        self.per_vc().sum()
     }
 
     /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.

@@ -153,14 +153,11 @@ impl Shaping {
         self.of(vc).destination.on_data(marked);
     }
 
-    /// What the RM cell of this number, on its way on `vc`, says when it comes to the end of its loop, turned around if it
-    /// goes forward. Told in the order of the VC's cells.
-    pub fn on_rm_end(&mut self, vc: u32, number: u32) -> RmCell {
-        let home = self.of(vc).home;
-        let of_vc = self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs");
-        let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
-        let rm = *port.rm(home.label, number);
-        if rm.backward { rm } else { of_vc.destination.turn_around(&rm) }
+    /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if it is
+    /// on its way back already. Told in the order of the VC's cells.
+    pub fn turn_around(&mut self, vc: u32, number: u32) -> Option<RmCell> {
+        let rm = *self.rm(vc, number);
+        (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
     }
 
     /// The place an RM cell that has come to its end on `vc` goes to: where the other direction is shaped.
@@ -170,16 +167,20 @@ impl Shaping {
         self.loops[partner as usize].as_ref().expect("both directions are controlled").home
     }
 
-    /// An RM cell that came to its end on `vc` does its work at the place it goes to: one turned around waits there, one
-    /// that was on its way back sets the rate.
-    pub fn deliver(&mut self, vc: u32, number: u32, rm: RmCell, came_back: bool, now: Time) {
-        let Place { link, label } = self.goes_to(vc);
+    /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back
+    /// home it sets the rate there.
+    pub fn deliver(&mut self, vc: u32, number: u32, turned: Option<RmCell>, now: Time) {
+        let rm = *self.rm(vc, number);
         let of_vc = self.of(vc);
         of_vc.rms_ended += 1;
         let home = of_vc.home;
         self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
+        let Place { link, label } = self.goes_to(vc);
         let port = self.ports[link as usize].as_mut().expect("an ABR VC is shaped");
-        if came_back { port.on_backward_rm(label, &rm, now) } else { port.turn_around(label, rm) }
+        match turned {
+            Some(turned) => port.turn_around(label, turned),
+            None => port.on_backward_rm(label, &rm, now),
+        }
     }
 
     /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.

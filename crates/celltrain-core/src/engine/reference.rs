@@ -238,9 +238,8 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, number) in self.now.at_ends.drain(..) {
-            let came_back = self.shaping.goes_backward(vc, number);
-            let rm = self.shaping.on_rm_end(vc, number);
-            self.shaping.deliver(vc, number, rm, came_back, now);
+            let turned = self.shaping.turn_around(vc, number);
+            self.shaping.deliver(vc, number, turned, now);
             self.now.to_serve.push(self.shaping.goes_to(vc).link);
         }
         for (vc, cell) in self.now.at_hosts.drain(..) {
@@ -313,7 +312,7 @@ impl<'a> Engine<'a> {
             let LinkTimes { cell_time, delay } = self.times[link as usize];
             let sent = now + cell_time;
             if let Some(port) = self.shaping.port_mut(link) {
-                if let Some((Run { last: cell, .. }, _)) = port.send(now, 1) {
+                if let Some((Run { last: cell, .. }, _)) = port.send(now, None) {
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
                 }
                 let next = port.next_start();
@@ -331,7 +330,7 @@ impl<'a> Engine<'a> {
             let port = &mut self.ports[link as usize];
             let Some(cell) = port.take() else { continue };
             let cell = match self.shaping.allocator(link) {
-                Some(allocator) if !cell.is_rm() && allocator.marks(port.occupancy()) => cell.with_efci(true),
+                Some(allocator) if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) => cell.with_efci(true),
                 _ => cell,
             };
             self.transmitting[link as usize] = true;
@@ -380,7 +379,7 @@ impl Queues for Engine<'_> {
 
     fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
         match self.shaping.port(index(link)) {
-            Some(shaped) => into.extend(shaped.state().waiting),
+            Some(shaped) => into.extend(shaped.per_vc()),
             None => into.extend(self.ports[link].per_vc()),
         }
     }

@@ -10,12 +10,15 @@
 pub mod agenda;
 mod nic;
 mod plan;
+mod rm;
+mod roads;
 mod server;
 
 use std::collections::VecDeque;
 
 use super::{Interrupted, Outcome};
 use crate::cell::{Cell, Run};
+use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
@@ -23,13 +26,17 @@ use crate::network::{LinkTimes, Network, Routing};
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
+use crate::shaped_port::ShapedPort;
+use crate::shaping::{Place, Shaping};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
 use agenda::{Agenda, Key};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way};
-use server::{Server, Timing, Train};
+use rm::{Errand, Errands, What};
+use roads::{Onward, Roads};
+use server::{Arrival, Server, Timing};
 
 /// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
 /// run is done; when it says no, the run is given up.
@@ -44,7 +51,8 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look);
             let seen = engine.seen(look);
-            probe.look(look, &NetworkView { queues: &seen, end_systems: &engine.end_systems });
+            let Engine { shaping, end_systems, .. } = &engine;
+            probe.look(look, &NetworkView { queues: &seen, shaping, end_systems });
             // A look works on ports, and what they settle may come before what was next.
             continue;
         }
@@ -76,38 +84,38 @@ struct Engine<'a> {
     servers: Vec<Server>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
+    shaping: Shaping,
+    errands: Errands,
     edge: Edge,
     end_systems: EndSystems,
     agenda: Agenda,
     /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
     /// departure is known arrive there only after the run.
     late: Vec<Vec<Vec<u64>>>,
+    /// By shaped port: until when cells may start that are given away before; none are where that could not be taken back.
+    ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
     onward: Vec<Onward>,
 }
 
-/// A whole frame on its way to a host.
+/// A whole frame on its way to a host, or to a shaped port.
 #[derive(Clone, Copy)]
 struct Delivery {
     time: Time,
     link: u32,
     vc: u32,
     frame: u32,
+    cells: u32,
 }
 
-/// Cells on their way to another contended port.
-#[derive(Clone, Copy)]
-struct Onward {
-    server: u32,
-    input: u32,
-    train: Train,
-}
-
-/// Ranks within an instant: ports settle what came before it, then frames are delivered by link, then sources start,
-/// then clocks tick.
+/// Ranks within an instant: ports settle what came before it, then RM cells come to the ends of their loops, frames and
+/// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
 const SETTLE: u32 = 0;
-const FIRST_LINK: u32 = 1;
-const START: u32 = u32::MAX - 2;
+const RM_END: u32 = 1;
+const FIRST_LINK: u32 = 2;
+const START: u32 = u32::MAX - 4;
+const RM_PASS: u32 = u32::MAX - 3;
+const SHAPED: u32 = u32::MAX - 2;
 const TICK: u32 = u32::MAX - 1;
 
 impl<'a> Engine<'a> {
@@ -115,8 +123,10 @@ impl<'a> Engine<'a> {
         let clock = network.clock();
         let routing = network.routing();
         let times = LinkTimes::of(network, clock);
-        let plan = Plan::new(network, &routing, &times);
+        let mut shaping = Shaping::new(network, &routing, clock);
+        let plan = Plan::new(network, &routing, &shaping, &times);
         let nic = |&link: &usize| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let edge = Edge::new(network, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter()
@@ -129,15 +139,18 @@ impl<'a> Engine<'a> {
             clock,
             end: network.end(clock),
             nics: plan.hosts.iter().map(nic).collect(),
-            servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, link)).collect(),
-            lanes: vec![VecDeque::new(); plan.lanes],
+            servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, &mut shaping, link)).collect(),
+            lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
-            edge: Edge::new(network, clock),
+            errands: Errands::new(&plan),
+            shaping,
             end_systems: EndSystems::new(network, &routing, clock),
-            agenda: Agenda::new(plan.contended.len() + plan.lanes + 2),
+            agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 3),
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
+            ahead: plan.shaped.iter().map(|&link| ahead(network, &routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             onward: Vec::new(),
+            edge,
             plan,
             routing,
         };
@@ -166,10 +179,17 @@ impl<'a> Engine<'a> {
                 self.schedule_starts();
                 Phase::BeforeService
             }
+            SHAPED => return self.shape(leaf - self.servers.len() - self.lanes.len(), now),
+            RM_END | RM_PASS => return self.run_errand(now),
             _ => {
                 let lane = leaf - self.servers.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the agenda has a frame");
                 schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
+                if let Some(place) = self.plan.lanes[lane] {
+                    let Delivery { vc, frame, cells, .. } = delivery;
+                    let tagged = self.network.vcs[vc as usize].tagged;
+                    return self.put_in(place, Packet { frame, cells, tagged }, now);
+                }
                 self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
                 Phase::BeforeService
             }
@@ -183,93 +203,144 @@ impl<'a> Engine<'a> {
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
     fn depart(&mut self, now: Time, phase: Phase) {
-        for Departure { vc, link, label, frame, cells, tagged } in self.departures.drain(..) {
-            let Way { nic, cell_time: period, stage } = self.plan.ways[vc as usize];
+        let mut departures = std::mem::take(&mut self.departures);
+        for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
+            let Some(Way { nic, cell_time: period, stage }) = self.plan.ways[vc as usize] else {
+                self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now);
+                continue;
+            };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
-            let arrival = first_start + stage.lead;
-            let last = arrival + period * u64::from(cells - 1);
-            let mut in_time = cells;
-            if last > self.end {
-                let passed = &self.plan.passed[link as usize][label as usize];
-                let late = &mut self.late[link as usize][label as usize];
-                in_time -= count_late(late, passed, stage.lead, self.end, (first_start, period, cells));
-            }
             let mut tagged = tagged;
-            if self.edge.polices(vc) {
+            if self.edge.polices_at(vc, link) {
                 let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
                 let at_switch = first_start + period + self.plan.delays[link as usize];
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }
             }
-            match stage.end {
-                StageEnd::Port { server, input, label } => {
-                    let train = Train { next: arrival, period, cells, ends_frame: true, tagged, label, frame };
-                    let effect = self.servers[server as usize].join(input as usize, train);
-                    settle_by(&mut self.agenda, server as usize, effect);
-                }
-                StageEnd::Host { vc, link, lane } => {
-                    let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
-                    if let Some(run) = run.at_most(in_time)
-                        && let Some(frame) = self.end_systems.collect(vc, run)
-                    {
-                        let lane = lane as usize;
-                        self.lanes[lane].push_back(Delivery { time: last, link, vc, frame });
-                        schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
-                    }
-                }
-            }
+            let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+            self.go(link as usize, run, first_start, period);
         }
+        self.departures = departures;
+    }
+
+    /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
+    fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
+        let servers = self.servers.len();
+        let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers };
+        if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
+            let effect = self.servers[server as usize].join(input as usize, train);
+            settle_by(&mut self.agenda, server as usize, effect);
+        }
+        self.schedule_errands();
     }
 
     /// A contended port catches up with everything before `now`.
     fn work(&mut self, number: usize, now: Time) {
-        let Self { servers, plan, lanes, end_systems, agenda, late, onward, end, .. } = self;
-        let (end, count) = (*end, servers.len());
+        let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, onward, end, .. } = self;
         let link = plan.contended[number];
-        let stages = &plan.stages[link];
-        let until = now.min(end + Span(1));
-        servers[number].work(until, |run, first_start, period| {
-            let label = run.last.label() as usize;
-            let stage: Stage = stages[label];
-            let arrival = first_start + stage.lead;
-            let mut last = arrival + period * u64::from(run.cells - 1);
-            let mut run = run;
-            if last > end {
-                let of_run = (first_start, period, run.cells);
-                let missed = count_late(&mut late[link][label], &plan.passed[link][label], stage.lead, end, of_run);
-                let Some(in_time) = run.at_most(run.cells - missed) else { return };
-                run = in_time;
-                last = arrival + period * u64::from(run.cells - 1);
+        let until = now.min(*end + Span(1));
+        let count = servers.len();
+        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+        servers[number].work(until, |run, first_start, period| onward.extend(roads.go(link, run, first_start, period)));
+        if servers[number].reports_arrivals() {
+            for Arrival { run, first, period, queue } in servers[number].arrivals() {
+                let vc = self.routing.vcs[link][run.last.label() as usize];
+                shaping.on_arrival(index(link), vc, run, first, period, queue);
             }
-            match stage.end {
-                StageEnd::Host { vc, link, lane } => {
-                    if let Some(frame) = end_systems.collect(vc, run) {
-                        let lane = lane as usize;
-                        lanes[lane].push_back(Delivery { time: last, link, vc, frame });
-                        if lanes[lane].len() == 1 {
-                            schedule_lane(agenda, count, lane, &lanes[lane]);
-                        }
-                    }
-                }
-                StageEnd::Port { server, input, label } => {
-                    let Run { last, cells } = run;
-                    let (ends_frame, tagged, frame) = (last.last_cell(), last.tagged(), last.frame);
-                    let train = Train { next: arrival, period, cells, ends_frame, tagged, label, frame };
-                    onward.push(Onward { server, input, train });
-                }
-            }
-        });
+        }
         let effect = servers[number].next_effect();
         agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         for Onward { server, input, train } in onward.drain(..) {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
         }
+        self.schedule_errands();
+    }
+
+    /// The first RM cell with something to do at `now` does it.
+    fn run_errand(&mut self, now: Time) {
+        let Errand { vc, number, what, .. } = self.errands.pop().expect("it is on the agenda");
+        match what {
+            What::End(turned) => {
+                let Place { link, .. } = self.shaping.goes_to(vc);
+                self.take_back(link, now);
+                self.shaping.deliver(vc, number, turned, now);
+                self.schedule_shaped(link, now);
+            }
+            What::Pass(place) if self.shaping.goes_backward(vc, number) => {
+                let Role::Contended(server) = self.plan.roles[place.link as usize] else {
+                    unreachable!("a port with an allocator counts as contended");
+                };
+                self.work(server, now);
+                self.servers[server].look_at(now);
+                let queue = self.servers[server].port.occupancy();
+                self.shaping.write(vc, number, place, queue, now);
+            }
+            What::Pass(_) => {}
+        }
+        self.schedule_errands();
+    }
+
+    /// A whole packet joins a shaped port.
+    fn put_in(&mut self, place: Place, packet: Packet, now: Time) {
+        self.take_back(place.link, now);
+        let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+        port.on_packet(place.label, packet);
+        self.schedule_shaped(place.link, now);
+    }
+
+    /// A shaped port sends what may start at `now`, and gives away what will follow if nothing comes in between.
+    fn shape(&mut self, number: usize, now: Time) {
+        let link = self.plan.shaped[number];
+        let port = self.shaping.port_mut(index(link)).expect("it has this role");
+        // What was given away before has all started, or this would not be the next start.
+        port.take_back(now);
+        let sent = port.send(now, self.ahead[number]);
+        if let Some((run, period)) = sent {
+            self.go(link, run, now, period);
+        }
+        self.schedule_shaped(index(link), now);
+    }
+
+    /// Cells a shaped port has given away that would start at `now` or later are its own again.
+    fn take_back(&mut self, link: u32, now: Time) {
+        let port = self.shaping.port_mut(link).expect("only shaped ports give cells away");
+        if let Some((label, cells)) = port.take_back(now) {
+            let StageEnd::Port { server, input, .. } = self.plan.stages[link as usize][label as usize].end else {
+                unreachable!("cells are given away only to contended ports");
+            };
+            self.servers[server as usize].take_back(input as usize, cells);
+            self.schedule_shaped(link, now);
+        }
+    }
+
+    fn schedule_shaped(&mut self, link: u32, now: Time) {
+        let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
+        let leaf = self.servers.len() + self.lanes.len() + number;
+        let start = self.shaping.port(link).and_then(ShapedPort::next_start);
+        let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
+        self.agenda.set(leaf, start.map_or(Key::NEVER, key));
+    }
+
+    fn schedule_errands(&mut self) {
+        if !self.plan.controls {
+            return;
+        }
+        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 2;
+        let key = |errand: &Errand| {
+            let rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
+            Key::new(errand.time, rank, index(leaf))
+        };
+        self.agenda.set(leaf, self.errands.first().map_or(Key::NEVER, key));
     }
 
     /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
     fn settle(&mut self, now: Time) {
+        for number in 0..self.plan.shaped.len() {
+            self.take_back(index(self.plan.shaped[number]), now + Span(1));
+        }
         for number in 0..self.servers.len() {
             self.work(number, now + Span(1));
             self.servers[number].look_at(now + Span(1));
@@ -277,19 +348,20 @@ impl<'a> Engine<'a> {
     }
 
     fn schedule_starts(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len();
+        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len();
         let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + 1;
+        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 1;
         let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
         self.agenda.set(leaf, key);
     }
 
     fn seen(&self, now: Time) -> Seen<'_> {
-        Seen { plan: &self.plan, nics: &self.nics, servers: &self.servers, routing: &self.routing, now }
+        let Self { plan, nics, servers, shaping, routing, .. } = self;
+        Seen { plan, nics, servers, shaping, routing, now }
     }
 
     fn measure(&mut self) -> RunResult {
@@ -299,6 +371,7 @@ impl<'a> Engine<'a> {
             let vcs = self.routing.vcs[link].len();
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
+                Role::Shaped(_) => self.shaping.port(index(link)).expect("it has this role").state(),
                 Role::Contended(number) => self.servers[number].port.state(),
                 Role::Transparent => {
                     PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
@@ -310,6 +383,7 @@ impl<'a> Engine<'a> {
             let departs_late = match *role {
                 Role::Contended(number) => self.servers[number].departs_late(),
                 Role::Host(_) => false,
+                Role::Shaped(_) => true,
                 Role::Transparent => continue,
             };
             for (label, late) in self.late[link].iter().enumerate() {
@@ -320,9 +394,11 @@ impl<'a> Engine<'a> {
                     _ => 0,
                 };
                 // Cells whose departure is known, those that will only start after the run among them.
-                let known = counters.forwarded + waiting - held;
-                for (Passed { link, label, .. }, late) in self.plan.passed[link][label].iter().zip(late) {
-                    let passed = known - late;
+                let leaving = self.errands.counted(link, label);
+                let known = counters.forwarded + waiting - held - leaving.all;
+                let passed = self.plan.passed[link][label].iter().zip(late);
+                for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
+                    let passed = known - late + leaving.passed(i);
                     let port = &mut ports[*link];
                     // Branches of a merge have the same label here.
                     port.counters[*label as usize].offered += passed;
@@ -331,7 +407,17 @@ impl<'a> Engine<'a> {
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived;
+                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived - leaving.left();
+                if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
+                    // Cells of a packet that is not yet whole wait for the others.
+                    let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
+                    let port = self.shaping.port(place.link).expect("the lane of a shaped port");
+                    let came = u32::try_from(arrived - port.buffer().counters(place.label).offered);
+                    let port = &mut ports[place.link as usize];
+                    let came = came.expect("fewer than a packet has");
+                    port.counters[place.label as usize].offered += u64::from(came);
+                    port.waiting[place.label as usize] += came;
+                }
             }
         }
         let ended = Ended {
@@ -343,29 +429,10 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
+            shaping: &self.shaping,
         };
         ended.measure()
     }
-}
-
-/// Counts cells that arrive after `end` at the transparent ports they pass and at the end of their stage; how many miss the
-/// latter. They are told by when the first starts, the time from one to the next, and their number.
-#[cold]
-fn count_late(
-    late: &mut [u64],
-    passed: &[Passed],
-    lead: Span,
-    end: Time,
-    (first_start, period, cells): (Time, Span, u32),
-) -> u32 {
-    let mut missed = 0;
-    for (late, lead) in late.iter_mut().zip(passed.iter().map(|passed| passed.lead).chain([lead])) {
-        let first = first_start + lead;
-        let in_time = if first > end { 0 } else { (end - first).0 / period.0 + 1 };
-        missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
-        *late += u64::from(missed);
-    }
-    missed
 }
 
 /// What a probe sees of the queues at an instant everything is settled at.
@@ -373,14 +440,22 @@ struct Seen<'a> {
     plan: &'a Plan,
     nics: &'a [Nic],
     servers: &'a [Server],
+    shaping: &'a Shaping,
     routing: &'a Routing,
     now: Time,
+}
+
+impl Seen<'_> {
+    fn shaped(&self, link: usize) -> &ShapedPort {
+        self.shaping.port(index(link)).expect("its role says so")
+    }
 }
 
 impl Queues for Seen<'_> {
     fn occupancy(&self, link: usize) -> u32 {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
+            Role::Shaped(_) => self.shaped(link).occupancy(),
             Role::Contended(number) => self.servers[number].port.occupancy(),
             Role::Transparent => 0,
         }
@@ -389,15 +464,36 @@ impl Queues for Seen<'_> {
     fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
+            Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
             Role::Contended(number) => into.extend(self.servers[number].port.per_vc()),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }
 }
 
+/// Until when cells of a shaped port may start that are given away before: they all go to contended ports, which can give
+/// them back, and arrive there before the run ends. Policing cannot be undone.
+fn ahead(network: &Network, routing: &Routing, plan: &Plan, edge: &Edge, link: usize) -> Option<Time> {
+    let stages = &plan.stages[link];
+    let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
+    let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
+    let longest = stages.iter().map(|stage| stage.lead).max()?;
+    let latest = network.end(network.clock()).0.checked_sub(longest.0)?;
+    (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
+}
+
 /// The contended port of a link.
-fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan, index: usize) -> Server {
+fn server(
+    network: &Network,
+    routing: &Routing,
+    times: &[LinkTimes],
+    plan: &Plan,
+    shaping: &mut Shaping,
+    index: usize,
+) -> Server {
     let link = &network.links[index];
+    let allocator = shaping.allocator(super::fast::index(index));
+    let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
     let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
@@ -406,15 +502,24 @@ fn server(network: &Network, routing: &Routing, times: &[LinkTimes], plan: &Plan
     let port = Port::new(link.buffer, vcs, policy, stream("policy"));
     let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
+    let of_rms = plan.rm_ways[index].iter().flatten().flat_map(|way| {
+        way.passes.iter().map(|pass| pass.0).chain(way.end.iter().map(|end| end.lead))
+    });
     let leads = || stages.iter().map(|stage| stage.lead);
     let end = network.end(network.clock());
     let timing = Timing {
         cell_time,
-        least_lead: leads().min().unwrap_or(cell_time),
+        least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
         every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        departs_late: port.departs_late(),
+        departs_late: port.departs_late() || marks_above.is_some(),
+        marks_above,
+        reports: match allocator {
+            None => Reports::Nothing,
+            Some(allocator) if allocator.needs_every_cell() => Reports::Cells,
+            Some(_) => Reports::Runs,
+        },
     };
     let inputs = routing.inputs[link.from];
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)

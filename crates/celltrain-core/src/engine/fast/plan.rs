@@ -7,6 +7,7 @@
 
 use crate::cell::Label;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
+use crate::shaping::{Place, Shaping};
 use crate::units::Span;
 
 /// A port's part in the run.
@@ -14,6 +15,8 @@ use crate::units::Span;
 pub(super) enum Role {
     /// A host's own port: its number among them.
     Host(usize),
+    /// A shaped port: its number among them.
+    Shaped(usize),
     /// Cells can wait here: its number among such ports.
     Contended(usize),
     /// No cell ever waits here.
@@ -40,6 +43,15 @@ pub(super) enum StageEnd {
         link: u32,
         /// Number of the lane that carries frames from this port over this lead.
         lane: u32,
+    },
+    /// A shaped port, which takes whole packets.
+    Shaped {
+        /// Number of the lane that carries packets from this port.
+        lane: u32,
+        /// Index of the link they come in on.
+        link: u32,
+        /// The VC.
+        vc: u32,
     },
     /// A contended port.
     Port {
@@ -74,6 +86,29 @@ pub(super) struct Passed {
     pub(super) lead: Span,
 }
 
+/// The way of one VC's RM cells through a stage.
+#[derive(Clone, Debug)]
+pub(super) struct RmWay {
+    /// The VC.
+    pub(super) vc: u32,
+    /// The places whose allocators write into backward ones, the way until the arrival at their switch, and the link they
+    /// come in on.
+    pub(super) passes: Vec<(Span, Place, u32)>,
+    /// The end of their loop, if it is on the way.
+    pub(super) end: Option<RmEnd>,
+}
+
+/// Where RM cells leave their VC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RmEnd {
+    /// From the start of transmission at the stage's beginning to the arrival here.
+    pub(super) lead: Span,
+    /// Index of the link they come in on.
+    pub(super) link: u32,
+    /// How many transparent ports they have passed.
+    pub(super) passed: usize,
+}
+
 /// Everything known beforehand.
 pub(super) struct Plan {
     /// By link.
@@ -82,33 +117,45 @@ pub(super) struct Plan {
     pub(super) hosts: Vec<usize>,
     /// Links of the contended ports, by number.
     pub(super) contended: Vec<usize>,
+    /// Links of the shaped ports, by number.
+    pub(super) shaped: Vec<usize>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: Vec<Vec<Stage>>,
     /// By link and label: the transparent ports on the stage's way.
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
-    /// How many lanes there are.
-    pub(super) lanes: usize,
+    /// Whether any VC's rate is controlled.
+    pub(super) controls: bool,
+    /// By link and label: the way of RM cells, where there are some.
+    pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
+    /// Of each lane: the place its packets go to, if that is a shaped port.
+    pub(super) lanes: Vec<Option<Place>>,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
-    /// By VC.
-    pub(super) ways: Vec<Way>,
+    /// By VC; none where the host's own port shapes it.
+    pub(super) ways: Vec<Option<Way>>,
 }
 
 impl Plan {
-    pub(super) fn new(network: &Network, routing: &Routing, times: &[LinkTimes]) -> Self {
+    pub(super) fn new(network: &Network, routing: &Routing, shaping: &Shaping, times: &[LinkTimes]) -> Self {
         let mut plan = Plan {
             roles: Vec::with_capacity(network.links.len()),
             hosts: Vec::new(),
             contended: Vec::new(),
+            shaped: Vec::new(),
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
-            lanes: 0,
+            controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
+            rm_ways: Vec::with_capacity(network.links.len()),
+            lanes: Vec::new(),
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
         let feeders = feeders(network);
         for (link, feeder) in feeders.iter().enumerate() {
-            let role = if network.nodes[network.links[link].from].kind == NodeKind::Host {
+            let role = if shaping.port(index(link)).is_some() {
+                plan.shaped.push(link);
+                Role::Shaped(plan.shaped.len() - 1)
+            } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
             } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
@@ -120,53 +167,75 @@ impl Plan {
             plan.roles.push(role);
         }
         for link in 0..network.links.len() {
-            let (stages, passed) = match plan.roles[link] {
-                Role::Transparent => (Vec::new(), Vec::new()),
-                Role::Host(_) | Role::Contended(_) => plan.stages_of(routing, times, link),
+            let (stages, passed, rm_ways) = match plan.roles[link] {
+                Role::Transparent => (Vec::new(), Vec::new(), Vec::new()),
+                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => plan.stages_of(routing, shaping, times, link),
             };
             plan.stages.push(stages);
             plan.passed.push(passed);
+            plan.rm_ways.push(rm_ways);
         }
         for (vc, &label) in network.vcs.iter().zip(&routing.first_label) {
             let link = vc.path[0];
-            let Role::Host(nic) = plan.roles[link] else { unreachable!("a VC starts at a host") };
-            let nic = u32::try_from(nic).expect("indices fit 32 bits");
             let stage = plan.stages[link][label as usize];
-            plan.ways.push(Way { nic, cell_time: times[link].cell_time, stage });
+            let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time, stage };
+            plan.ways.push(match plan.roles[link] {
+                Role::Host(nic) => Some(of_host(nic)),
+                Role::Shaped(_) => None,
+                Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
+            });
         }
         plan
     }
 
     /// The stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to hosts over
     /// the same lead share a lane.
-    fn stages_of(&mut self, routing: &Routing, times: &[LinkTimes], start: usize) -> (Vec<Stage>, Vec<Vec<Passed>>) {
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+    fn stages_of(
+        &mut self,
+        routing: &Routing,
+        shaping: &Shaping,
+        times: &[LinkTimes],
+        start: usize,
+    ) -> (Vec<Stage>, Vec<Vec<Passed>>, Vec<Option<RmWay>>) {
         let mut lanes: Vec<(Span, u32)> = Vec::new();
         let mut stages = Vec::with_capacity(routing.next[start].len());
         let mut ways = Vec::with_capacity(routing.next[start].len());
+        let mut rm_ways = Vec::with_capacity(routing.next[start].len());
         for label in 0..routing.next[start].len() {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
             let mut passed = Vec::new();
+            let vc = routing.vcs[start][label];
+            let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
                 lead = lead + times[link].cell_time + times[link].delay;
+                if shaping.ends(vc, index(link)) {
+                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: passed.len() });
+                }
+                rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| (lead, place, index(link))));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
                         let known = lanes.iter().find(|lane| lane.0 == lead).map(|lane| lane.1);
                         let lane = known.unwrap_or_else(|| {
-                            lanes.push((lead, index(self.lanes)));
-                            self.lanes += 1;
-                            index(self.lanes - 1)
+                            lanes.push((lead, index(self.lanes.len())));
+                            self.lanes.push(None);
+                            index(self.lanes.len() - 1)
                         });
                         break StageEnd::Host { vc, link: index(link), lane };
                     }
                     Next::Port { link: next, label } => {
                         let input = routing.input[link];
+                        let came_in = link;
                         link = next as usize;
                         at = label as usize;
                         match self.roles[link] {
                             Role::Transparent => passed.push(Passed { link, label, lead }),
                             Role::Contended(server) => break StageEnd::Port { server: index(server), input, label },
+                            Role::Shaped(_) => {
+                                self.lanes.push(Some(Place { link: next, label }));
+                                let lane = index(self.lanes.len() - 1);
+                                break StageEnd::Shaped { lane, link: index(came_in), vc };
+                            }
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
                         }
                     }
@@ -174,9 +243,14 @@ impl Plan {
             };
             stages.push(Stage { lead, end });
             ways.push(passed);
+            rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
         }
-        (stages, ways)
+        (stages, ways, rm_ways)
     }
+}
+
+fn index(i: usize) -> u32 {
+    u32::try_from(i).expect("indices fit 32 bits")
 }
 
 /// Which link feeds a port.
@@ -210,5 +284,5 @@ fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &
         Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
         Feeder::Several => false,
     };
-    fed_slowly && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
+    fed_slowly && port.allocator.is_none() && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
 }

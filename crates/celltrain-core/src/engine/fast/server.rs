@@ -27,6 +27,7 @@ pub(super) struct Server {
     next: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
+    arrivals: Vec<Arrival>,
     timing: Timing,
 }
 
@@ -43,8 +44,33 @@ pub(super) struct Timing {
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Admitted cells may be pushed out again or overtaken, so their departure is known only as it happens.
+    /// Admitted cells may be pushed out again, overtaken or marked, so their departure is known only as it happens.
     pub(super) departs_late: bool,
+    /// Data cells that start while more cells wait are marked (EFCI).
+    pub(super) marks_above: Option<u32>,
+    /// What is told of cells that arrive.
+    pub(super) reports: Reports,
+}
+
+/// What a server tells of cells that arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reports {
+    /// Nothing.
+    Nothing,
+    /// That they do, whole runs at once.
+    Runs,
+    /// Each of them, and how many cells wait before it.
+    Cells,
+}
+
+/// Cells that have arrived, for the port's allocator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) run: Run,
+    pub(super) first: Time,
+    pub(super) period: Span,
+    /// Cells that waited, where each is told of.
+    pub(super) queue: u32,
 }
 
 /// Cells of one frame that arrive one cell time apart.
@@ -60,6 +86,10 @@ pub(super) struct Train {
     pub(super) ends_frame: bool,
     /// Whether they may be discarded before others (CLP = 1).
     pub(super) tagged: bool,
+    /// Whether they are marked (EFCI).
+    efci: bool,
+    /// Whether they are an RM cell.
+    rm: bool,
     /// Their label at this port.
     pub(super) label: Label,
     /// Their frame.
@@ -67,6 +97,22 @@ pub(super) struct Train {
 }
 
 impl Train {
+    /// The cells of a run under a new label, the first arriving at `next`.
+    #[inline]
+    pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
+        let (ends_frame, tagged, efci, rm) = (last.last_cell(), last.tagged(), last.efci(), last.is_rm());
+        Self { next, period, cells, ends_frame, tagged, efci, rm, label, frame: last.frame }
+    }
+
+    /// One of its cells that does not end the frame.
+    #[inline]
+    fn cell(&self) -> Cell {
+        if self.rm {
+            return Cell::rm(self.label, self.frame);
+        }
+        Cell::new(self.label, self.frame, false).with_tag(self.tagged).with_efci(self.efci)
+    }
+
     #[inline]
     pub(super) fn last(&self) -> Time {
         self.next + self.period * u64::from(self.cells - 1)
@@ -85,20 +131,29 @@ impl Train {
         };
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
-        let last = Cell::new(self.label, self.frame, self.cells == 0 && self.ends_frame).with_tag(self.tagged);
-        Run { last, cells }
+        let last = self.cell();
+        Run { last: if self.cells == 0 && self.ends_frame { last.ending_frame() } else { last }, cells }
     }
 
     /// No train.
-    const NONE: Train =
-        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, tagged: false, label: 0, frame: 0 };
+    const NONE: Train = Train {
+        next: Time(0),
+        period: Span(0),
+        cells: 0,
+        ends_frame: false,
+        tagged: false,
+        efci: false,
+        rm: false,
+        label: 0,
+        frame: 0,
+    };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         self.frame == later.frame
             && self.label == later.label
-            && self.tagged == later.tagged
+            && (self.tagged, self.efci, self.rm) == (later.tagged, later.efci, false)
             && self.period == later.period
             && self.last() + self.period == later.next
     }
@@ -129,6 +184,7 @@ impl Server {
             next: VecDeque::new(),
             together: Vec::new(),
             in_step: Vec::new(),
+            arrivals: Vec::new(),
             timing,
         }
     }
@@ -156,6 +212,47 @@ impl Server {
         }
         // Joined to another train or not, it is its own cells that could matter first.
         self.effect_of(if self.timing.every_cell_matters { train.next } else { train.last() })
+    }
+
+    /// The last cells that were to arrive on an input never will: they have not started.
+    pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
+        let Input { train: head, behind } = &mut self.inputs[input];
+        while cells > 0 {
+            let tail = behind.back_mut().unwrap_or(head);
+            let taken = cells.min(tail.cells);
+            tail.cells -= taken;
+            tail.ends_frame = false;
+            cells -= taken;
+            if tail.cells == 0 && behind.pop_back().is_none() {
+                assert_eq!(cells, 0, "no more is taken back than was to come");
+                let place = self.next.iter().position(|&(_, other)| other as usize == input);
+                self.next.remove(place.expect("an input with a train is on the list"));
+            }
+        }
+    }
+
+    /// Whether it tells of the cells that arrive.
+    pub(super) fn reports_arrivals(&self) -> bool {
+        self.timing.reports != Reports::Nothing
+    }
+
+    /// The cells that have arrived since this was asked before.
+    pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
+        self.arrivals.drain(..)
+    }
+
+    /// Tells of cells that arrive, each as its own where that is asked for.
+    #[inline]
+    fn report(&mut self, run: Run, first: Time, period: Span) {
+        match self.timing.reports {
+            Reports::Nothing => {}
+            Reports::Runs => self.arrivals.push(Arrival { run, first, period, queue: 0 }),
+            Reports::Cells => {
+                debug_assert_eq!(run.cells, 1, "they are told of one by one");
+                let queue = self.port.occupancy();
+                self.arrivals.push(Arrival { run, first, period, queue });
+            }
+        }
     }
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
@@ -197,6 +294,8 @@ impl Server {
         if self.timing.departs_late {
             while self.next_start < until {
                 let Some(cell) = self.port.take() else { break };
+                let marked = self.timing.marks_above.is_some_and(|most| self.port.occupancy() > most && !cell.is_rm());
+                let cell = if marked { cell.with_efci(true) } else { cell };
                 depart(Run { last: cell, cells: 1 }, self.next_start, self.timing.cell_time);
                 self.next_start += self.timing.cell_time;
             }
@@ -258,6 +357,7 @@ impl Server {
         self.ties.order(&mut together, |&(input, _)| input);
         self.catch_up(now, depart);
         for (_, cell) in together.drain(..) {
+            self.report(Run { last: cell, cells: 1 }, now, Span(0));
             self.arrive(now, cell, depart);
         }
         self.together = together;
@@ -267,7 +367,8 @@ impl Server {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
     /// when a single one departs.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
+        let one_by_one = self.timing.departs_late || self.timing.reports == Reports::Cells;
+        if one_by_one || self.timing.every_cell_matters || self.port.merges() {
             return 0;
         }
         let period = self.inputs[self.next[0].1 as usize].train.period;
@@ -293,8 +394,7 @@ impl Server {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
         in_step.extend(self.next.range(..tied).map(|&(_, input)| {
-            let Train { label, frame, tagged, .. } = self.inputs[input as usize].train;
-            (input, Cell::new(label, frame, false).with_tag(tagged))
+            (input, self.inputs[input as usize].train.cell())
         }));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let a_round = self.timing.cell_time * in_step.len() as u64;
@@ -316,6 +416,7 @@ impl Server {
             train.cells -= rounds;
             train.next = at;
             self.put_back_first((at, input));
+            self.report(Run { last: cell, cells: rounds }, now, period);
             depart(Run { last: cell, cells: rounds }, last_start, Span(0));
         }
         self.in_step = in_step;
@@ -327,10 +428,15 @@ impl Server {
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         self.catch_up(now, depart);
         if run.cells == 1 {
+            self.report(run, now, period);
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.port.merges() {
+        let one_by_one = self.timing.reports == Reports::Cells;
+        if !one_by_one {
+            self.report(run, now, period);
+        }
+        if !self.port.merges() && !one_by_one {
             match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
@@ -343,6 +449,9 @@ impl Server {
         let mut at = now;
         for cell in run.iter() {
             self.catch_up(at, depart);
+            if one_by_one {
+                self.report(Run { last: cell, cells: 1 }, at, Span(0));
+            }
             self.arrive(at, cell, depart);
             at += period;
         }

@@ -1,0 +1,127 @@
+//! What becomes of cells once their departure from a port is known: where they arrive, when, and whom that concerns.
+
+use std::collections::VecDeque;
+
+use super::plan::{Passed, Plan, StageEnd};
+use super::rm::{Errand, Errands, What};
+use super::server::Train;
+use super::{Delivery, schedule_lane};
+use super::agenda::Agenda;
+use crate::cell::Run;
+use crate::end_systems::EndSystems;
+use crate::shaping::Shaping;
+use crate::units::{Span, Time};
+
+/// All that lies between ports.
+pub(super) struct Roads<'e> {
+    pub(super) plan: &'e Plan,
+    pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
+    pub(super) end_systems: &'e mut EndSystems,
+    pub(super) agenda: &'e mut Agenda,
+    pub(super) late: &'e mut Vec<Vec<Vec<u64>>>,
+    pub(super) shaping: &'e mut Shaping,
+    pub(super) errands: &'e mut Errands,
+    pub(super) end: Time,
+    /// How many contended ports there are.
+    pub(super) servers: usize,
+}
+
+/// Cells on their way to a contended port.
+#[derive(Clone, Copy)]
+pub(super) struct Onward {
+    pub(super) server: u32,
+    pub(super) input: u32,
+    pub(super) train: Train,
+}
+
+impl Roads<'_> {
+    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended port
+    /// they go to, if that is what comes next.
+    #[inline]
+    pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
+        let label = run.last.label() as usize;
+        if self.plan.controls && self.watch(link, label, run, first_start) {
+            return None;
+        }
+        let stage = self.plan.stages[link][label];
+        let arrival = first_start + stage.lead;
+        let mut last = arrival + period * u64::from(run.cells - 1);
+        let mut run = run;
+        if last > self.end {
+            let passed = &self.plan.passed[link][label];
+            let of_run = (first_start, period, run.cells);
+            let missed = count_late(&mut self.late[link][label], passed, stage.lead, self.end, of_run);
+            run = run.at_most(run.cells - missed)?;
+            last = arrival + period * u64::from(run.cells - 1);
+        }
+        match stage.end {
+            StageEnd::Host { vc, link, lane } => {
+                if let Some(frame) = self.end_systems.collect(vc, run) {
+                    self.carry(lane, Delivery { time: last, link, vc, frame, cells: 0 });
+                }
+                None
+            }
+            StageEnd::Shaped { lane, link, vc } => {
+                if run.last.last_cell() {
+                    self.carry(lane, Delivery { time: last, link, vc, frame: run.last.frame, cells: run.cells });
+                }
+                None
+            }
+            StageEnd::Port { server, input, label } => {
+                Some(Onward { server, input, train: Train::of(run, arrival, period, label) })
+            }
+        }
+    }
+
+    #[inline]
+    fn carry(&mut self, lane: u32, delivery: Delivery) {
+        let lane = lane as usize;
+        self.lanes[lane].push_back(delivery);
+        if self.lanes[lane].len() == 1 {
+            schedule_lane(self.agenda, self.servers, lane, &self.lanes[lane]);
+        }
+    }
+
+    /// RM cells are told of where they need an instant of their own, and data where it passes the end of a loop. Whether
+    /// nothing goes on.
+    fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
+        let Some(way) = &self.plan.rm_ways[link][label] else { return false };
+        if !run.last.is_rm() {
+            if way.end.is_some() {
+                self.shaping.on_data_end(way.vc, run.last.efci());
+            }
+            return false;
+        }
+        let number = run.last.frame;
+        for &(lead, place, link) in way.passes.iter().filter(|pass| start + pass.0 <= self.end) {
+            let what = What::Pass(place);
+            self.errands.push(Errand { time: start + lead, link, vc: way.vc, number, what });
+        }
+        let Some(end) = way.end else { return false };
+        if self.errands.leaves((link, label), start, way, &self.plan.passed[link][label], self.end) {
+            let what = What::End(self.shaping.turn_around(way.vc, number));
+            self.errands.push(Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what });
+        }
+        true
+    }
+}
+
+/// Counts cells that arrive after `end` at the transparent ports they pass and at the end of their stage; how many miss the
+/// latter. They are told by when the first starts, the time from one to the next, and their number.
+#[cold]
+fn count_late(
+    late: &mut [u64],
+    passed: &[Passed],
+    lead: Span,
+    end: Time,
+    (first_start, period, cells): (Time, Span, u32),
+) -> u32 {
+    let mut missed = 0;
+    for (late, lead) in late.iter_mut().zip(passed.iter().map(|passed| passed.lead).chain([lead])) {
+        let first = first_start + lead;
+        let in_time = if first > end { 0 } else { (end - first).0 / period.0 + 1 };
+        missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+        *late += u64::from(missed);
+    }
+    missed
+}
