@@ -3,8 +3,17 @@
 //! Source: ATM Forum Traffic Management 4.0 as `MECHANISMS` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section 2. How the
 //! parts work together stands in `docs/design/abr.md`.
 
+mod destination;
+mod parameters;
+mod source;
+
+pub use destination::Destination;
+pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
+pub use source::{Counters, Kind, NEVER, Source};
+
 /// What an RM cell says (`MECHANISMS` 4.4). Rates are cells per second; inside the engines they are not rounded to the
 /// cell's 16-bit format unless the VC asks for it.
+#[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {
     /// DIR: whether it is on its way back to the source.

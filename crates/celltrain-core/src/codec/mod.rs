@@ -4,7 +4,8 @@
 //! captures, for teaching, and to prove that the sizes the engine reckons with are the sizes of
 //! real cells: [`tcp_segment_cells`] counts cells that were encoded, not divided.
 //!
-//! From the inside out: [`tcp_header`], [`ipv4`], [`llc_snap`], [`aal5`], [`cell_header`].
+//! From the inside out: [`tcp_header`], [`ipv4`], [`llc_snap`], [`aal5`], [`cell_header`]. Beside
+//! them stands [`rm_cell`], whose cells carry no one's data.
 //!
 //! ```
 //! use celltrain_core::codec::{
@@ -40,12 +41,14 @@ pub mod aal5;
 pub mod cell_header;
 pub mod ipv4;
 pub mod llc_snap;
+pub mod rm_cell;
 pub mod tcp_header;
 
 pub use aal5::{Aal5Error, Pdu, Reassembler};
 pub use cell_header::{CELL_BYTES, CellHeader, CellHeaderError};
 pub use ipv4::{Ipv4Error, Ipv4Header};
 pub use llc_snap::LlcSnapError;
+pub use rm_cell::RmCellError;
 pub use tcp_header::{SackBlock, TcpFlags, TcpHeader, TcpHeaderError, TcpOption};
 
 /// A TCP segment with all that its cells say about it.

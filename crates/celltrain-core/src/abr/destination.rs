@@ -1,0 +1,70 @@
+//! The destination of one ABR VC: turns its forward RM cells around.
+//!
+//! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `MECHANISMS` 4.3 gives them.
+//!
+//! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells of
+//! its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in
+//! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). One whose forward
+//! cell came out of rate goes back in rate (rule 6).
+
+use super::RmCell;
+
+/// The destination of one ABR VC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Destination {
+    /// EFCI of the last data cell, until it has been told.
+    efci: bool,
+}
+
+impl Destination {
+    /// A destination that no cell has reached.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A data cell comes in (rule 1).
+    pub fn on_data(&mut self, efci: bool) {
+        self.efci = efci;
+    }
+
+    /// The backward RM cell that a forward one becomes (rule 2): DIR = 1, BN = 0, the rest as it is, but CI = 1 where the
+    /// last data cell had EFCI = 1, which is told once.
+    pub fn turn_around(&mut self, rm: &RmCell) -> RmCell {
+        assert!(!rm.backward, "a destination turns forward RM cells around");
+        RmCell { backward: true, bn: false, ci: std::mem::take(&mut self.efci) || rm.ci, ..*rm }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORWARD: RmCell =
+        RmCell { backward: false, bn: false, ci: false, ni: true, er: 1000.0, ccr: 300.0, mcr: 20.0 };
+
+    #[test]
+    fn only_the_direction_changes_without_congestion() {
+        assert_eq!(Destination::new().turn_around(&FORWARD), RmCell { backward: true, ..FORWARD });
+    }
+
+    #[test]
+    fn the_last_data_cells_efci_is_told_once() {
+        let mut destination = Destination::new();
+        destination.on_data(true);
+        assert!(destination.turn_around(&FORWARD).ci);
+        assert!(!destination.turn_around(&FORWARD).ci);
+        destination.on_data(true);
+        destination.on_data(false);
+        assert!(!destination.turn_around(&FORWARD).ci);
+    }
+
+    #[test]
+    fn a_ci_that_came_stays_and_the_state_is_told_with_it() {
+        let mut destination = Destination::new();
+        destination.on_data(true);
+        assert!(destination.turn_around(&RmCell { ci: true, ..FORWARD }).ci);
+        // Rule 2(a) resets the state with the cell that is turned around.
+        let next = destination.turn_around(&FORWARD);
+        assert!(!next.ci);
+    }
+}

@@ -1,0 +1,316 @@
+//! What a scenario says of an ABR VC, with the defaults and ranges of TM 4.0.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::codec::rm_cell::Rate;
+use crate::error::Fault;
+use crate::units::{BitRate, CELL_BITS, Duration};
+
+/// The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells too.
+///
+/// Source: ATM Forum TM 4.0 as `MECHANISMS` 4.1 gives it; its names in lower case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// PCR: the rate the source never exceeds; that of the VC's first link when absent.
+    pub pcr: Option<BitRate>,
+    /// MCR: the rate the source never has to go below.
+    pub mcr: BitRate,
+    /// ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent (A-28). It starts at no more
+    /// than `tbe` cells a round trip.
+    pub icr: Option<BitRate>,
+    /// Nrm: in-rate cells for each forward RM cell, itself included; a power of two.
+    #[schemars(range(min = 2, max = 256), extend("x-unit" = "cells"))]
+    pub nrm: u32,
+    /// Mrm: in-rate cells between two forward RM cells however slow the source is.
+    #[schemars(range(min = 1, max = 256), extend("x-unit" = "cells"))]
+    pub mrm: u32,
+    /// Trm: after this time a forward RM cell is sent as soon as `mrm` cells have been.
+    pub trm: Duration,
+    /// RIF: the share of PCR by which ACR rises with a backward RM cell; a power of two.
+    #[schemars(range(min = 0.000_030_517_578_125, max = 1.0))]
+    pub rif: f64,
+    /// RDF: the share of ACR by which it falls with a backward RM cell that indicates congestion; a power of two.
+    #[schemars(range(min = 0.000_030_517_578_125, max = 1.0))]
+    pub rdf: f64,
+    /// TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM cells without
+    /// an answer ACR falls.
+    #[schemars(range(min = 1, max = 16_777_215), extend("x-unit" = "cells"))]
+    pub tbe: u32,
+    /// CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cdf: f64,
+    /// ADTF: a source that has sent no forward RM cell for so long starts at ICR anew.
+    pub adtf: Duration,
+    /// TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.
+    pub tcr: BitRate,
+    /// Whether a source whose ACR is below TCR sends forward RM cells out of rate.
+    pub out_of_rate: bool,
+    /// FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.
+    pub frtt: Option<Duration>,
+    /// How rates stand in RM cells (A-29).
+    pub rate_format: RateFormat,
+}
+
+/// How rates stand in RM cells (A-29).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateFormat {
+    /// As they are.
+    #[default]
+    Exact,
+    /// In the cell's 16 bits, rounded down by less than 0.2 %.
+    RmCell,
+}
+
+impl RateFormat {
+    /// A rate in cells per second as it is read from an RM cell it was written into.
+    pub fn through_cell(self, rate: f64) -> f64 {
+        match self {
+            Self::Exact => rate,
+            Self::RmCell => Rate::at_most(rate).cells_per_second(),
+        }
+    }
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            pcr: None,
+            mcr: BitRate::from_bits_per_second(0),
+            icr: None,
+            nrm: 32,
+            mrm: 2,
+            trm: Duration::from_milliseconds(100),
+            rif: 1.0 / 16.0,
+            rdf: 1.0 / 16.0,
+            tbe: MAX_TBE,
+            cdf: 1.0 / 16.0,
+            adtf: Duration::from_milliseconds(500),
+            tcr: BitRate::from_bits_per_second(10 * CELL_BITS),
+            out_of_rate: false,
+            frtt: None,
+            rate_format: RateFormat::default(),
+        }
+    }
+}
+
+/// A VC's rates in cells per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// PCR.
+    pub pcr: f64,
+    /// MCR.
+    pub mcr: f64,
+    /// ICR as the source uses it: min(ICR, TBE/FRTT), and no less than MCR.
+    pub icr: f64,
+    /// TCR.
+    pub tcr: f64,
+}
+
+impl Parameters {
+    /// The VC's rates, where its first link has this rate and a cell that waits nowhere is back after `round_trip`.
+    pub fn rates(&self, link_rate: BitRate, round_trip: Duration) -> Rates {
+        let pcr = self.pcr.unwrap_or(link_rate);
+        let mcr = cells_per_second(self.mcr);
+        // TBE/FRTT is infinite, and no limit, where the round trip takes no time.
+        let start = f64::from(self.tbe) / self.frtt.unwrap_or(round_trip).seconds();
+        let icr = cells_per_second(self.icr.unwrap_or(pcr)).min(start).max(mcr);
+        Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
+    }
+
+    /// CRM: forward RM cells without an answer after which ACR falls.
+    pub fn crm(&self) -> u32 {
+        self.tbe.div_ceil(self.nrm)
+    }
+
+    /// What is wrong with the parameters of a VC whose first link has this rate.
+    pub fn check(&self, link_rate: BitRate) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
+        let pcr = self.pcr.unwrap_or(link_rate);
+        if pcr > link_rate || pcr.bits_per_second == 0 {
+            let problem = format!("is not a positive rate up to that of the VC's first link, {link_rate}");
+            refuse("pcr", format!("\"{pcr}\""), problem);
+        }
+        if self.mcr > pcr {
+            refuse("mcr", format!("\"{}\"", self.mcr), format!("is not a rate up to pcr = \"{pcr}\""));
+        }
+        if let Some(icr) = self.icr.filter(|&icr| icr > pcr || icr < self.mcr || icr.bits_per_second == 0) {
+            let problem = format!("is not a positive rate from mcr = \"{}\" to pcr = \"{pcr}\"", self.mcr);
+            refuse("icr", format!("\"{icr}\""), problem);
+        }
+        if !self.nrm.is_power_of_two() || !(2..=256).contains(&self.nrm) {
+            refuse("nrm", self.nrm.to_string(), "is not one of 2, 4, 8, 16, 32, 64, 128, 256 cells".into());
+        }
+        if !(1..=256).contains(&self.mrm) {
+            refuse("mrm", self.mrm.to_string(), "is not a number of cells from 1 to 256".into());
+        }
+        if self.trm > MAX_TRM || self.trm.picoseconds == 0 {
+            refuse("trm", format!("\"{}\"", self.trm), format!("is not a positive time up to {MAX_TRM}"));
+        }
+        for (key, factor) in [("rif", self.rif), ("rdf", self.rdf)] {
+            if !is_power_of_two(factor, 1.0 / 32768.0) {
+                refuse(key, factor.to_string(), "is not a power of two from 1/32768 (0.000030517578125) to 1".into());
+            }
+        }
+        if !(1..=MAX_TBE).contains(&self.tbe) {
+            refuse("tbe", self.tbe.to_string(), format!("is not a number of cells from 1 to {MAX_TBE}"));
+        }
+        if self.cdf != 0.0 && !is_power_of_two(self.cdf, 1.0 / 64.0) {
+            refuse("cdf", self.cdf.to_string(), "is neither 0 nor a power of two from 1/64 (0.015625) to 1".into());
+        }
+        if !(MIN_ADTF..=MAX_ADTF).contains(&self.adtf) {
+            refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
+        }
+        if self.tcr > pcr || self.tcr.bits_per_second == 0 {
+            refuse("tcr", format!("\"{}\"", self.tcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
+        }
+        if let Some(frtt) = self.frtt.filter(|&frtt| frtt > MAX_FRTT) {
+            refuse("frtt", format!("\"{frtt}\""), format!("is not a time up to {MAX_FRTT}"));
+        }
+        faults
+    }
+}
+
+/// A line's rate in cells per second.
+pub fn cells_per_second(rate: BitRate) -> f64 {
+    rate.bits_per_second as f64 / CELL_BITS as f64
+}
+
+/// Whether a factor is a power of two from `least` to 1.
+fn is_power_of_two(factor: f64, least: f64) -> bool {
+    (least..=1.0).contains(&factor) && (1.0 / factor).fract() == 0.0 && factor.to_bits().trailing_zeros() >= 52
+}
+
+/// TM 4.0: TBE has 24 bits.
+const MAX_TBE: u32 = (1 << 24) - 1;
+/// TM 4.0: Trm is 100 ms times a power of two from 1/128 to 1.
+const MAX_TRM: Duration = Duration::from_milliseconds(100);
+/// TM 4.0: ADTF has 10 bits of 10 ms.
+const MIN_ADTF: Duration = Duration::from_milliseconds(10);
+const MAX_ADTF: Duration = Duration::from_milliseconds(10_230);
+/// TM 4.0: FRTT has 24 bits of microseconds.
+const MAX_FRTT: Duration = Duration::from_microseconds((1 << 24) - 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
+
+    fn keys(parameters: &Parameters) -> Vec<String> {
+        parameters.check(LINK).into_iter().map(|fault| fault.key).collect()
+    }
+
+    fn mbps(rate: u64) -> BitRate {
+        BitRate::from_bits_per_second(rate * 1_000_000)
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_tm_4_0_and_without_fault() {
+        let read: Parameters = serde_json::from_str("{}").unwrap();
+        assert_eq!(read, Parameters::default());
+        assert_eq!(keys(&read), [""; 0]);
+        // ceil(16777215 / 32).
+        assert_eq!(read.crm(), 524_288);
+        let rates = read.rates(LINK, Duration::from_milliseconds(6));
+        // 155.52e6 / 424 cells a second; TBE/FRTT is 2.8e9.
+        assert_eq!((rates.pcr, rates.icr), (155.52e6 / 424.0, 155.52e6 / 424.0));
+        assert_eq!((rates.mcr, rates.tcr), (0.0, 10.0));
+    }
+
+    #[test]
+    fn icr_is_at_most_tbe_a_round_trip_and_at_least_mcr() {
+        let parameters = Parameters { tbe: 600, ..Parameters::default() };
+        let icr = |parameters: &Parameters| parameters.rates(LINK, Duration::from_milliseconds(6)).icr;
+        assert_eq!(icr(&parameters), 100_000.0);
+        let frtt = Some(Duration::from_milliseconds(3));
+        assert_eq!(icr(&Parameters { frtt, ..parameters.clone() }), 200_000.0);
+        let mcr = BitRate::from_bits_per_second(424 * 150_000);
+        assert_eq!(icr(&Parameters { mcr, ..parameters.clone() }), 150_000.0);
+        let icr_given = Some(BitRate::from_bits_per_second(424 * 50_000));
+        assert_eq!(icr(&Parameters { icr: icr_given, ..parameters.clone() }), 50_000.0);
+        assert_eq!(icr(&Parameters { frtt: Some(Duration::default()), ..parameters }), 155.52e6 / 424.0);
+    }
+
+    #[test]
+    fn each_bad_value_is_refused_by_its_key_and_the_corners_are_not() {
+        type Change = fn(&mut Parameters);
+        let with = |change: Change| {
+            let mut parameters = Parameters::default();
+            change(&mut parameters);
+            keys(&parameters)
+        };
+        let good: [Change; 13] = [
+            |p| p.pcr = Some(LINK),
+            |p| p.mcr = LINK,
+            |p| (p.icr, p.mcr) = (Some(mbps(10)), mbps(10)),
+            |p| p.icr = Some(LINK),
+            |p| p.nrm = 2,
+            |p| p.nrm = 256,
+            |p| p.rif = 1.0,
+            |p| p.rdf = 1.0 / 32768.0,
+            |p| p.cdf = 0.0,
+            |p| p.cdf = 1.0 / 64.0,
+            |p| p.tbe = 1,
+            |p| p.adtf = Duration::from_milliseconds(10_230),
+            |p| p.frtt = Some(Duration::from_microseconds(16_777_215)),
+        ];
+        for (which, change) in good.into_iter().enumerate() {
+            assert_eq!(with(change), [""; 0], "good value {which}");
+        }
+        let bad: [(&str, Change); 26] = [
+            ("pcr", |p| p.pcr = Some(mbps(156))),
+            ("mcr", |p| p.mcr = mbps(156)),
+            ("icr", |p| p.icr = Some(mbps(156))),
+            ("icr", |p| (p.icr, p.mcr) = (Some(mbps(10)), mbps(11))),
+            ("icr", |p| p.icr = Some(mbps(0))),
+            ("nrm", |p| p.nrm = 1),
+            ("nrm", |p| p.nrm = 33),
+            ("nrm", |p| p.nrm = 512),
+            ("mrm", |p| p.mrm = 0),
+            ("mrm", |p| p.mrm = 257),
+            ("trm", |p| p.trm = Duration::default()),
+            ("trm", |p| p.trm = Duration::from_milliseconds(101)),
+            ("rif", |p| p.rif = 0.1),
+            ("rif", |p| p.rif = 2.0),
+            ("rif", |p| p.rif = f64::NAN),
+            ("rdf", |p| p.rdf = 0.0),
+            ("rdf", |p| p.rdf = 1.0 / 65536.0),
+            ("rdf", |p| p.rdf = -0.5),
+            ("tbe", |p| p.tbe = 0),
+            ("tbe", |p| p.tbe = 1 << 24),
+            ("cdf", |p| p.cdf = 1.0 / 128.0),
+            ("cdf", |p| p.cdf = 0.75),
+            ("adtf", |p| p.adtf = Duration::from_milliseconds(9)),
+            ("adtf", |p| p.adtf = Duration::from_milliseconds(10_231)),
+            ("tcr", |p| p.tcr = mbps(0)),
+            ("frtt", |p| p.frtt = Some(Duration::from_microseconds(16_777_216))),
+        ];
+        for (which, (key, change)) in bad.into_iter().enumerate() {
+            assert_eq!(with(change), [key], "bad value {which}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_named_at_once_with_its_range() {
+        let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
+        let said: Vec<_> =
+            parameters.check(LINK).iter().map(|f| format!("{} = {} {}", f.key, f.value, f.problem)).collect();
+        assert_eq!(
+            said,
+            [
+                "icr = \"200Mbps\" is not a positive rate from mcr = \"0bps\" to pcr = \"155.52Mbps\"",
+                "nrm = 31 is not one of 2, 4, 8, 16, 32, 64, 128, 256 cells",
+                "rif = 0.1 is not a power of two from 1/32768 (0.000030517578125) to 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(serde_json::from_str::<Parameters>(r#"{"rif": 0.5, "xrm": 1}"#).is_err());
+    }
+}

@@ -1,0 +1,366 @@
+//! The source of one ABR VC: its ACR, when its next in-rate cell may start, and which kind of cell that is.
+//!
+//! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `MECHANISMS` 4.2 gives them; each is cited where it is kept.
+//! Its names ACR, CCR, ER, Nrm and so on are kept.
+//!
+//! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
+//! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is
+//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken.
+
+use super::{Parameters, RateFormat, Rates, RmCell};
+use crate::units::{BitRate, Clock, Duration, Span, Time};
+
+/// The instant of what does not happen while ACR is so low that a cell would take longer than any run.
+pub const NEVER: Time = Time(u64::MAX);
+
+/// A kind of in-rate cell (rule 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An RM cell to the destination.
+    ForwardRm,
+    /// An RM cell of the other direction, turned around here.
+    BackwardRm,
+    /// A cell of a frame. Rule 12: it leaves with EFCI = 0.
+    Data,
+}
+
+/// What a source has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Forward RM cells sent in rate.
+    pub forward_rm_sent: u64,
+    /// Forward RM cells sent out of rate.
+    pub out_of_rate_sent: u64,
+    /// Backward RM cells sent.
+    pub backward_rm_sent: u64,
+    /// Backward RM cells that came back, whoever made them.
+    pub backward_rm_received: u64,
+    /// Backward RM cells that waited to be sent and were overwritten by newer ones.
+    pub overwritten: u64,
+}
+
+/// The source of one ABR VC. Instants are starts of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    rates: Rates,
+    nrm: u32,
+    mrm: u32,
+    trm: Span,
+    rif: f64,
+    rdf: f64,
+    crm: u32,
+    cdf: f64,
+    adtf: Span,
+    out_of_rate: bool,
+    rate_format: RateFormat,
+    units_per_second: f64,
+    /// The time a cell takes on the VC's first link.
+    cell_time: Span,
+
+    /// ACR in cells per second.
+    acr: f64,
+    /// The span between two in-rate cells at ACR.
+    interval: Span,
+    pace: Pace,
+    /// When the last in-rate forward RM cell started.
+    forward_at: Option<Time>,
+    /// In-rate cells started since.
+    cells: u32,
+    /// Whether one of them was a backward RM cell.
+    backward_sent: bool,
+    /// The backward RM cell that waits to be sent.
+    waiting: Option<RmCell>,
+    /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 came.
+    unanswered: u32,
+    /// When the last out-of-rate forward RM cell started.
+    out_of_rate_at: Option<Time>,
+    train: Train,
+    counters: Counters,
+}
+
+/// Where the stream of in-rate cells stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pace {
+    /// When the last in-rate cell started.
+    last: Option<Time>,
+    /// When the next may.
+    next: Time,
+}
+
+/// The data cells sent last, an interval apart: those that can be taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Train {
+    first: Time,
+    cells: u32,
+    before: Pace,
+}
+
+impl Source {
+    /// A source that has sent nothing, on a first link of `link_rate`; a cell that waits nowhere is back after
+    /// `round_trip`.
+    pub fn new(parameters: &Parameters, link_rate: BitRate, round_trip: Duration, clock: Clock) -> Self {
+        let rates = parameters.rates(link_rate, round_trip);
+        let mut source = Self {
+            rates,
+            nrm: parameters.nrm,
+            mrm: parameters.mrm,
+            trm: clock.span(parameters.trm),
+            rif: parameters.rif,
+            rdf: parameters.rdf,
+            crm: parameters.crm(),
+            cdf: parameters.cdf,
+            adtf: clock.span(parameters.adtf),
+            out_of_rate: parameters.out_of_rate,
+            rate_format: parameters.rate_format,
+            units_per_second: clock.units_per_second as f64,
+            cell_time: clock.cell_time(link_rate),
+            acr: 0.0,
+            interval: Span(0),
+            pace: Pace::default(),
+            forward_at: None,
+            cells: 0,
+            backward_sent: false,
+            waiting: None,
+            unanswered: 0,
+            out_of_rate_at: None,
+            train: Train::default(),
+            counters: Counters::default(),
+        };
+        source.set_acr(rates.icr); // Rule 2.
+        source
+    }
+
+    /// ACR in cells per second.
+    pub fn acr(&self) -> f64 {
+        self.acr
+    }
+
+    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on the
+    /// first link; `u64::MAX` units where that is longer than any run.
+    pub fn interval(&self) -> Span {
+        self.interval
+    }
+
+    /// The earliest instant the next in-rate cell may start (rule 1), which may be past; [`NEVER`] while ACR is next to
+    /// nothing.
+    pub fn next_departure(&self) -> Time {
+        self.pace.next
+    }
+
+    /// Whether a backward RM cell waits to be sent.
+    pub fn backward_rm_waits(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// What was sent and received so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Which kind of in-rate cell is next if it starts at `now` (rule 3); nothing where neither data nor a backward RM
+    /// cell waits.
+    pub fn next_kind(&self, now: Time, data_waits: bool) -> Option<Kind> {
+        if !data_waits && self.waiting.is_none() {
+            None
+        } else if self.forward_rm_is_due(now) {
+            Some(Kind::ForwardRm) // Rule 3(a).
+        } else if self.waiting.is_some() && !(self.backward_sent && data_waits) {
+            Some(Kind::BackwardRm) // Rule 3(b).
+        } else {
+            Some(Kind::Data) // Rule 3(c).
+        }
+    }
+
+    /// An in-rate cell starts now; what it says if it is an RM cell. Its CLP is 0 (rule 4).
+    pub fn sent(&mut self, now: Time, kind: Kind) -> Option<RmCell> {
+        if kind == Kind::Data {
+            self.sent_data(now, 1);
+            return None;
+        }
+        assert!(now >= self.pace.next, "in-rate cells start no faster than ACR");
+        assert_eq!(
+            kind == Kind::ForwardRm,
+            self.forward_rm_is_due(now),
+            "rule 3(a) says when a forward RM cell is next"
+        );
+        let content = if kind == Kind::ForwardRm {
+            self.prepare_forward_rm(now);
+            self.counters.forward_rm_sent += 1;
+            self.forward_rm()
+        } else {
+            self.backward_sent = true;
+            self.cells += 1;
+            self.counters.backward_rm_sent += 1;
+            self.waiting.take().expect("a backward RM cell is sent when one waits")
+        };
+        self.pace = Pace { last: Some(now), next: after(now, self.interval) };
+        self.train = Train::default();
+        Some(content)
+    }
+
+    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3 asks
+    /// for an RM cell, if data never runs out and nothing comes meanwhile.
+    pub fn data_cells_until_rm(&self, first: Time) -> u32 {
+        let Some(forward_at) = self.forward_at else { return 0 };
+        if self.waiting.is_some() && !self.backward_sent {
+            return 0;
+        }
+        // Rule 3(a): Nrm - 1 cells, or Mrm and those that start before Trm has elapsed. No run outlasts `LONGEST`.
+        let by_count = (self.nrm - 1).saturating_sub(self.cells);
+        let least = self.mrm.saturating_sub(self.cells);
+        let by_time = (forward_at + self.trm).0.saturating_sub(first.0).div_ceil(self.interval.0);
+        let started = 1 + LONGEST.saturating_sub(first.0) / self.interval.0;
+        let cells = by_time.max(u64::from(least)).min(u64::from(by_count)).min(started);
+        u32::try_from(cells).expect("it is below Nrm")
+    }
+
+    /// So many data cells start, the first at `first` and an [`interval`](Self::interval) apart: what as many calls of
+    /// [`sent`](Self::sent) say.
+    pub fn sent_data(&mut self, first: Time, cells: u32) {
+        if cells == 0 {
+            return;
+        }
+        assert!(first >= self.pace.next, "in-rate cells start no faster than ACR");
+        assert!(cells <= self.data_cells_until_rm(first), "rule 3 asks for an RM cell before so many data cells");
+        if self.train.cells == 0 || first != self.pace.next {
+            self.train = Train { first, cells: 0, before: self.pace };
+        }
+        self.train.cells += cells;
+        self.cells += cells;
+        self.pace = self.train.pace(self.interval);
+    }
+
+    /// The last so many data cells have not started, and will not as was said; `sent_data` is undone for them. They
+    /// follow each other an interval apart, and no RM cell was sent or came back since.
+    pub fn unsend_data(&mut self, cells: u32) {
+        assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
+        self.train.cells -= cells;
+        self.cells -= cells;
+        self.pace = self.train.pace(self.interval);
+    }
+
+    /// A backward RM cell comes back to the source that sent it. Data cells that have not started by `now` have been
+    /// taken back.
+    pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
+        assert!(rm.backward, "an RM cell comes back backward");
+        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        self.counters.backward_rm_received += 1;
+        if !rm.bn {
+            self.unanswered = 0; // Rule 6.
+        }
+        let Rates { pcr, mcr, .. } = self.rates;
+        // Rule 8.
+        let acr = if rm.ci {
+            (self.acr - self.acr * self.rdf).max(mcr)
+        } else if rm.ni {
+            self.acr
+        } else {
+            (self.acr + self.rif * pcr).min(pcr)
+        };
+        // Rule 9.
+        self.set_acr(acr.min(self.rate_format.through_cell(rm.er)).max(mcr));
+        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
+        // of its time and goes then.
+        if let Some(last) = self.pace.last {
+            self.pace.next = self.pace.next.min(after(last, self.interval));
+        }
+        self.train = Train::default();
+    }
+
+    /// A backward RM cell, turned around by the destination here, waits to be sent; it overwrites one that waits
+    /// (destination rule 3).
+    pub fn turn_around(&mut self, rm: RmCell) {
+        assert!(rm.backward, "the destination has turned it around");
+        self.counters.overwritten += u64::from(self.waiting.is_some());
+        self.waiting = Some(rm);
+    }
+
+    /// When, from `now` on, the next forward RM cell may be sent out of rate (rule 11): TCR after the last one, in rate or
+    /// not. None while ACR is TCR or more, or if the VC sends none.
+    pub fn next_out_of_rate(&self, now: Time) -> Option<Time> {
+        if !self.out_of_rate || self.acr >= self.rates.tcr {
+            return None;
+        }
+        let last = self.forward_at.max(self.out_of_rate_at);
+        Some(last.map_or(now, |last| after(last, self.interval_at(self.rates.tcr)).max(now)))
+    }
+
+    /// A forward RM cell starts out of rate; what it says. Its CLP is 1 (rule 11), and in-rate cells take no notice of it.
+    pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
+        assert_eq!(self.next_out_of_rate(now), Some(now), "out-of-rate RM cells start no faster than TCR");
+        self.out_of_rate_at = Some(now);
+        self.counters.out_of_rate_sent += 1;
+        self.forward_rm()
+    }
+
+    /// Rules 2 and 3(a): whether a forward RM cell is the next in-rate cell if it starts at `now`.
+    fn forward_rm_is_due(&self, now: Time) -> bool {
+        self.forward_at.is_none_or(|forward_at| {
+            self.cells + 1 >= self.nrm || (self.cells >= self.mrm && now >= forward_at + self.trm)
+        })
+    }
+
+    /// Rules 5 and 6: ACR before a forward RM cell that starts at `now`, which holds for the cells after it (rule 7).
+    fn prepare_forward_rm(&mut self, now: Time) {
+        let mut acr = self.acr;
+        // Rule 5. No time has elapsed since the last one where there is none.
+        if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
+            acr = self.rates.icr;
+        }
+        // Rule 6.
+        if self.unanswered >= self.crm {
+            acr = (acr - acr * self.cdf).max(self.rates.mcr);
+        }
+        self.set_acr(acr);
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.forward_at = Some(now);
+        self.cells = 0;
+        self.backward_sent = false;
+    }
+
+    /// What a forward RM cell says (rules 7 and 10).
+    fn forward_rm(&self) -> RmCell {
+        let rate = |rate| self.rate_format.through_cell(rate);
+        let (er, ccr, mcr) = (rate(self.rates.pcr), rate(self.acr), rate(self.rates.mcr));
+        RmCell { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr }
+    }
+
+    fn set_acr(&mut self, acr: f64) {
+        self.acr = acr;
+        self.interval = self.interval_at(acr);
+    }
+
+    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays so.
+    fn interval_at(&self, rate: f64) -> Span {
+        let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
+        if units < LONGEST as f64 {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and from 0 to 2^62")]
+            let units = units.ceil() as u64;
+            Span(units).max(self.cell_time)
+        } else {
+            Span(u64::MAX)
+        }
+    }
+}
+
+impl Train {
+    /// Where the stream stands once the train is sent.
+    fn pace(&self, interval: Span) -> Pace {
+        match self.cells {
+            0 => self.before,
+            cells => {
+                let last = self.first + interval * u64::from(cells - 1);
+                Pace { last: Some(last), next: after(last, interval) }
+            }
+        }
+    }
+}
+
+fn after(time: Time, interval: Span) -> Time {
+    Time(time.0.saturating_add(interval.0))
+}
+
+/// What the quotient of two floats may be off by, with room: 2^-40 of it.
+const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 40) as f64;
+/// Scenario checks keep times below so many units.
+const LONGEST: u64 = 1 << 62;
