@@ -5,8 +5,8 @@
 //! the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at the line's
 //! rate go in turns. `docs/design/abr.md` says how it fits in.
 
-use crate::abr::{Kind, RmCell, Source};
 use crate::aal5::{Frame, FrameLog};
+use crate::abr::{Kind, NEVER, RmCell, Source};
 use crate::cell::{Cell, Label, Run};
 use crate::edge_device::{EdgeBuffer, Packet};
 use crate::port::{PortCounters, PortState};
@@ -123,10 +123,10 @@ impl ShapedPort {
             let data = self.buffer.waits(label);
             let time = match &vc.pace {
                 Pace::Line(next) => data.then_some(*next)?,
-                Pace::Controlled(source) if data || source.turns_around() => source.next_departure(),
+                Pace::Controlled(source) if data || source.backward_rm_waits() => source.next_departure(),
                 Pace::Controlled(_) => return None,
             };
-            Some((time, label))
+            (time != NEVER).then_some((time, label))
         };
         self.vcs.iter().zip(0..).filter_map(one).min()
     }
@@ -154,10 +154,10 @@ impl ShapedPort {
                     return Some((Run { last: Cell::rm(label, number), cells: 1 }, period));
                 }
                 debug_assert!(kind == Kind::Data, "what is no RM cell is data");
-                period = source.next_departure() - now;
+                period = source.interval();
             }
         }
-        if let Some(ahead) = ahead.filter(|&ahead| now + period <= ahead) {
+        if let Some(ahead) = ahead.filter(|&ahead| ahead >= now && ahead - now >= period) {
             more = self.train(label, now + period, (ahead - now).0 / period.0);
         }
         let run = self.buffer.take(label, 1 + more);
@@ -181,7 +181,7 @@ impl ShapedPort {
                 || !self.buffer.waits(other)
                     && match &self.vcs[other as usize].pace {
                         Pace::Line(_) => true,
-                        Pace::Controlled(source) => !source.turns_around(),
+                        Pace::Controlled(source) => !source.backward_rm_waits(),
                     }
         };
         if !(0..).zip(&self.vcs).all(|(other, _)| alone(other)) {
@@ -252,7 +252,7 @@ impl ShapedPort {
     /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.
     pub fn state(&self) -> PortState {
         let counters = (0..).zip(&self.vcs).map(|(label, vc)| {
-            let data = self.buffer.counters(label);
+            let data = self.buffer.vc_counters(label);
             let offered = data.offered + u64::from(vc.assembling) + vc.rms_sent;
             PortCounters { offered, forwarded: data.forwarded + vc.rms_sent, ..data }
         });

@@ -2,14 +2,13 @@
 //! drive this one model; `docs/design/abr.md` says in which order.
 
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
-use crate::abr::{Destination, RmCell, Source};
+use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::max_min;
 use crate::network::{Network, NodeKind, Routing};
-use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
-use crate::units::{CELL_BITS, Clock, Duration, Span, Time};
+use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +97,10 @@ impl Shaping {
             let vc = |&vc: &u32| VcKind {
                 is_abr: network.vcs[vc as usize].abr.is_some(),
                 mcr: network.vcs[vc as usize].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
-                ideal: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
+                share: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
             };
-            let vcs = routing.vcs[link].iter().map(vc).collect();
-            Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs }))
+            let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
+            Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs }))
         };
         let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
         for (number, (vc, part)) in network.vcs.iter().zip(&parts).enumerate() {
@@ -241,10 +240,6 @@ impl Shaping {
     fn of(&mut self, vc: u32) -> &mut Loop {
         self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs")
     }
-}
-
-fn cells_per_second(rate: crate::units::BitRate) -> f64 {
-    rate.bits_per_second as f64 / CELL_BITS as f64
 }
 
 /// By VC: the cells of the longest frames its flows send.

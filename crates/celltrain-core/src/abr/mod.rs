@@ -3,6 +3,7 @@
 //! Source: ATM Forum Traffic Management 4.0 as `MECHANISMS` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section 2. How the
 //! parts work together stands in `docs/design/abr.md`.
 
+pub mod allocator;
 mod destination;
 mod parameters;
 mod source;

@@ -12,7 +12,7 @@ use crate::fault::{KeyFault, nearest};
 use crate::scenario::Scenario;
 
 /// Checks the `abr` tables of VCs; what their sources are promised is added to `promised`, by link, in bits per second.
-pub fn abr(
+pub(super) fn abr(
     scenario: &Scenario,
     layout: &Layout,
     channels: &Channels,
@@ -85,7 +85,7 @@ fn without_allocator(scenario: &Scenario, layout: &Layout, vc: &Vc) -> Vec<KeyFa
 }
 
 /// Checks the tables of edge devices: each stands for one, each device has one, each buffer holds the longest packet.
-pub fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFault>) {
+pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFault>) {
     let devices = || layout.graph.nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice);
     for (key, config) in &scenario.edge {
         let path = join("edge", key);
@@ -123,7 +123,7 @@ fn longest_packet(scenario: &Scenario, layout: &Layout, table: &str) -> u32 {
 }
 
 /// An edge device stands between a host and the ATM network.
-pub fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
+pub(super) fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
     for (i, flow) in layout.flows.iter().enumerate() {
         let Some((_, behind)) = flow.data.split_first() else { continue };
         let kind = |node: usize| layout.graph.nodes[node].kind;

@@ -54,6 +54,7 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
         let network = GeneralNetwork {
             hosts: (0..hosts.len()).map(host).collect(),
             switches: (0..=trunks.len()).map(switch).collect(),
+            edge_devices: Vec::new(),
             flows: flows.iter().map(flow).collect(),
             links,
             bottleneck: None,
@@ -90,6 +91,7 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
             let network = GeneralNetwork {
                 hosts: (0..sources.len()).map(source).chain(["d".into()]).collect(),
                 switches: if trunk.is_some() { vec!["sw1".into(), "sw2".into()] } else { vec!["sw1".into()] },
+                edge_devices: Vec::new(),
                 flows: sources.iter().enumerate().map(|(i, &(_, at))| flow(source(i), "d".into(), start(at))).collect(),
                 links,
                 bottleneck: None,
@@ -247,6 +249,7 @@ impl Rest {
             topology: Topology::Network(network),
             tcp: self.tcp.clone(),
             port: ports.collect(),
+            edge: BTreeMap::new(),
             switch: self.switch.clone(),
             aal5,
         }
@@ -341,7 +344,7 @@ impl Port {
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
                 // Schedulers are drawn in the core, beside traffic of every kind.
-                return PortConfig { buffer, policy, scheduler: SchedulerConfig::default() };
+                return PortConfig { buffer, policy, scheduler: SchedulerConfig::default(), allocator: None };
             }
         }
         panic!("{}: its settings need more than their ranges to be sound", self.policy);

@@ -36,7 +36,7 @@ use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way};
 use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
-use server::{Arrival, Server, Timing};
+use server::{Arrival, Reports, Server, Timing};
 
 /// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
 /// run is done; when it says no, the run is given up.
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(Way { nic, cell_time: period, stage }) = self.plan.ways[vc as usize] else {
+            let Some(Way { nic, cell_time: period }) = self.plan.ways[vc as usize] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now);
                 continue;
             };
@@ -412,7 +412,7 @@ impl<'a> Engine<'a> {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
                     let port = self.shaping.port(place.link).expect("the lane of a shaped port");
-                    let came = u32::try_from(arrived - port.buffer().counters(place.label).offered);
+                    let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ports[place.link as usize];
                     let came = came.expect("fewer than a packet has");
                     port.counters[place.label as usize].offered += u64::from(came);
@@ -492,7 +492,7 @@ fn server(
     index: usize,
 ) -> Server {
     let link = &network.links[index];
-    let allocator = shaping.allocator(super::fast::index(index));
+    let allocator = shaping.allocator(self::index(index));
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));

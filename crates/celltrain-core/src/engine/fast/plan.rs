@@ -71,8 +71,6 @@ pub(super) struct Way {
     pub(super) nic: u32,
     /// One cell's transmission there.
     pub(super) cell_time: Span,
-    /// The way from there.
-    pub(super) stage: Stage,
 }
 
 /// A transparent port on the way of a VC.
@@ -175,10 +173,9 @@ impl Plan {
             plan.passed.push(passed);
             plan.rm_ways.push(rm_ways);
         }
-        for (vc, &label) in network.vcs.iter().zip(&routing.first_label) {
+        for vc in &network.vcs {
             let link = vc.path[0];
-            let stage = plan.stages[link][label as usize];
-            let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time, stage };
+            let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time };
             plan.ways.push(match plan.roles[link] {
                 Role::Host(nic) => Some(of_host(nic)),
                 Role::Shaped(_) => None,
