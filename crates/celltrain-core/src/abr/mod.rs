@@ -3,6 +3,8 @@
 //! Source: ATM Forum Traffic Management 4.0 as `MECHANISMS` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section 2. How the
 //! parts work together stands in `docs/design/abr.md`.
 
+pub mod allocator;
+
 /// What an RM cell says (`MECHANISMS` 4.4). Rates are cells per second; inside the engines they are not rounded to the
 /// cell's 16-bit format unless the VC asks for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
