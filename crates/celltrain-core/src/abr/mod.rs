@@ -4,6 +4,7 @@
 //! parts work together stands in `docs/design/abr.md`.
 
 pub mod allocator;
+pub mod allocator;
 mod destination;
 mod parameters;
 mod source;

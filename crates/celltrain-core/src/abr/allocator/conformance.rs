@@ -1,0 +1,133 @@
+//! What holds for every allocator of the list: a new one gets these tests by being listed.
+
+use proptest::prelude::*;
+
+use super::{AllocatorConfig, PortKind, VcKind};
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::rng::proptest_seeded;
+use crate::units::{Clock, Span, Time};
+
+/// The link's rate, in cells per second.
+pub(super) const C: f64 = 100_000.0;
+
+/// A port of this many ABR VCs on a clock of microseconds.
+pub(super) fn port(vcs: usize) -> PortKind<'static> {
+    const VCS: [VcKind; 16] = [VcKind { is_abr: true, mcr: 0.0, share: C / 16.0 }; 16];
+    PortKind { clock: Clock { units_per_second: 1_000_000, exact: true }, rate: C, vcs: &VCS[..vcs] }
+}
+
+/// A backward RM cell as it reaches the port.
+pub(super) fn brm(er: f64) -> RmCell {
+    RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0 }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Cells { label: Label, period: u64, cells: u32 },
+    Forward { label: Label, ccr: f64 },
+    Backward { label: Label, queue: u32 },
+}
+
+const VCS: Label = 4;
+
+/// Calls and how long after the one before each of them comes: often at once, now and then much later.
+fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
+    let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
+    let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });
+    let backward = (0..VCS, 0..500u32).prop_map(|(label, queue)| Call::Backward { label, queue });
+    let gap = prop_oneof![4 => Just(0), 4 => 1..300u64, 1 => 300..20_000u64];
+    prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
+}
+
+/// The ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in the order of time where
+/// cells of several VCs overlap; no run goes beyond a backward RM cell, and cells of a VC come in order.
+fn rates(config: &AllocatorConfig, calls: &[(u64, Call)], singly: bool) -> Vec<f64> {
+    let mut allocator = config.build(&port(VCS as usize));
+    let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
+    // Cells that wait to be reported singly: instant, number of the call, VC.
+    let mut waiting: Vec<(Time, usize, Label)> = Vec::new();
+    for (number, &(gap, call)) in calls.iter().enumerate() {
+        now += Span(gap);
+        waiting.sort_unstable();
+        let come = waiting.partition_point(|&(first, ..)| first < now);
+        for (first, _, label) in waiting.drain(..come) {
+            allocator.on_cells(label, first, Span(0), 1, 0);
+        }
+        match call {
+            Call::Cells { label, period, cells } => {
+                let ends = time_of_next_brm(&calls[number + 1..], now);
+                if now < free[label as usize] || ends <= now {
+                    continue;
+                }
+                let fit = if period == 0 { u64::from(cells) } else { (ends - now).0.div_ceil(period) };
+                let cells = cells.min(u32::try_from(fit).unwrap_or(u32::MAX));
+                free[label as usize] = now + Span(period) * u64::from(cells - 1) + Span(1);
+                if singly {
+                    waiting.extend((0..u64::from(cells)).map(|i| (now + Span(period) * i, number, label)));
+                } else {
+                    allocator.on_cells(label, now, Span(period), cells, 0);
+                }
+            }
+            Call::Forward { label, ccr } => {
+                allocator.on_forward_rm(label, now, &RmCell { backward: false, ccr, ..brm(C) });
+            }
+            Call::Backward { label, queue } => {
+                let mut rm = brm(2.0 * C);
+                allocator.on_backward_rm(label, now, queue, &mut rm);
+                rates.push(rm.er);
+            }
+        }
+    }
+    rates
+}
+
+/// When the next backward RM cell passes; never where none does.
+fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
+    for &(gap, call) in calls {
+        now += Span(gap);
+        if matches!(call, Call::Backward { .. }) {
+            return now;
+        }
+    }
+    Time(u64::MAX >> 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
+
+    #[test]
+    fn a_run_of_cells_is_the_same_as_its_cells_one_by_one(calls in calls()) {
+        for config in AllocatorConfig::samples() {
+            let one_by_one = rates(&config, &calls, true);
+            prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
+        }
+    }
+
+    #[test]
+    fn a_rate_is_written_only_where_it_is_lower_and_nothing_else_is(calls in calls(), er in 0.0..C) {
+        for config in AllocatorConfig::samples() {
+            for rate in rates(&config, &calls, false) {
+                prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
+            }
+            let mut allocator = config.build(&port(VCS as usize));
+            allocator.on_cells(0, Time(5), Span(3), 20, 0);
+            let mut rm = brm(er);
+            allocator.on_backward_rm(0, Time(3000), 10, &mut rm);
+            prop_assert!(rm.er <= er, "{}: {} above {er}", config.name(), rm.er);
+            prop_assert_eq!(rm, RmCell { er: rm.er, ..brm(er) }, "{}", config.name());
+        }
+    }
+}
+
+#[test]
+fn every_listed_name_is_the_name_of_its_own_allocator_and_its_keyword() {
+    let samples = AllocatorConfig::samples();
+    assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
+    for config in samples {
+        let text = serde_json::to_value(&config).unwrap();
+        assert_eq!(text.as_object().unwrap().keys().collect::<Vec<_>>(), [config.name()]);
+        assert_eq!(serde_json::from_value::<AllocatorConfig>(text).unwrap(), config);
+        assert!(config.check(Some(1000)).is_empty(), "{}", config.name());
+    }
+}

@@ -1,0 +1,80 @@
+//! EFCI: a congested port marks the data cells that leave it, and the destination tells the source.
+//!
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0, as
+//! `MECHANISMS` 4.5 gives it; its symbol T is kept.
+//! Departures: none known. The mark is set as a cell starts to leave, without hysteresis, and RM cells are not marked.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Allocator, Configure, PortKind};
+use crate::error::Fault;
+use crate::policy::within_the_buffer;
+
+/// EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source goes down.
+///
+/// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Efci")]
+pub struct Config {
+    /// T: waiting cells above which cells are marked. The draft has 250 of 1000.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+}
+
+/// The allocator; it has no state.
+#[derive(Debug)]
+pub struct Efci {
+    t: u32,
+}
+
+impl Configure for Config {
+    type Allocator = Efci;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn build(&self, _port: &PortKind<'_>) -> Efci {
+        Efci { t: self.threshold }
+    }
+}
+
+impl Allocator for Efci {
+    fn marks_above(&self) -> Option<u32> {
+        Some(self.t)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config { threshold: 250 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::conformance::{brm, port};
+    use crate::units::Time;
+
+    #[test]
+    fn a_cell_is_marked_one_above_the_threshold_and_not_at_it() {
+        let efci = sample().build(&port(1));
+        assert_eq!(efci.marks_above(), Some(250));
+    }
+
+    #[test]
+    fn it_leaves_rm_cells_as_they_are() {
+        let mut rm = brm(1e5);
+        sample().build(&port(1)).on_backward_rm(0, Time(1), 1000, &mut rm);
+        assert_eq!(rm, brm(1e5));
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        assert_eq!(Config { threshold: 1001 }.check(Some(1000))[0].key, "threshold");
+        assert!(Config { threshold: 1000 }.check(Some(1000)).is_empty());
+        assert!(Config { threshold: 1001 }.check(None).is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! Equal share: the link's rate divided equally between the VCs that were active a moment ago.
+//!
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `MECHANISMS` 4.6; its name ERT is kept.
+//! Departures: none known. Every VC counts, whatever its class; a VC is inactive at the very instant its timer expires;
+//! where none is active the one that asks has all of the link.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Allocator, Configure, PortKind, some_time};
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::units::{Duration, Span, Time};
+
+/// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer expires,
+/// which each of its cells restarts.
+///
+/// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EqualShare")]
+pub struct Config {
+    /// ERT: how long after its last cell a VC is still active.
+    #[serde(default = "ert")]
+    pub ert: Duration,
+}
+
+/// ERT: "a little more than the transmission time for a single TCP packet".
+fn ert() -> Duration {
+    Duration::from_milliseconds(1)
+}
+
+/// The allocator.
+#[derive(Debug)]
+pub struct EqualShare {
+    /// C: the link's rate, in cells per second.
+    c: f64,
+    ert: Span,
+    /// When each VC's timer expires, by label; its flag is on before that.
+    expires: Vec<Time>,
+}
+
+impl Configure for Config {
+    type Allocator = EqualShare;
+
+    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+        some_time("ert", self.ert)
+    }
+
+    fn build(&self, port: &PortKind<'_>) -> EqualShare {
+        EqualShare { c: port.rate, ert: port.clock.span(self.ert), expires: vec![Time::default(); port.vcs.len()] }
+    }
+}
+
+impl Allocator for EqualShare {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+        self.expires[label as usize] = first + period * u64::from(cells - 1) + self.ert;
+    }
+
+    fn on_backward_rm(&mut self, _label: Label, now: Time, _queue: u32, rm: &mut RmCell) {
+        let active = self.expires.iter().filter(|&&expires| now < expires).count();
+        rm.er = rm.er.min(self.c / active.max(1) as f64);
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config { ert: ert() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::conformance::{C, brm, port};
+
+    /// ERT on the test's clock of a microsecond.
+    const ERT: u64 = 1000;
+
+    fn er(allocator: &mut EqualShare, now: u64) -> f64 {
+        let mut rm = brm(f64::INFINITY);
+        allocator.on_backward_rm(0, Time(now), 0, &mut rm);
+        rm.er
+    }
+
+    #[test]
+    fn of_four_active_vcs_each_has_a_quarter_whatever_they_send() {
+        let mut allocator = sample().build(&port(5));
+        for label in 0..4 {
+            allocator.on_cells(label, Time(10), Span(3), 1 + 9 * label, 0);
+        }
+        assert_eq!(er(&mut allocator, 100), C / 4.0);
+    }
+
+    #[test]
+    fn a_vc_counts_until_a_unit_before_its_timer_expires() {
+        let mut allocator = sample().build(&port(2));
+        // Three cells at 100, 105 and 110; the other VC has one at 400.
+        allocator.on_cells(0, Time(100), Span(5), 3, 0);
+        allocator.on_cells(1, Time(400), Span(0), 1, 0);
+        assert_eq!(er(&mut allocator, 110 + ERT - 1), C / 2.0);
+        assert_eq!(er(&mut allocator, 110 + ERT), C);
+        allocator.on_cells(0, Time(110 + ERT), Span(0), 1, 0);
+        assert_eq!(er(&mut allocator, 111 + ERT), C / 2.0);
+    }
+
+    #[test]
+    fn with_no_active_vc_the_link_is_one_vcs() {
+        assert_eq!(er(&mut sample().build(&port(3)), 0), C);
+        assert_eq!(er(&mut sample().build(&port(3)), 5000), C);
+    }
+
+    #[test]
+    fn a_lower_rate_of_another_switch_stands() {
+        let mut rm = brm(7.0);
+        sample().build(&port(3)).on_backward_rm(0, Time(1), 0, &mut rm);
+        assert_eq!(rm, brm(7.0));
+    }
+
+    #[test]
+    fn a_timer_of_no_time_or_of_years_is_refused() {
+        assert_eq!(Config { ert: Duration::default() }.check(None)[0].key, "ert");
+        let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
+        assert_eq!((fault.value.as_str(), fault.problem.as_str()), ("\"1000000s\"", "is not a time above 0 and up to 1000s"));
+        assert!(sample().check(None).is_empty());
+    }
+}
