@@ -8,6 +8,7 @@ pub mod aal5;
 pub mod abr;
 pub mod cell;
 pub mod codec;
+pub mod edge_device;
 pub mod end_systems;
 pub mod engine;
 pub mod error;
