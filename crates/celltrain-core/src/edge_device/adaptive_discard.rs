@@ -1,0 +1,208 @@
+//! Adaptive Discard Algorithm (ADA): drops from the front when the queue is full, and when the VC's ACR has fallen much.
+//!
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
+//! reconstructed in `MECHANISMS` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to phase 1; prose
+//! and pseudocode say that the queue must have at least LT packets (a shorter one brings no duplicate acks).
+//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR. An evaluation
+//! that enters phase 1 ends there. QL is read again after a drop. "QL = MQS" is read as at least MQS, since packets
+//! differ in length. Where no packet can be dropped, because only one under way is there, nothing changes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Cause, Configure, Discard, Memory, Packets};
+use crate::cell::Label;
+use crate::error::Fault;
+
+/// Adaptive Discard Algorithm for VCs with buffers of their own.
+///
+/// Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "AdaptiveDiscard")]
+pub struct Config {
+    /// f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1. The source gives no value.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of a rate (0 to 1)"))]
+    pub reduction_factor: f64,
+    /// LT: packets below which the queue is low. The source says "a few", far from the largest queue.
+    #[schemars(range(min = 1), extend("x-unit" = "packets"))]
+    pub low_threshold: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { reduction_factor: 0.5, low_threshold: 6 }
+    }
+}
+
+/// The algorithm with the state of every VC.
+#[derive(Debug)]
+pub struct AdaptiveDiscard {
+    thresholds: Thresholds,
+    vcs: Vec<Vc>,
+}
+
+/// One VC's state, the same in a shared memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaState {
+    /// Congestion Phase.
+    pub phase: Phase,
+    /// `LD_ACR`: ACR when a packet was last dropped, or the largest since in phase 0, in cells a second.
+    pub ld_acr: f64,
+    /// `P_CTR`: packets in the queue when one was last dropped, less those served since.
+    pub p_ctr: u32,
+}
+
+/// Congestion Phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// 0: the network is taken for uncongested, a fall of ACR costs a packet.
+    Zero,
+    /// 1: a packet was dropped a short time ago, only want of room costs another.
+    One,
+}
+
+impl Configure for Config {
+    type Discard = AdaptiveDiscard;
+
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory::PerVc)
+    }
+
+    fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
+        self.thresholds().check(mqs)
+    }
+
+    fn build(&self, packets: &Packets) -> AdaptiveDiscard {
+        let vc = |vc| Vc { mqs: packets.capacity() / packets.longest(vc), ..Vc::default() };
+        AdaptiveDiscard { thresholds: self.thresholds(), vcs: packets.vcs().map(vc).collect() }
+    }
+}
+
+impl Config {
+    fn thresholds(&self) -> Thresholds {
+        Thresholds { f: self.reduction_factor, lt: self.low_threshold }
+    }
+}
+
+impl Discard for AdaptiveDiscard {
+    fn on_arrival(&mut self, packets: &mut Packets, vc: Label, _cells: u32) {
+        self.evaluate(packets, vc);
+    }
+
+    fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
+        self.evaluate(packets, vc);
+    }
+
+    fn on_served(&mut self, vc: Label) {
+        self.vcs[vc as usize].on_served();
+    }
+
+    fn on_put_back(&mut self, vc: Label) {
+        self.vcs[vc as usize].on_put_back();
+    }
+
+    fn state(&self, vc: Label) -> Option<AdaState> {
+        Some(self.vcs[vc as usize].state)
+    }
+}
+
+impl AdaptiveDiscard {
+    fn evaluate(&mut self, packets: &mut Packets, vc: Label) {
+        let v = &mut self.vcs[vc as usize];
+        let is_full = packets.ql(vc) >= v.mqs;
+        match v.state.phase {
+            Phase::Zero => {
+                if self.thresholds.rate_fell(v.state, packets, vc) {
+                    v.drop_front(packets, vc, Cause::RateFell);
+                } else if is_full {
+                    v.drop_front(packets, vc, Cause::NoRoom);
+                }
+                v.follow_up(packets.acr(vc));
+            }
+            Phase::One => {
+                if is_full {
+                    v.drop_front(packets, vc, Cause::NoRoom);
+                }
+                self.thresholds.relax(v, packets.ql(vc));
+            }
+        }
+    }
+}
+
+/// f and LT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thresholds {
+    pub(super) f: f64,
+    pub(super) lt: u32,
+}
+
+impl Thresholds {
+    pub(super) fn check(self, mqs: Option<u32>) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if !(0.0..=1.0).contains(&self.f) {
+            faults.push(Fault::new("reduction_factor", self.f, "is not a share of a rate (0 to 1)"));
+        }
+        if self.lt == 0 {
+            let problem = "is no number of packets; it must be at least 1, or the queue never is low";
+            faults.push(Fault::new("low_threshold", self.lt, problem));
+        }
+        if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
+            let problem = format!("is more packets than the buffer holds ({mqs} of the longest)");
+            faults.push(Fault::new("low_threshold", self.lt, problem));
+        }
+        faults
+    }
+
+    /// ACR < f * `LD_ACR` and QL >= LT.
+    pub(super) fn rate_fell(self, state: AdaState, packets: &Packets, vc: Label) -> bool {
+        packets.acr(vc) < self.f * state.ld_acr && packets.ql(vc) >= self.lt
+    }
+
+    /// Back to phase 0: QL < LT and `P_CTR` = 0.
+    pub(super) fn relax(self, v: &mut Vc, ql: u32) {
+        if ql < self.lt && v.state.p_ctr == 0 {
+            v.state.phase = Phase::Zero;
+        }
+    }
+}
+
+/// One VC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vc {
+    pub(super) state: AdaState,
+    /// MQS: the most packets of the VC's greatest length that fit.
+    mqs: u32,
+    /// `P_CTR` before the latest packet was served.
+    p_ctr_before: u32,
+}
+
+impl Default for Vc {
+    /// Before the first packet; `LD_ACR` takes the ACR's value when it is first looked at.
+    fn default() -> Self {
+        Self { state: AdaState { phase: Phase::Zero, ld_acr: 0.0, p_ctr: 0 }, mqs: u32::MAX, p_ctr_before: 0 }
+    }
+}
+
+impl Vc {
+    /// Drops a packet from the front, if one can be dropped, and enters phase 1 or stays there.
+    pub(super) fn drop_front(&mut self, packets: &mut Packets, vc: Label, cause: Cause) {
+        if packets.drop_front(vc, cause) {
+            self.state = AdaState { phase: Phase::One, ld_acr: packets.acr(vc), p_ctr: packets.ql(vc) };
+        }
+    }
+
+    /// Phase 0: `LD_ACR` follows an ACR that rises.
+    pub(super) fn follow_up(&mut self, acr: f64) {
+        self.state.ld_acr = self.state.ld_acr.max(acr);
+    }
+
+    pub(super) fn on_served(&mut self) {
+        self.p_ctr_before = self.state.p_ctr;
+        self.state.p_ctr = self.state.p_ctr.saturating_sub(1);
+    }
+
+    pub(super) fn on_put_back(&mut self) {
+        self.state.p_ctr = self.p_ctr_before;
+    }
+}

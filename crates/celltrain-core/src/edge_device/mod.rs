@@ -1,0 +1,308 @@
+//! IP/ATM edge devices: the buffer where whole packets wait to be sent as cells, and which of them are dropped.
+//!
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `MECHANISMS` 5. The buffer owns the queues, the counts and the room;
+//! a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the list below and
+//! a section of `docs/edge-devices.md`.
+
+mod packets;
+
+pub use packets::{Cause, Packet, Packets};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{Label, Run};
+use crate::error::Fault;
+use crate::port::{PortCounters, PortState};
+
+macro_rules! discards {
+    ($($(#[$doc:meta])* $module:ident: $Discard:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// The discard algorithm of an edge device, as a scenario names it: one table whose key is its name.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[schemars(rename = "EdgeDiscard")]
+        pub enum DiscardConfig {
+            $($(#[$doc])* $Discard($module::Config),)*
+        }
+
+        impl DiscardConfig {
+            /// Every algorithm's name, in the order of the list.
+            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+
+            /// The algorithm's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Discard(_) => stringify!($module),)*
+                }
+            }
+
+            /// The memory it is made for, if it is not made for both.
+            pub fn memory(&self) -> Option<Memory> {
+                match self {
+                    $(Self::$Discard(config) => config.memory(),)*
+                }
+            }
+
+            /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
+            pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
+                match self {
+                    $(Self::$Discard(config) => config.check(mqs),)*
+                }
+            }
+
+            /// The algorithm for these VCs, none of which has a packet yet.
+            pub fn build(&self, packets: &Packets) -> Box<dyn Discard> {
+                match self {
+                    $(Self::$Discard(config) => Box::new(config.build(packets)),)*
+                }
+            }
+
+            /// Every algorithm with its default settings, for tests that hold for all.
+            #[cfg(test)]
+            pub(crate) fn samples() -> Vec<Self> {
+                vec![$(Self::$Discard($module::Config::default())),*]
+            }
+        }
+    };
+}
+
+discards! {
+    /// Tail drop: a packet that finds no room is refused.
+    tail_drop: TailDrop,
+    /// Front drop: packets at the head of the queue make room for the one that arrives.
+    front_drop: FrontDrop,
+    /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen much.
+    adaptive_discard: AdaptiveDiscard,
+    /// Adaptive Discard Algorithm for VCs that share one memory.
+    shared_adaptive_discard: SharedAdaptiveDiscard,
+}
+
+impl Default for DiscardConfig {
+    fn default() -> Self {
+        Self::TailDrop(tail_drop::Config {})
+    }
+}
+
+/// The buffer of an edge device, as a scenario sets it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Edge")]
+pub struct EdgeConfig {
+    /// EB: places for waiting cells, of each VC or of all together as `memory` says; without limit when absent.
+    #[schemars(range(min = 1), extend("x-unit" = "cells"))]
+    pub buffer: Option<u32>,
+    /// Whose the places are.
+    pub memory: Memory,
+    /// Which packets are dropped.
+    pub discard: DiscardConfig,
+}
+
+/// Whose the places of an edge device's buffer are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "EdgeMemory")]
+pub enum Memory {
+    /// Each VC has a buffer of its own.
+    #[default]
+    PerVc,
+    /// All VCs share one buffer.
+    Shared,
+}
+
+impl Memory {
+    fn name(self) -> &'static str {
+        match self {
+            Memory::PerVc => "per_vc",
+            Memory::Shared => "shared",
+        }
+    }
+}
+
+impl EdgeConfig {
+    /// What is wrong with the settings where the longest packet is this many cells. Keys are those inside the edge's
+    /// table, for example `discard.adaptive_discard.low_threshold`.
+    pub fn check(&self, longest_packet_cells: u32) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if let Some(buffer) = self.buffer.filter(|&buffer| buffer < longest_packet_cells) {
+            let problem = format!(
+                "is smaller than a packet of {longest_packet_cells} cells; the buffer of an edge device holds at least one"
+            );
+            faults.push(Fault::new("buffer", buffer, problem));
+        }
+        let name = self.discard.name();
+        if let Some(memory) = self.discard.memory().filter(|&memory| memory != self.memory) {
+            let problem = format!("does not go with `{name}`, which needs memory = \"{}\"", memory.name());
+            faults.push(Fault::new("memory", format!("\"{}\"", self.memory.name()), problem));
+        }
+        // A buffer that holds no packet has had its fault.
+        let mqs = self.buffer.map(|buffer| (buffer / longest_packet_cells).max(1));
+        let inner = self.discard.check(mqs).into_iter();
+        faults.extend(inner.map(|fault| Fault { key: format!("discard.{name}.{}", fault.key), ..fault }));
+        faults
+    }
+}
+
+/// What a discard algorithm is told. Only [`Packets::drop_front`] changes anything in what it is handed.
+pub trait Discard: Send {
+    /// A packet of `cells` cells has come on VC `vc`, whose ACR is up to date. It is not counted in `packets`; it is
+    /// admitted if it fits afterwards, otherwise refused.
+    fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32);
+
+    /// The ACR of `vc` has changed.
+    fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
+        let _ = (packets, vc);
+    }
+
+    /// The last cell of a packet of `vc` has been taken.
+    fn on_served(&mut self, vc: Label) {
+        let _ = vc;
+    }
+
+    /// That cell is put back: the state is what it was before. Nothing was asked about `vc` in between.
+    fn on_put_back(&mut self, vc: Label) {
+        let _ = vc;
+    }
+
+    /// The state of a VC, where the algorithm has one, for series.
+    fn state(&self, vc: Label) -> Option<AdaState> {
+        let _ = vc;
+        None
+    }
+}
+
+/// What every discard algorithm's `Config` can do.
+pub trait Configure {
+    /// The algorithm it configures.
+    type Discard: Discard + 'static;
+
+    /// The memory it is made for, if it is not made for both.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
+    fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
+        let _ = mqs;
+        Vec::new()
+    }
+
+    /// The algorithm for these VCs, none of which has a packet yet.
+    fn build(&self, packets: &Packets) -> Self::Discard;
+}
+
+pub use adaptive_discard::{AdaState, Phase};
+
+/// The buffer of one edge device towards one output link.
+///
+/// A packet leaves QL, the queue length in packets, when its last cell is taken: it counts whole as long as one of its
+/// cells waits. Cells are counted one by one: those taken wait no longer. A packet of which a cell has been
+/// taken is under way and is never dropped.
+///
+/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before anything
+/// else is asked it puts back those that have not started ([`EdgeBuffer::untake`]), so that no algorithm ever sees them gone.
+pub struct EdgeBuffer {
+    packets: Packets,
+    discard: Box<dyn Discard>,
+}
+
+impl EdgeBuffer {
+    /// An empty buffer for `vcs` VCs; `longest_packet` says by label how many cells their longest packets are.
+    ///
+    /// # Panics
+    /// When `longest_packet` does not name every VC.
+    pub fn new(config: &EdgeConfig, vcs: usize, longest_packet: &[u32]) -> Self {
+        assert_eq!(longest_packet.len(), vcs, "every VC of an edge has a longest packet");
+        let packets = Packets::new(config.buffer, config.memory, longest_packet);
+        Self { discard: config.discard.build(&packets), packets }
+    }
+
+    /// Admits an arriving packet, or counts why not; other packets may be dropped. `acr` is its VC's rate now, in cells a
+    /// second.
+    pub fn offer(&mut self, label: Label, packet: Packet, acr: f64) {
+        self.packets.set_acr(label, acr);
+        self.discard.on_arrival(&mut self.packets, label, packet.cells);
+        self.packets.admit_or_refuse(label, packet);
+    }
+
+    /// A VC's ACR has changed to so many cells a second; a packet may be dropped.
+    pub fn on_rate(&mut self, label: Label, acr: f64) {
+        self.packets.set_acr(label, acr);
+        self.discard.on_rate(&mut self.packets, label);
+    }
+
+    /// Whether a VC has a cell that can be sent.
+    #[inline]
+    pub fn waits(&self, label: Label) -> bool {
+        self.packets.cells(label) > 0
+    }
+
+    /// The packet of a VC that is under way or will be next, and how many of its cells still wait.
+    #[inline]
+    pub fn cells_of_front(&self, label: Label) -> Option<(Packet, u32)> {
+        self.packets.front(label)
+    }
+
+    /// Hands the next cells of a VC to the transmitter: at least one, and no more than its front packet still has.
+    #[inline]
+    pub fn take(&mut self, label: Label, cells: u32) -> Run {
+        let run = self.packets.take(label, cells);
+        if run.last.last_cell() {
+            self.discard.on_served(label);
+        }
+        run
+    }
+
+    /// Puts back the last cells taken of a VC, as if they never had been: no more than the latest takes of one packet have
+    /// taken since the VC was last offered a packet, changed its rate or lost a packet.
+    #[inline]
+    pub fn untake(&mut self, label: Label, cells: u32) {
+        if self.packets.untake(label, cells) {
+            self.discard.on_put_back(label);
+        }
+    }
+
+    /// What became of the cells offered on a VC. [`PortCounters::lost_overflow`] counts those of packets refused for want of
+    /// room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for want of room (both as
+    /// [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR fell.
+    pub fn vc_counters(&self, label: Label) -> PortCounters {
+        self.packets.counters(label)
+    }
+
+    /// Cells of a VC that wait.
+    pub fn waiting(&self, label: Label) -> u32 {
+        self.packets.cells(label)
+    }
+
+    /// Cells of all VCs that wait.
+    pub fn occupancy(&self) -> u32 {
+        self.packets.occupancy()
+    }
+
+    /// The largest number of cells of all VCs together that ever waited.
+    pub fn max_queue(&self) -> u32 {
+        self.packets.max_queue()
+    }
+
+    /// QL: packets of a VC that wait or are under way.
+    pub fn queue_packets(&self, label: Label) -> u32 {
+        self.packets.ql(label)
+    }
+
+    /// The discard algorithm's state of a VC, if it has one.
+    pub fn state(&self, label: Label) -> Option<AdaState> {
+        self.discard.state(label)
+    }
+
+    /// The buffer as results show it.
+    ///
+    /// # Panics
+    /// When cells were lost track of.
+    pub fn port_state(&self) -> PortState {
+        self.packets.port_state()
+    }
+}
+
+#[cfg(test)]
+mod conformance;

@@ -1,0 +1,288 @@
+//! The packets of an edge device: their queues, counts and counters, as discard algorithms see them.
+
+use std::collections::VecDeque;
+
+use super::Memory;
+use crate::cell::{Cell, Label, Run};
+use crate::port::{PortCounters, PortState};
+
+/// A packet at an edge device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Number of its frame, counted within its VC.
+    pub frame: u32,
+    /// Its cells, at least one.
+    pub cells: u32,
+    /// Whether its cells are tagged (CLP = 1).
+    pub tagged: bool,
+}
+
+/// Why a packet is dropped from the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// For want of room.
+    NoRoom,
+    /// Because the VC's ACR fell.
+    RateFell,
+}
+
+/// The waiting packets of all VCs. Discard algorithms look at them and drop some; they change nothing else.
+pub struct Packets {
+    /// EB; `u32::MAX`: without limit.
+    capacity: u32,
+    memory: Memory,
+    queues: Vec<Queue>,
+    /// Cells waiting, of all VCs.
+    occupancy: u32,
+    /// The same with the taken cells of packets under way.
+    whole_cells: u64,
+    max_queue: u32,
+}
+
+/// One VC.
+struct Queue {
+    packets: VecDeque<Packet>,
+    /// Cells taken of the first packet; 0: it is not under way.
+    taken: u32,
+    /// Cells waiting.
+    cells: u32,
+    /// Cells taken of one packet since the VC's last change: as many can be put back.
+    ahead: u32,
+    /// The packet served last.
+    served: Packet,
+    /// Cells of the longest packet.
+    longest: u32,
+    /// Cells a second.
+    acr: f64,
+    counters: PortCounters,
+}
+
+impl Packets {
+    pub(super) fn new(capacity: Option<u32>, memory: Memory, longest_packet: &[u32]) -> Self {
+        let queue = |&longest: &u32| Queue {
+            packets: VecDeque::new(),
+            taken: 0,
+            cells: 0,
+            ahead: 0,
+            served: Packet { frame: 0, cells: 0, tagged: false },
+            longest: longest.max(1),
+            acr: 0.0,
+            counters: PortCounters::default(),
+        };
+        Self {
+            capacity: capacity.unwrap_or(u32::MAX),
+            memory,
+            queues: longest_packet.iter().map(queue).collect(),
+            occupancy: 0,
+            whole_cells: 0,
+            max_queue: 0,
+        }
+    }
+
+    /// EB: places for waiting cells, of each VC or of all together; `u32::MAX` without limit.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Whose the places are.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// The labels of all VCs.
+    pub fn vcs(&self) -> std::ops::Range<Label> {
+        0..Label::try_from(self.queues.len()).expect("labels fit 24 bits")
+    }
+
+    /// QL: packets of a VC that wait, the one under way included.
+    pub fn ql(&self, vc: Label) -> u32 {
+        u32::try_from(self.queue(vc).packets.len()).expect("fewer packets than cells")
+    }
+
+    /// Cells of a VC that wait.
+    pub fn cells(&self, vc: Label) -> u32 {
+        self.queue(vc).cells
+    }
+
+    /// Cells of a VC's packets, that under way counted whole.
+    pub fn whole_cells(&self, vc: Label) -> u64 {
+        let queue = self.queue(vc);
+        u64::from(queue.cells) + u64::from(queue.taken)
+    }
+
+    /// Cells of all VCs' packets, those under way counted whole: more than EB perhaps.
+    pub fn all_whole_cells(&self) -> u64 {
+        self.whole_cells
+    }
+
+    /// Cells of all VCs that wait.
+    pub fn occupancy(&self) -> u32 {
+        self.occupancy
+    }
+
+    /// ACR of a VC as last told, in cells a second; 0 before.
+    pub fn acr(&self, vc: Label) -> f64 {
+        self.queue(vc).acr
+    }
+
+    /// Cells of a VC's longest packet.
+    pub fn longest(&self, vc: Label) -> u32 {
+        self.queue(vc).longest
+    }
+
+    /// Whether a packet of `cells` cells finds room: occupied + cells <= EB.
+    pub fn fits(&self, vc: Label, cells: u32) -> bool {
+        cells <= self.capacity - self.occupied(vc)
+    }
+
+    /// Whether it would, were every packet dropped that can be.
+    pub fn can_fit(&self, vc: Label, cells: u32) -> bool {
+        let under_way = |queue: &Queue| queue.packets.front().map_or(0, |front| u64::from(queue.left(front)));
+        let stays: u64 = match self.memory {
+            Memory::PerVc => under_way(self.queue(vc)),
+            Memory::Shared => self.queues.iter().map(under_way).sum(),
+        };
+        stays + u64::from(cells) <= u64::from(self.capacity)
+    }
+
+    /// Whether a VC has a packet that is not under way.
+    pub fn can_drop(&self, vc: Label) -> bool {
+        let queue = self.queue(vc);
+        queue.packets.len() > queue.first_droppable()
+    }
+
+    /// Drops the first packet of a VC that is not under way; whether there was one.
+    pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
+        let queue = &mut self.queues[vc as usize];
+        let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
+        queue.ahead = 0;
+        queue.cells -= packet.cells;
+        self.occupancy -= packet.cells;
+        self.whole_cells -= u64::from(packet.cells);
+        let cells = u64::from(packet.cells);
+        match cause {
+            Cause::NoRoom => {
+                queue.counters.lost_pushed_out += cells;
+                queue.counters.cut_frames += 1;
+            }
+            Cause::RateFell => {
+                queue.counters.discarded_frame += cells;
+                queue.counters.discarded_frames += 1;
+            }
+        }
+        true
+    }
+
+    pub(super) fn set_acr(&mut self, vc: Label, acr: f64) {
+        debug_assert!(acr >= 0.0 && acr.is_finite(), "a rate is a number of cells a second");
+        let queue = &mut self.queues[vc as usize];
+        queue.acr = acr;
+        queue.ahead = 0;
+    }
+
+    pub(super) fn admit_or_refuse(&mut self, vc: Label, packet: Packet) {
+        debug_assert!(packet.cells > 0, "a packet has a cell");
+        let fits = self.fits(vc, packet.cells);
+        let queue = &mut self.queues[vc as usize];
+        queue.counters.offered += u64::from(packet.cells);
+        if !fits {
+            queue.counters.lost_overflow += u64::from(packet.cells);
+            queue.counters.cut_frames += 1;
+            return;
+        }
+        queue.packets.push_back(packet);
+        queue.cells += packet.cells;
+        self.occupancy += packet.cells;
+        self.whole_cells += u64::from(packet.cells);
+        self.max_queue = self.max_queue.max(self.occupancy);
+    }
+
+    pub(super) fn front(&self, vc: Label) -> Option<(Packet, u32)> {
+        let queue = self.queue(vc);
+        queue.packets.front().map(|&packet| (packet, packet.cells - queue.taken))
+    }
+
+    pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
+        let queue = &mut self.queues[vc as usize];
+        let packet = *queue.packets.front().expect("cells are taken where some wait");
+        let left = packet.cells - queue.taken;
+        assert!(0 < cells && cells <= left, "cells are taken of one packet at a time");
+        queue.ahead = if queue.taken == 0 { cells } else { queue.ahead + cells };
+        queue.taken += cells;
+        queue.cells -= cells;
+        queue.counters.forwarded += u64::from(cells);
+        self.occupancy -= cells;
+        let is_served = cells == left;
+        if is_served {
+            queue.served = packet;
+            queue.packets.pop_front();
+            queue.taken = 0;
+            self.whole_cells -= u64::from(packet.cells);
+        }
+        Run { last: Cell::new(vc, packet.frame, is_served).with_tag(packet.tagged), cells }
+    }
+
+    /// Whether the last cell of a packet was among the cells put back.
+    pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
+        let queue = &mut self.queues[vc as usize];
+        assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
+        // Cells are ahead and no packet is under way: they are of the packet served last.
+        let was_served = queue.taken == 0;
+        if was_served {
+            queue.packets.push_front(queue.served);
+            queue.taken = queue.served.cells;
+            self.whole_cells += u64::from(queue.served.cells);
+        }
+        queue.ahead -= cells;
+        queue.taken -= cells;
+        queue.cells += cells;
+        queue.counters.forwarded -= u64::from(cells);
+        self.occupancy += cells;
+        was_served
+    }
+
+    pub(super) fn counters(&self, vc: Label) -> PortCounters {
+        self.queue(vc).counters
+    }
+
+    pub(super) fn max_queue(&self) -> u32 {
+        self.max_queue
+    }
+
+    pub(super) fn port_state(&self) -> PortState {
+        let state = PortState {
+            counters: self.queues.iter().map(|queue| queue.counters).collect(),
+            waiting: self.queues.iter().map(|queue| queue.cells).collect(),
+            max_queue: self.max_queue,
+        };
+        for (counters, waiting) in state.counters.iter().zip(&state.waiting) {
+            let gone = counters.forwarded + counters.lost() + counters.discarded();
+            assert_eq!(counters.offered, gone + u64::from(*waiting), "cells offered have gone, were lost or wait");
+        }
+        state
+    }
+
+    /// Cells that take away room from a VC.
+    fn occupied(&self, vc: Label) -> u32 {
+        match self.memory {
+            Memory::PerVc => self.queue(vc).cells,
+            Memory::Shared => self.occupancy,
+        }
+    }
+
+    fn queue(&self, vc: Label) -> &Queue {
+        &self.queues[vc as usize]
+    }
+}
+
+impl Queue {
+    /// The place of the first packet that is not under way.
+    fn first_droppable(&self) -> usize {
+        usize::from(self.taken > 0)
+    }
+
+    /// Cells of the first packet that wait and cannot be dropped.
+    fn left(&self, front: &Packet) -> u32 {
+        if self.taken > 0 { front.cells - self.taken } else { 0 }
+    }
+}
