@@ -11,6 +11,7 @@ pub mod codec;
 pub mod end_systems;
 pub mod engine;
 pub mod error;
+pub mod file_delay;
 pub mod fingerprint;
 pub mod gfr;
 pub mod metrics;
