@@ -148,8 +148,9 @@ class RunResult:
 
     @property
     def file_delay_ms(self) -> dict[str, Any] | None:
-        """How long the files took that the streams of all flows are cut into: `mean`, `median` and `p95` in milliseconds,
-        None where no file is complete, and how many `files` are; None where `measure.file_size` does not ask for it.
+        """Delay of the files that the streams of all flows are cut into; None where `measure.file_size` does not ask for it.
+
+        `mean`, `median` and `p95` are milliseconds, None where no file is complete; `files` is how many are.
 
         >>> import celltrain as ct
         >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")

@@ -83,7 +83,11 @@ def show(result: RunResult, console: Console) -> None:
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     if (delay := result.file_delay_ms) is not None:
-        mean = "none is complete" if delay["mean"] is None else f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
+        mean = (
+            "no file is complete"
+            if delay["mean"] is None
+            else f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
+        )
         console.print(f"file delay  {mean}")
     _flows(answer["flows"], console)
     _ports(answer["ports"], console)
