@@ -157,7 +157,7 @@ class RunResult:
         >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
         >>> delay = result.file_delay_ms
         >>> round(delay["mean"], 1), delay["files"]
-        (10.6, 155)
+        (10.5, 156)
         """
         delay = self._answer["file_delay_ms"]
         return None if delay is None else dict(delay)

@@ -75,22 +75,22 @@ impl FileDelay {
         let sum: u128 = delays.iter().map(|delay| u128::from(delay.0)).sum();
         Self {
             mean_ms: ms(sum as f64 / delays.len() as f64),
-            median_ms: ms(quantile(&delays, 0.5)),
-            p95_ms: ms(quantile(&delays, 0.95)),
+            median_ms: ms(percentile(&delays, 50)),
+            p95_ms: ms(percentile(&delays, 95)),
             files: delays.len() as u64,
         }
     }
 }
 
-/// The share `q` of n sorted values is below it: the value in place (n - 1) q, counted from 0, and between two places on
-/// the line from the one to the other.
+/// The value that so many per cent of n sorted values lie below: the one in place (n - 1) p, counted from 0, and between
+/// two places on the line from the one to the other.
 ///
 /// Source: Hyndman and Fan, *Sample quantiles in statistical packages*, 1996, definition 7.
-fn quantile(sorted: &[Span], q: f64) -> f64 {
-    let place = (sorted.len() - 1) as f64 * q;
-    let value = |at: f64| sorted[at as usize].0 as f64;
-    let (below, above) = (value(place.floor()), value(place.ceil()));
-    below + (above - below) * (place - place.floor())
+fn percentile(sorted: &[Span], percent: usize) -> f64 {
+    let place = (sorted.len() - 1) * percent;
+    let value = |place: usize| sorted[place].0 as f64;
+    let (below, above) = (value(place / 100), value(place.div_ceil(100)));
+    below + (above - below) * (place % 100) as f64 / 100.0
 }
 
 #[cfg(test)]
