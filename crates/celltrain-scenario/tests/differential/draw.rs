@@ -249,7 +249,7 @@ impl Rest {
             port: ports.collect(),
             switch: self.switch.clone(),
             aal5,
-            measure: MeasureOptions { file_size: (self.seed % 2 == 0).then_some(Bytes { bytes: 70_000 }) },
+            measure: MeasureOptions { file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }) },
         }
     }
 }
