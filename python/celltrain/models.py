@@ -35,6 +35,7 @@ __all__ = [
     "GuaranteedRate",
     "Infinite",
     "Link",
+    "MeasureOptions",
     "NSource",
     "Newreno",
     "NewrenoHoe",
@@ -317,6 +318,20 @@ class FlowOptions(Model):
     tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
     traffic: Traffic | None = Field(
         default=None, description="What it has to send; data without end over TCP when absent."
+    )
+
+
+class MeasureOptions(Model):
+    """What is measured beyond the usual. It changes nothing in the run."""
+
+    file_size: str | None = Field(
+        default=None,
+        description=(
+            "L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: "
+            "from its first byte's first departure until its last byte is acknowledged; not measured when absent."
+            " The papers have 100 kB (A-39)."
+        ),
+        examples=["512B"],
     )
 
 
@@ -834,6 +849,7 @@ class Scenario(Model):
         default_factory=dict,
         description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
     )
+    measure: MeasureOptions = Field(default_factory=MeasureOptions, description="What is measured beyond the usual.")
     name: str = Field(default="", description="What it is, for people.")
     port: dict[str, Port] = Field(
         default_factory=dict,

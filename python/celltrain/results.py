@@ -142,6 +142,27 @@ class RunResult:
         return float(self._answer["fairness"])
 
     @property
+    def goodput_mbps(self) -> float:
+        """Sum of the goodputs of all flows, in megabits per second."""
+        return float(self._answer["goodput_mbps"])
+
+    @property
+    def file_delay_ms(self) -> dict[str, Any] | None:
+        """Delay of the files that the streams of all flows are cut into; None where `measure.file_size` does not ask for it.
+
+        `mean`, `median` and `p95` are milliseconds, None where no file is complete; `files` is how many are.
+
+        >>> import celltrain as ct
+        >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
+        >>> result = ct.run(lan.replace(measure=ct.MeasureOptions(file_size="100kB")))
+        >>> delay = result.file_delay_ms
+        >>> round(delay["mean"], 1), delay["files"]
+        (10.5, 156)
+        """
+        delay = self._answer["file_delay_ms"]
+        return None if delay is None else dict(delay)
+
+    @property
     def cells(self) -> dict[str, int]:
         """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; the first is the sum of the others."""
         return dict(self._answer["cells"])

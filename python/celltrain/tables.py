@@ -48,6 +48,10 @@ FLOWS = _columns(
     ("packets_sent", "int64", "packets", "packets put in; 0 with TCP"),
     ("packets_delivered", "int64", "packets", "packets that arrived whole; 0 with TCP"),
     ("completion_s", "float64", "s", "from its start until all of a file was acknowledged; null while it is not"),
+    ("file_delay_ms_mean", "float64", "ms", "mean delay of the files its stream is cut into; null where not asked for"),
+    ("file_delay_ms_median", "float64", "ms", "half of these files took no longer"),
+    ("file_delay_ms_p95", "float64", "ms", "95 % of these files took no longer"),
+    ("file_delay_ms_files", "int64", "files", "files of its stream that are complete"),
 )
 PORTS = _columns(
     ("name", "string", "", "the output port, named after its link"),
@@ -91,7 +95,16 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
     import pyarrow as pa
 
     schema = pa.schema([column.field() for column in columns])
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    return pa.Table.from_pylist([flat(row) for row in rows], schema=schema)
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose tables have become columns: `{"delay_ms": {"mean": 1.0}}` gives `delay_ms_mean`."""
+    columns: dict[str, Any] = {}
+    for name, value in row.items():
+        inner = value.items() if isinstance(value, Mapping) else ()
+        columns |= {f"{name}_{key}": part for key, part in inner} or {name: value}
+    return columns
 
 
 def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mapping[Column, Any]) -> pa.Table:

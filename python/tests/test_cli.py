@@ -17,6 +17,7 @@ RUN_FIELDS = {
     "duration_s": float,
     "efficiency": float,
     "fairness": float,
+    "goodput_mbps": float,
     "flows": list,
     "ports": list,
     "cells": dict,
@@ -61,6 +62,18 @@ def test_the_json_of_run_has_the_promised_fields(celltrain, small):
     assert len(result["fingerprint"]) == 16
     assert int(result["fingerprint"], 16) >= 0
     assert result == {**ct.run(small, seed=5).to_dict(), **{k: result[k] for k in result if "second" in k}}
+
+
+def test_run_shows_the_delay_of_files_where_it_is_asked_for(celltrain, small):
+    assert "file delay" not in celltrain("run", small).out
+    small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
+    delay = celltrain("run", small, "--json").json["file_delay_ms"]
+    assert set(delay) == {"mean", "median", "p95", "files"}
+    out = celltrain("run", small).out
+    assert f"file delay  {delay['mean']:.4g} ms, mean of {delay['files']:,} files" in out
+    assert "file delay, ms" in out
+    small.write_text(small.read_text().replace("1kB", "10MB"))
+    assert "file delay  no file is complete" in celltrain("run", small).out
 
 
 def test_tracing_and_writing_change_nothing_in_the_run(celltrain, small, tmp_path):

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import celltrain as ct
 from celltrain.reproduce.measure import climb, mean_window, measure, needs_series
 from celltrain.reproduce.paper import PaperError
 
 ANSWER: dict[str, Any] = {
     "efficiency": 0.5,
+    "goodput_mbps": 10.0,
+    "file_delay_ms": {"mean": 520.0, "median": None, "files": 7},
     "flows": [{"name": f"tcp{number}", "goodput_mbps": float(number)} for number in range(1, 5)],
     "scenario": {"port": {"thresholds": {"tcp1-2": 10, "tcp3-4": 30}}},
 }
@@ -22,6 +25,9 @@ ANSWER: dict[str, Any] = {
     [
         ("efficiency", 0.5),
         ("3", 3.0),
+        ("goodput_mbps", 10.0),
+        ("file_delay_ms.mean", 520.0),
+        ("file_delay_ms.mean / file_delay_ms.files", 520 / 7),
         ("flows.tcp2.goodput_mbps", 2.0),
         ("flows.mean(tcp1-3).goodput_mbps", 2.0),
         ("flows.sum(*).goodput_mbps", 10.0),
@@ -40,11 +46,33 @@ def test_a_measure_is_a_product_of_paths(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "efficiency *", "efficiency + 1", "nothing", "flows.tcp9.goodput_mbps", "flows.median(*).goodput_mbps"]
+    "text",
+    [
+        "",
+        "efficiency *",
+        "efficiency + 1",
+        "nothing",
+        "file_delay_ms.median",
+        "flows.tcp9.goodput_mbps",
+        "flows.median(*).goodput_mbps",
+    ],
 )
 def test_what_leads_nowhere_is_refused_by_name(text: str) -> None:
     with pytest.raises(PaperError):
         measure(text, ANSWER)
+
+
+def test_the_answer_of_a_run_has_the_papers_measures() -> None:
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
+    asked = lan.replace(measure=ct.MeasureOptions(file_size="100kB"))
+    answer = ct.run(asked).to_dict()
+    # D = L / R + RTT with RTT = W / R: each has half of what the link carries, and its window waits at the port.
+    expected = (100_000 + 65_535) * 8e-3 / 62.6
+    assert measure("goodput_mbps", answer) == pytest.approx(125.2, rel=0.02)
+    assert measure("file_delay_ms.mean", answer) == pytest.approx(expected, rel=0.02)
+    assert measure("flows.mean(*).file_delay_ms.mean", answer) == pytest.approx(expected, rel=0.02)
+    with pytest.raises(PaperError, match=r"file_delay_ms\.mean"):
+        measure("file_delay_ms.mean", ct.run(lan).to_dict())
 
 
 def saw_teeth() -> dict[str, Any]:

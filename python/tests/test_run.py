@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -24,6 +25,10 @@ def lan(**changes):
         "duration": "20ms",
     }
     return ct.n_source(**{**settings, **changes})
+
+
+def with_files(scenario, size):
+    return scenario.replace(measure=ct.MeasureOptions(file_size=size))
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +61,9 @@ def test_flows_and_ports_are_tables_with_units(traced):
 
 
 @pytest.mark.parametrize("kind, columns", [("flows", tables.FLOWS), ("ports", tables.PORTS)])
-def test_the_tables_have_every_field_of_the_answer(traced, kind, columns):
-    for row in traced.to_dict()[kind]:
-        assert set(row) == {column.name for column in columns}
+def test_the_tables_have_every_field_of_the_answer(kind, columns):
+    for row in ct.run(with_files(lan(), "1kB")).to_dict()[kind]:
+        assert set(tables.flat(row)) == {column.name for column in columns}
 
 
 def test_the_measures_agree_with_the_tables(traced):
@@ -70,6 +75,67 @@ def test_the_measures_agree_with_the_tables(traced):
     payload_share = 512 / (12 * 53)
     goodput = sum(traced.flows["goodput_mbps"].to_pylist())
     assert traced.efficiency == pytest.approx(goodput / (155.52 * payload_share))
+
+
+def test_goodput_is_the_sum_over_the_flows(traced):
+    assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
+
+
+def test_the_delay_of_files_is_measured_where_it_is_asked_for(traced):
+    scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold_cells=900), tcp=ct.Sack())
+    without = ct.run(scenario)
+    assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)
+    assert [flow["file_delay_ms"] for flow in without.to_dict()["flows"]] == [None] * 3
+    result = ct.run(with_files(scenario, "20kB"))
+    assert result.fingerprint == without.fingerprint
+    assert result.to_dict() == {
+        **ct.run(with_files(scenario, "20kB"), engine="reference").to_dict(),
+        **measured(result),
+    }
+    flows = result.flows.to_pylist()
+    files = [flow["file_delay_ms_files"] for flow in flows]
+    for flow in flows:
+        assert 0 <= flow["delivered_bytes"] / 20_000 - flow["file_delay_ms_files"] < 5
+        assert 0 < flow["file_delay_ms_median"] <= flow["file_delay_ms_p95"]
+    delay = result.file_delay_ms
+    assert delay["files"] == sum(files) > 10
+    means = [flow["file_delay_ms_mean"] * count for flow, count in zip(flows, files, strict=True)]
+    assert delay["mean"] == pytest.approx(sum(means) / sum(files))
+    assert delay["median"] <= delay["p95"]
+
+
+def measured(result):
+    answer = result.to_dict()
+    return {name: answer[name] for name in ("engine", "engine_seconds", "cell_hops_per_second")}
+
+
+def test_percentiles_are_those_of_numpy():
+    # Two files differ by the slow start; the mean of both gives the second.
+    one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
+    halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
+    assert [half["files"] for half in halves] == [1, 2]
+    first = halves[0]["mean"]
+    second = 2 * halves[1]["mean"] - first
+    assert first == halves[0]["median"] == halves[0]["p95"]
+    for name, share in (("median", 50), ("p95", 95)):
+        assert halves[1][name] == pytest.approx(float(np.percentile([first, second], share)))
+
+
+def test_a_file_that_no_run_completes_has_no_delay():
+    result = ct.run(with_files(lan(), "1MB"))
+    nothing = {"mean": None, "median": None, "p95": None, "files": 0}
+    assert result.file_delay_ms == nothing
+    assert result.to_dict()["flows"][0]["file_delay_ms"] == nothing
+    assert result.flows["file_delay_ms_files"].to_pylist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"), [("0B", "outside one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
+)
+def test_a_size_that_is_none_is_refused(size, problem):
+    [fault] = ct.check(with_files(lan(), size))
+    assert fault.key == "measure.file_size"
+    assert problem in fault.message
 
 
 def test_series_are_long_tables(traced):

@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
+use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::network::{Flow, Network, Routing};
 use crate::rng::Stream;
@@ -68,6 +69,8 @@ pub struct Connection {
     departure: Option<Time>,
     /// When its last byte was acknowledged.
     ended: Option<Time>,
+    /// The files its stream is cut into, where their delay is measured.
+    files: Option<Box<Files>>,
     /// What sends instead of TCP.
     packets: Option<Box<Packets>>,
     fingerprint: Fingerprint,
@@ -101,6 +104,11 @@ impl Connection {
     /// From its start until its sender knew that all of a file had arrived.
     pub fn completion(&self) -> Option<Span> {
         self.ended.map(|ended| ended - self.start)
+    }
+
+    /// D of the files of its stream that are complete, in order; `None` where that is not measured.
+    pub fn file_delays(&self) -> Option<&[Span]> {
+        self.files.as_ref().map(|files| files.delays())
     }
 
     /// cwnd and ssthresh in segments; nothing of either without TCP.
@@ -183,6 +191,7 @@ impl EndSystems {
     /// The ends of a network's connections, before anything was sent.
     pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
+        let over_tcp = |flow: &Flow| flow.traffic.packets().is_none();
         let flows = network.flows.iter().map(|flow| {
             let options = flow.tcp.options();
             let (payload, data_cells) = flow.frame(&network.aal5);
@@ -209,13 +218,13 @@ impl EndSystems {
                 start,
                 departure: None,
                 ended: None,
+                files: network.file_size.filter(|_| over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
                 packets,
                 fingerprint: Fingerprint::default(),
             }
         });
         let mut exchanges_blocks = vec![false; network.vcs.len()];
-        let over_tcp = |flow: &&Flow| flow.traffic.packets().is_none();
-        for flow in network.flows.iter().filter(over_tcp).filter(|flow| flow.tcp.selective()) {
+        for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
         let mut branches = vec![Vec::new(); network.vcs.len()];
@@ -414,6 +423,10 @@ impl EndSystems {
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
             out.push(self.vcs[vc as usize].put(vc, Frame { cells, body }, None));
+        }
+        if let Some(files) = &mut connection.files {
+            // Every acknowledgement and every segment comes by here.
+            files.on_progress(connection.sender.acknowledged(), connection.sender.sent(), now);
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {

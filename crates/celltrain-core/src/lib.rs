@@ -12,6 +12,7 @@ pub mod edge_device;
 pub mod end_systems;
 pub mod engine;
 pub mod error;
+pub mod file_delay;
 pub mod fingerprint;
 pub mod gfr;
 pub mod max_min;

@@ -2,14 +2,15 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
 
-use crate::end_systems::{EndSystems, VcCounters};
+use crate::end_systems::{Connection, EndSystems, VcCounters};
+use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::{Edge, EdgeCounters};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::scheduler::Class;
 use crate::shaping::Shaping;
-use crate::units::{CELL_BITS, Clock, Time};
+use crate::units::{CELL_BITS, Clock, Span, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub struct RunResult {
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
     pub fairness: f64,
+    /// Sum of the goodputs of all flows, in megabits per second.
+    pub goodput_mbps: f64,
+    /// Of the files of all flows together; `None` where it is not asked for.
+    pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: Vec<FlowResult>,
     /// By link.
@@ -67,6 +72,8 @@ pub struct FlowResult {
     pub packets_delivered: u64,
     /// Seconds from its start until all of a file was acknowledged; none while it is not, and without a file.
     pub completion_s: Option<f64>,
+    /// Of the files its stream is cut into; `None` where it is not asked for, and without TCP.
+    pub file_delay: Option<FileDelay>,
 }
 
 /// One output port's measures.
@@ -183,6 +190,8 @@ impl Ended<'_> {
             duration_s: seconds,
             efficiency: shares.sum(),
             fairness: jain(if ubr.is_empty() { &goodputs } else { &ubr }),
+            goodput_mbps: goodputs.iter().sum(),
+            file_delay: self.network.file_size.map(|_| self.file_delay()),
             ports: self.ports(),
             contracts: self.contracts(),
             abr: self.abr(),
@@ -235,7 +244,7 @@ impl Ended<'_> {
 
     fn flows(&self, seconds: f64) -> Vec<FlowResult> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
-        let one = |(flow, connection): (&crate::network::Flow, &crate::end_systems::Connection)| {
+        let one = |(flow, connection): (&crate::network::Flow, &Connection)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
             let delivered_bytes = connection.receiver.delivered() + packets.delivered_bytes;
@@ -254,9 +263,16 @@ impl Ended<'_> {
                 packets_sent: packets.sent,
                 packets_delivered: packets.delivered,
                 completion_s: connection.completion().map(|span| self.clock.seconds(Time::default() + span)),
+                file_delay: connection.file_delays().map(|delays| FileDelay::of(delays.to_vec(), self.clock)),
             }
         };
         self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
+    }
+
+    fn file_delay(&self) -> FileDelay {
+        let connections = self.end_systems.connections().iter();
+        let delays: Vec<Span> = connections.filter_map(Connection::file_delays).flatten().copied().collect();
+        FileDelay::of(delays, self.clock)
     }
 
     fn contracts(&self) -> Vec<ContractResult> {

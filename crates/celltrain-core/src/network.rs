@@ -18,7 +18,7 @@ use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
-use crate::units::{BitRate, Clock, Duration, Span, Time};
+use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
 
 /// Everything a run depends on.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Network {
     pub service_order: ServiceOrder,
     /// Framing.
     pub aal5: Aal5Options,
+    /// L: the size of the files whose delay is measured; `None` where it is not.
+    pub file_size: Option<Bytes>,
 }
 
 /// A host or a switch.
@@ -460,6 +462,7 @@ pub(crate) mod tests {
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),
             aal5: Aal5Options::default(),
+            file_size: None,
         };
         network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
         network.links[N_SOURCE_BOTTLENECK].policy = policy;

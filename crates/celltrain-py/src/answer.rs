@@ -1,6 +1,7 @@
 //! Results and faults as the JSON the command line promises.
 
 use celltrain_core::engine::Engine;
+use celltrain_core::file_delay::FileDelay;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
@@ -53,6 +54,7 @@ pub(crate) fn result(
                 "packets_sent": flow.packets_sent,
                 "packets_delivered": flow.packets_delivered,
                 "completion_s": flow.completion_s,
+                "file_delay_ms": flow.file_delay.map(file_delay_ms),
             })
         })
         .collect();
@@ -103,6 +105,8 @@ pub(crate) fn result(
         "duration_s": result.duration_s,
         "efficiency": result.efficiency,
         "fairness": result.fairness,
+        "goodput_mbps": result.goodput_mbps,
+        "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,
         "ports": ports,
         "contracts": contracts,
@@ -120,6 +124,10 @@ pub(crate) fn result(
         "build": Build::this(),
     })
     .to_string()
+}
+
+fn file_delay_ms(delay: FileDelay) -> serde_json::Value {
+    json!({"mean": delay.mean_ms, "median": delay.median_ms, "p95": delay.p95_ms, "files": delay.files})
 }
 
 /// The scenarios of the benchmarks.

@@ -103,6 +103,7 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         tie_order: scenario.switch.tie_order,
         service_order: scenario.switch.service_order,
         aal5: scenario.aal5.clone(),
+        file_size: scenario.measure.file_size,
     }
 }
 

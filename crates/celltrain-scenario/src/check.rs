@@ -53,6 +53,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
     }
     traffic(scenario, faults);
+    file_size(scenario, faults);
     let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
     let frames_are_sound = !faults.iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
@@ -68,6 +69,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
             flow_tables(scenario, layout, faults);
             rate_control::paths(layout, faults);
             rate_control::edges(scenario, layout, faults);
+            files(scenario, layout, faults);
             contracts(scenario, layout, faults);
             ports(scenario, layout, refused, faults)
         }
@@ -164,6 +166,28 @@ fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
             let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
             faults.push(KeyFault::of_value(key, quoted(file), problem));
         }
+    }
+}
+
+/// The files of a measure hold a segment each at least: a smaller one takes as long as the segment it is in.
+fn file_size(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
+    let Some(size) = scenario.measure.file_size else { return };
+    let longest = tcps(scenario).into_iter().map(|(_, tcp)| tcp.options().mss).max().expect("a scenario has a TCP");
+    let least = longest.bytes.clamp(1, MAX_FILE);
+    if !(least..=MAX_FILE).contains(&size.bytes) {
+        let most = Bytes { bytes: MAX_FILE };
+        let problem = format!("is outside one segment ({least}B) to {most}; the papers have 100kB");
+        faults.push(KeyFault::of_value("measure.file_size", quoted(size), problem));
+    }
+}
+
+/// There is a stream to cut into files.
+fn files(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    let Some(size) = scenario.measure.file_size else { return };
+    let own_traffic = |flow: &build::Route| build::flow_options(scenario, &flow.name)?.traffic.as_ref();
+    if layout.flows.iter().all(|flow| own_traffic(flow).is_some_and(|traffic| traffic.packets().is_some())) {
+        let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
+        faults.push(KeyFault::of_value("measure.file_size", quoted(size), problem));
     }
 }
 

@@ -12,7 +12,7 @@ use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
-use celltrain_core::units::{BitRate, Duration};
+use celltrain_core::units::{BitRate, Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,9 @@ pub struct Scenario {
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,
+    /// What is measured beyond the usual.
+    #[serde(default)]
+    pub measure: MeasureOptions,
 }
 
 /// The network, by kind: one table whose key is the kind's name.
@@ -289,6 +292,16 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
     pub service_order: ServiceOrder,
+}
+
+/// What is measured beyond the usual. It changes nothing in the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MeasureOptions {
+    /// L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: from its first
+    /// byte's first departure until its last byte is acknowledged; not measured when absent. The papers have 100 kB
+    ///
+    pub file_size: Option<Bytes>,
 }
 
 fn first_seed() -> u64 {

@@ -443,6 +443,31 @@ fn traffic_that_cannot_be_sent_is_refused() {
 }
 
 #[test]
+fn files_that_cannot_be_measured_are_refused() {
+    let reading = |size: &str, more: &str| read(&format!("{GOOD}\n[measure]\nfile_size = {size}\n{more}"));
+    let network = |size: &str| build::network(&reading(size, "").scenario.unwrap(), 1);
+    assert_eq!(network("\"100kB\"").file_size.map(|size| size.bytes), Some(100_000));
+    assert_eq!(network("\"512B\"").file_size.map(|size| size.bytes), Some(512));
+    assert_eq!(build::network(&read(GOOD).scenario.unwrap(), 1).file_size, None);
+    let message = |size: &str, more: &str| {
+        let faults = reading(size, more).faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].message.clone()
+    };
+    for size in ["0B", "511B", "1125899906842625B"] {
+        let found = message(&format!("\"{size}\""), "");
+        assert!(found.contains("measure.file_size = \""), "{found}");
+        assert!(found.contains("is outside one segment (512B) to 1125899906.842624MB"), "{found}");
+    }
+    let larger = message("\"9kB\"", "[flow.tcp2.tcp.reno]\nmss = \"9140B\"");
+    assert!(larger.contains("is outside one segment (9140B)"), "{larger}");
+    assert!(message("100_000", "").contains("measure.file_size = 100000"), "a number without a unit");
+    let packets = |flows: &str| format!("[flow.{flows}.traffic.on_off]");
+    assert!(message("\"100kB\"", &packets("tcp1-5")).contains("cuts no stream: the traffic of every flow is packets"));
+    assert_eq!(reading("\"100kB\"", &packets("tcp1-4")).faults, []);
+}
+
+#[test]
 fn thresholds_of_vcs_are_judged_together() {
     let dfba = |text: &str| only(GOOD, "epd]\nthreshold = 800               # cells", &format!("dfba]\n{text}"));
     let path = "port.bottleneck.policy.dfba";

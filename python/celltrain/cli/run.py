@@ -82,6 +82,13 @@ def show(result: RunResult, console: Console) -> None:
     console.print(Text(result.scenario or "scenario", style="bold"), soft_wrap=True)
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
+    if (delay := result.file_delay_ms) is not None:
+        mean = (
+            "no file is complete"
+            if delay["mean"] is None
+            else f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
+        )
+        console.print(f"file delay  {mean}")
     _flows(answer["flows"], console)
     _ports(answer["ports"], console)
     _contracts(answer["contracts"], console)
@@ -120,6 +127,9 @@ def _flows(flows: list[dict[str, Any]], console: Console) -> None:
     if any(flow["traffic"] == "file" for flow in flows):
         times = [flow["completion_s"] for flow in shown]
         columns["completed after, s"] = ["" if time is None else f"{time:.3f}" for time in times]
+    if any(flow["file_delay_ms"] for flow in flows):
+        means = [(flow["file_delay_ms"] or {}).get("mean") for flow in shown]
+        columns["file delay, ms"] = ["" if mean is None else f"{mean:.4g}" for mean in means]
     grid = shell.grid("flow", *columns, left=("flow",))
     for flow, *cells in zip(shown, *columns.values(), strict=True):
         grid.add_row(Text(flow["name"]), *cells)

@@ -3,6 +3,7 @@
 A *measure* is a path, or paths and plain numbers multiplied and divided, with spaces around `*` and `/`:
 
     efficiency
+    file_delay_ms.mean
     ports.sw1->sw2.max_queue_cells
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
 

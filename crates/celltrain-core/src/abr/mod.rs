@@ -4,7 +4,6 @@
 //! parts work together stands in `docs/design/abr.md`.
 
 pub mod allocator;
-pub mod allocator;
 mod destination;
 mod parameters;
 mod source;

@@ -104,6 +104,8 @@ fn network(seed: u64) -> Network {
             encapsulation: [Encapsulation::LlcSnap, Encapsulation::VcMux][pick(2) as usize],
             ..Aal5Options::default()
         },
+        file_size: [None, Some(Bytes { bytes: [512, 5_000, 77_777][later.below(3) as usize] })]
+            [later.below(2) as usize],
     }
 }
 

@@ -1,7 +1,7 @@
 //! What every engine must get right, checked on whole small runs.
 
 use crate::engine::Engine;
-use crate::metrics::RunResult;
+use crate::metrics::{FlowResult, RunResult};
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
@@ -219,4 +219,90 @@ fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
         let ubr = shares[2] + shares[3];
         assert!((ubr / share - 1.0).abs() < 0.01, "{share}: {ubr}");
     }
+}
+
+/// What files of `size` bytes take in a network, which is the same run without them.
+fn with_files(network: &Network, size: u64) -> RunResult {
+    let without = run(network);
+    assert_eq!(without.file_delay, None);
+    let mut network = network.clone();
+    network.file_size = Some(Bytes { bytes: size });
+    let result = run(&network);
+    let flows = result.flows.iter().map(|flow| FlowResult { file_delay: None, ..flow.clone() }).collect();
+    assert_eq!(RunResult { file_delay: None, flows, ..result.clone() }, without, "who is measured runs as before");
+    result
+}
+
+#[test]
+fn a_file_of_one_segment_takes_a_round_trip() {
+    let mut network = lan(1, None, "100ms");
+    let options = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    network.flows[0].tcp = TcpConfig::Vanilla(options);
+    let round_trip = (14 + 4) * 265 + 6 * 486;
+    let delay = with_files(&network, 512).file_delay.unwrap();
+    assert_eq!(delay.files, 9_720_000 / round_trip);
+    for found in [delay.mean_ms, delay.median_ms, delay.p95_ms] {
+        assert!((found.unwrap() - round_trip as f64 / 97_200.0).abs() < 1e-12, "{found:?}");
+    }
+}
+
+#[test]
+fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
+    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is that of a segment
+    // alone; beyond, R is the line's and the window waits at the source: RTT = W / R.
+    let alone = f64::from((14 + 4) * 265 + 6 * 486);
+    let line: f64 = 512.0 / (12.0 * 265.0);
+    for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
+        let window = segments * 512;
+        let mut network = lan(1, None, "2s");
+        let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
+        network.flows[0].tcp = TcpConfig::Vanilla(options);
+        let rate = line.min(window as f64 / alone);
+        let expected = (size as f64 / rate + window as f64 / rate) / 97_200.0;
+        let result = with_files(&network, size);
+        let delay = result.file_delay.unwrap();
+        assert_eq!(result.flows[0].file_delay, Some(delay), "one flow is all");
+        for found in [delay.mean_ms, delay.median_ms] {
+            let found = found.unwrap();
+            assert!((found / expected - 1.0).abs() < 0.01, "{segments} segments, {size} bytes: {found} for {expected}");
+        }
+        let acknowledged = result.flows[0].delivered_bytes - window;
+        assert!((acknowledged / size..=result.flows[0].delivered_bytes / size).contains(&delay.files));
+    }
+}
+
+#[test]
+fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
+    for &name in TcpConfig::NAMES {
+        let mut network = lan(5, Some(60), "20s");
+        for flow in &mut network.flows {
+            flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
+            flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 * 300 } });
+        }
+        let whole = with_files(&network, 512 * 300);
+        assert!(whole.cells.lost > 0, "{name}");
+        for flow in &whole.flows {
+            let (delay, completion) = (flow.file_delay.unwrap(), flow.completion_s.unwrap() * 1e3);
+            assert_eq!(delay.files, 1, "{name}");
+            assert!((delay.mean_ms.unwrap() / completion - 1.0).abs() < 1e-12, "{name}");
+        }
+        let all = whole.file_delay.unwrap();
+        let of_flows: f64 = whole.flows.iter().map(|flow| flow.file_delay.unwrap().mean_ms.unwrap()).sum();
+        assert!((all.mean_ms.unwrap() * 5.0 / of_flows - 1.0).abs() < 1e-12, "{name}");
+        // Three parts of 94 segments are complete, and the other 18 are no file.
+        let parts = with_files(&network, 512 * 94);
+        assert_eq!(parts.file_delay.unwrap().files, 5 * 3, "{name}");
+    }
+}
+
+#[test]
+fn only_what_tcp_sends_is_cut_into_files() {
+    let mut network = lan(2, Some(100), "200ms");
+    network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
+    let result = with_files(&network, 10_000);
+    assert_eq!(result.flows[1].file_delay, None);
+    assert_eq!(result.flows[0].file_delay, result.file_delay);
+    assert!(result.file_delay.unwrap().files > 10);
+    let sum: f64 = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    assert_eq!(result.goodput_mbps, sum);
 }

@@ -148,6 +148,16 @@ impl Sender {
         self.snd_una >= self.end
     }
 
+    /// Bytes acknowledged, from the first on.
+    pub fn acknowledged(&self) -> u64 {
+        self.snd_una
+    }
+
+    /// Bytes sent once or more, from the first on.
+    pub fn sent(&self) -> u64 {
+        self.snd_max
+    }
+
     /// The next segment the windows and the pace allow now, if any. Asking sends it.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<Segment> {

@@ -11,8 +11,8 @@ use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::scenario::{
-    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, PortConfig, SwitchOptions, Topology,
-    VcOptions, schema,
+    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, PortConfig, SwitchOptions,
+    Topology, VcOptions, schema,
 };
 use celltrain_scenario::{Machine, Scenario, check};
 use proptest::prelude::*;
@@ -252,6 +252,7 @@ impl Rest {
             edge: BTreeMap::new(),
             switch: self.switch.clone(),
             aal5,
+            measure: MeasureOptions { file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }) },
         }
     }
 }

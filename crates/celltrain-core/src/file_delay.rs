@@ -1,0 +1,192 @@
+//! File delay: a TCP connection's stream cut into files of one size, and how long each of them took.
+//!
+//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `MECHANISMS` section 6
+//! . Symbols: L the size of a file, D its delay: from the instant its first byte is handed to the network for the
+//! first time until the sender has the acknowledgement of its last byte.
+//! Departures: the padding of a last segment counts as part of the stream, as it does everywhere.
+
+use std::collections::VecDeque;
+
+use crate::units::{Clock, Span, Time};
+
+/// The files of one connection, one behind the other from its first byte on.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// L.
+    size: u64,
+    /// First byte of the next file to begin.
+    next: u64,
+    /// The byte behind the oldest file that is not complete.
+    until: u64,
+    /// When the files that are not complete began, oldest first: as many as the window has room for.
+    began: VecDeque<Time>,
+    /// D of the files that are complete, in order.
+    delays: Vec<Span>,
+}
+
+impl Files {
+    /// Files of `size` bytes, above 0, before anything was sent.
+    pub fn of(size: u64) -> Self {
+        assert!(size > 0, "scenario checks refuse a file without a byte");
+        Self { size, next: 0, until: size, began: VecDeque::new(), delays: Vec::new() }
+    }
+
+    /// At `now` all bytes before `acknowledged` are acknowledged, and all before `sent` were sent once or more. What is
+    /// acknowledged at `now` was sent before.
+    pub fn on_progress(&mut self, acknowledged: u64, sent: u64, now: Time) {
+        while self.until <= acknowledged {
+            let began = self.began.pop_front().expect("a file that is acknowledged has begun");
+            self.delays.push(now - began);
+            self.until += self.size;
+        }
+        while self.next < sent {
+            self.began.push_back(now);
+            self.next += self.size;
+        }
+    }
+
+    /// D of the files that are complete, in order.
+    pub fn delays(&self) -> &[Span] {
+        &self.delays
+    }
+}
+
+/// D of several files, in milliseconds; no number where none is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FileDelay {
+    /// Their mean.
+    pub mean_ms: Option<f64>,
+    /// Half of them took no longer.
+    pub median_ms: Option<f64>,
+    /// 95 % of them took no longer.
+    pub p95_ms: Option<f64>,
+    /// Files that are complete.
+    pub files: u64,
+}
+
+impl FileDelay {
+    /// What is to say of these delays, on `clock`.
+    pub fn of(mut delays: Vec<Span>, clock: Clock) -> Self {
+        if delays.is_empty() {
+            return Self::default();
+        }
+        delays.sort_unstable();
+        let ms = |units: f64| Some(units / clock.units_per_second as f64 * 1e3);
+        let sum: u128 = delays.iter().map(|delay| u128::from(delay.0)).sum();
+        Self {
+            mean_ms: ms(sum as f64 / delays.len() as f64),
+            median_ms: ms(percentile(&delays, 50)),
+            p95_ms: ms(percentile(&delays, 95)),
+            files: delays.len() as u64,
+        }
+    }
+}
+
+/// The value that so many per cent of n sorted values lie below: the one in place (n - 1) p, counted from 0, and between
+/// two places on the line from the one to the other.
+///
+/// Source: Hyndman and Fan, *Sample quantiles in statistical packages*, 1996, definition 7.
+fn percentile(sorted: &[Span], percent: usize) -> f64 {
+    let place = (sorted.len() - 1) * percent;
+    let value = |place: usize| sorted[place].0 as f64;
+    let (below, above) = (value(place / 100), value(place.div_ceil(100)));
+    below + (above - below) * (place % 100) as f64 / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::scoreboard::SackBlocks;
+    use crate::tcp::{Ack, Sender, TcpConfig, TcpOptions};
+
+    const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+
+    fn spans(delays: &[u64]) -> Vec<Span> {
+        delays.iter().map(|&delay| Span(delay)).collect()
+    }
+
+    /// A sender with segments of 512 bytes, the files of its stream, and what it is asked and told.
+    struct Timeline {
+        sender: Sender,
+        files: Files,
+    }
+
+    impl Timeline {
+        fn of(size: u64) -> Self {
+            Self { sender: Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), CLOCK), files: Files::of(size) }
+        }
+
+        /// All that may go at this instant goes; its segments.
+        fn send(&mut self, now: u64) -> Vec<u64> {
+            let segments: Vec<u64> =
+                std::iter::from_fn(|| self.sender.next_segment(Time(now))).map(|s| s.seq / 512).collect();
+            self.files.on_progress(self.sender.acknowledged(), self.sender.sent(), Time(now));
+            segments
+        }
+
+        /// So many segments are acknowledged.
+        fn ack(&mut self, segments: u64, now: u64) -> Vec<u64> {
+            let ack = Ack { ack: segments * 512, window: 65_535 };
+            self.sender.on_ack(ack, &SackBlocks::NONE, Time(now));
+            self.send(now)
+        }
+    }
+
+    #[test]
+    fn a_first_byte_that_is_sent_again_does_not_start_the_clock_again() {
+        let mut line = Timeline::of(1024);
+        assert_eq!(line.send(5), [0]);
+        let ticks = (1..1000).find(|_| line.sender.on_tick()).unwrap();
+        assert!(ticks > 1, "the timeout takes its time");
+        assert_eq!(line.send(3005), [0], "the first byte again");
+        assert_eq!(line.ack(1, 3010), [1, 2], "and a second file");
+        assert_eq!(line.files.delays(), []);
+        line.ack(2, 3020);
+        assert_eq!(line.files.delays(), spans(&[3015]), "from the first time it was sent");
+        line.ack(4, 3030);
+        assert_eq!(line.files.delays(), spans(&[3015, 20]));
+    }
+
+    #[test]
+    fn one_acknowledgement_completes_two_files() {
+        let mut line = Timeline::of(1024);
+        assert_eq!(line.send(0), [0]);
+        assert_eq!(line.ack(1, 10), [1, 2]);
+        assert_eq!(line.ack(2, 13), [3, 4]);
+        assert_eq!(line.ack(3, 15), [5, 6]);
+        assert_eq!(line.files.delays(), spans(&[13]));
+        line.ack(6, 100);
+        assert_eq!(line.files.delays(), spans(&[13, 90, 87]), "begun with segments 2 and 4");
+    }
+
+    #[test]
+    fn the_last_byte_decides_and_not_the_one_before() {
+        let mut files = Files::of(100);
+        files.on_progress(0, 250, Time(7));
+        files.on_progress(99, 250, Time(8));
+        assert_eq!(files.delays(), []);
+        files.on_progress(100, 300, Time(9));
+        assert_eq!(files.delays(), spans(&[2]));
+        files.on_progress(300, 301, Time(20));
+        assert_eq!(files.delays(), spans(&[2, 13, 13]), "the third began with its first 50 bytes");
+        files.on_progress(400, 400, Time(21));
+        assert_eq!(files.delays(), spans(&[2, 13, 13, 1]));
+    }
+
+    #[test]
+    fn percentiles_lie_on_the_line_between_two_places() {
+        // numpy.percentile([1, 2, 4, 8, 16, 100], [50, 95]) gives 6 and 79.
+        let delay = FileDelay::of(spans(&[16, 1, 100, 2, 8, 4]), CLOCK);
+        let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;
+        assert!(close(delay.mean_ms, 131.0 / 6.0) && close(delay.median_ms, 6.0) && close(delay.p95_ms, 79.0));
+        assert_eq!(delay.files, 6);
+        let one = FileDelay::of(spans(&[7]), CLOCK);
+        assert_eq!((one.mean_ms, one.median_ms, one.p95_ms, one.files), (Some(7.0), Some(7.0), Some(7.0), 1));
+    }
+
+    #[test]
+    fn without_a_file_there_is_no_delay() {
+        assert_eq!(FileDelay::of(Vec::new(), CLOCK), FileDelay::default());
+        assert_eq!(FileDelay::default().mean_ms, None);
+    }
+}
