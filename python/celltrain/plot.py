@@ -53,6 +53,19 @@ class Plot:
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
         return _finished(ax, len(labels))
 
+    def acr(self, *, ax: Axes | None = None) -> Axes:
+        """ACR of each connection's data over time."""
+        times, labels, [rates] = self._result.series.raw("acr")
+        return _finished(self._steps(times, labels, rates, ylabel="ACR (Mb/s)", ax=ax), len(labels))
+
+    def edge(self, *, ax: Axes | None = None) -> Axes:
+        """Packets of each connection at its edge device over time; instants in phase 1 of adaptive discard are dotted."""
+        times, labels, [packets, phases, _, _] = self._result.series.raw("edge")
+        ax = self._steps(times, labels, packets, ylabel="packets at the edge device", ax=ax)
+        for line, queue, phase in zip(list(ax.get_lines()), packets.T, phases.T, strict=True):
+            ax.plot(times[phase == 1], queue[phase == 1], ".", color=line.get_color(), markersize=3)
+        return _finished(ax, len(labels))
+
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
         ax = _new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):

@@ -25,6 +25,8 @@ TRACES = {
     "queue": "cells waiting at the chosen ports",
     "occupancy": "cells of each connection waiting there",
     "cwnd": "congestion window and slow start threshold of each connection",
+    "acr": "ACR of each connection's data (ABR)",
+    "edge": "packets of each connection at its edge device, and what the discard algorithm there keeps of it",
 }
 
 
@@ -43,7 +45,7 @@ def run(
     Args:
         scenario: A scenario, or the path of a TOML file.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`. Recording changes nothing in the run.
+        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"acr"`, `"edge"`. Recording changes nothing in the run.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
@@ -203,6 +205,11 @@ class RunResult:
         return tables.table(self._answer["contracts"], tables.CONTRACTS)
 
     @cached_property
+    def abr(self) -> pa.Table:
+        """The VCs whose rate is controlled (ABR), one row each, both directions: ACR at the end and RM cells."""
+        return tables.table(self._answer["abr"], tables.ABR)
+
+    @cached_property
     def series(self) -> Series:
         """The recorded series by name, each a table with a row for every instant and port or flow."""
         return Series(self._series)
@@ -238,7 +245,7 @@ class RunResult:
 
 
 class Series(Mapping[str, "pa.Table"]):
-    """The recorded series of a run by name: `queue`, `occupancy` and `cwnd`, as far as they were traced."""
+    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `acr` and `edge`, as far as they were traced."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self._recorded = recorded
@@ -276,7 +283,7 @@ class Series(Mapping[str, "pa.Table"]):
         """For each naming column, the name of each series."""
         if name == "queue":
             return {tables.PORT: list(self._recorded["ports"])}
-        if name == "cwnd":
+        if name in ("cwnd", "acr", "edge"):
             return {tables.FLOW: list(self._recorded["flows"])}
         columns = self._recorded["occupancy_columns"]
         return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}
@@ -286,4 +293,6 @@ MEASURES = {
     "queue": (tables.QUEUE,),
     "occupancy": (tables.OCCUPANCY,),
     "cwnd": (tables.CWND, tables.SSTHRESH),
+    "acr": (tables.ACR,),
+    "edge": (tables.EDGE_PACKETS, tables.EDGE_PHASE, tables.EDGE_LD_ACR, tables.EDGE_P_CTR),
 }

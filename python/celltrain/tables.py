@@ -81,12 +81,24 @@ CONTRACTS = _columns(
     ("discarded_frames", "int64", "frames", "frames policies refused whole, before any merge"),
     ("cut_frames", "int64", "frames", "frames that lost a cell for want of room, before any merge"),
 )
+ABR = _columns(
+    ("vc", "string", "", "the VC whose rate is controlled"),
+    ("acr_mbps", "float64", "Mb/s", "ACR at the end, cells included"),
+    ("forward_rm_cells", "int64", "cells", "forward RM cells its source sent"),
+    ("returned_rm_cells", "int64", "cells", "backward RM cells that came back to it"),
+    ("rm_share", "float64", "1", "RM cells, of both directions' loops, among the cells it sent"),
+)
 TIME = Column(name="time_s", kind="float64", unit="s", meaning="time since the start of the run")
 PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
 FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 QUEUE = Column(name="queue_cells", kind="uint32", unit="cells", meaning="cells waiting, the one in service not counted")
 OCCUPANCY = Column(name="occupancy_cells", kind="uint32", unit="cells", meaning="the connection's cells waiting there")
 CWND = Column(name="cwnd_segments", kind="float64", unit="segments", meaning="congestion window")
+ACR = Column(name="acr_mbps", kind="float64", unit="Mb/s", meaning="ACR, cells included; 0 where no rate is controlled")
+EDGE_PACKETS = Column(name="edge_packets", kind="uint32", unit="packets", meaning="QL: packets at the edge device")
+EDGE_PHASE = Column(name="edge_phase", kind="uint32", unit="1", meaning="phase of the adaptive discard algorithm")
+EDGE_LD_ACR = Column(name="edge_ld_acr_mbps", kind="float64", unit="Mb/s", meaning="its LD_ACR")
+EDGE_P_CTR = Column(name="edge_p_ctr", kind="uint32", unit="packets", meaning="its P_CTR")
 SSTHRESH = Column(name="ssthresh_segments", kind="float64", unit="segments", meaning="slow start threshold")
 
 

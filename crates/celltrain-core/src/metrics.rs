@@ -83,7 +83,7 @@ pub struct PortResult {
     pub name: String,
     /// Places for waiting cells; `None` without limit.
     pub buffer_cells: Option<u32>,
-    /// The policy's name.
+    /// The policy's name; that of the discard algorithm at an edge device.
     pub policy: &'static str,
     /// The scheduler's name.
     pub scheduler: &'static str,
@@ -318,8 +318,8 @@ impl Ended<'_> {
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
             PortResult {
                 name: link.name.clone(),
-                buffer_cells: link.buffer,
-                policy: link.policy.name(),
+                buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
+                policy: link.edge.as_ref().map_or(link.policy.name(), |edge| edge.discard.name()),
                 scheduler: link.scheduler.name(),
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),

@@ -92,7 +92,7 @@ pub struct Link {
     /// What it tells the sources of its ABR VCs.
     pub allocator: Option<AllocatorConfig>,
     /// The buffer of its packets, where it leaves an edge device towards the ATM network.
-    pub edge: EdgeConfig,
+    pub edge: Option<EdgeConfig>,
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -338,8 +338,8 @@ impl Graph {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
-            let (allocator, edge) = (None, EdgeConfig::default());
-            self.links.push(Link { name, from, to, rate, delay, buffer: None, policy, scheduler, allocator, edge });
+            let (buffer, allocator, edge) = (None, None, None);
+            self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, edge });
         }
         self.links.len() - 2
     }

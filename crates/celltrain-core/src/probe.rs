@@ -2,9 +2,11 @@
 //!
 //! A probe gets shared references only, so a run with and without it has the same fingerprint.
 
+use crate::edge_device::Phase;
 use crate::end_systems::EndSystems;
+use crate::network::Network;
 use crate::shaping::Shaping;
-use crate::units::{Clock, Duration, Time};
+use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
 pub trait Probe {
@@ -54,6 +56,10 @@ pub struct SeriesChoice {
     pub occupancy: bool,
     /// cwnd and ssthresh of each connection.
     pub windows: bool,
+    /// ACR of each flow's data.
+    pub rates: bool,
+    /// Packets of each flow's data at its edge device, and what the discard algorithm there keeps of it.
+    pub edges: bool,
 }
 
 /// Records series at a fixed step.
@@ -61,6 +67,8 @@ pub struct SeriesChoice {
 pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<usize>,
+    /// By flow: the VC of its data.
+    data_vcs: Vec<usize>,
     step: Duration,
     clock: Clock,
     /// How many samples were taken.
@@ -76,25 +84,42 @@ pub struct Recorder {
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row a sample, one column a flow.
     pub ssthresh_segments: Vec<f64>,
+    /// ACR in megabits per second of cells, one row a sample, one column a flow; 0 where no rate is controlled.
+    pub acr_mbps: Vec<f64>,
+    /// QL: packets at the edge device, one row a sample, one column a flow.
+    pub edge_packets: Vec<u32>,
+    /// The phase of the adaptive discard algorithm, 0 or 1, one row a sample, one column a flow; 0 of another algorithm.
+    pub edge_phase: Vec<u32>,
+    /// Its `LD_ACR` in megabits per second of cells, likewise.
+    pub edge_ld_acr_mbps: Vec<f64>,
+    /// Its `P_CTR`, likewise.
+    pub edge_p_ctr: Vec<u32>,
 }
 
 impl Recorder {
-    /// Records at 0, `step`, 2 `step` and so on up to `end`, each of them rounded to the clock on its own; queues and
-    /// occupancies at the ports of `links`.
-    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, clock: Clock, end: Time) -> Self {
+    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on its
+    /// own; queues and occupancies at the ports of `links`.
+    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
+        let clock = network.clock();
         Self {
             choice,
             links,
+            data_vcs: network.flows.iter().map(|flow| flow.data_vc).collect(),
             step,
             clock,
             taken: 0,
-            end,
+            end: network.end(clock),
             times: Vec::new(),
             queue_cells: Vec::new(),
             occupancy_cells: Vec::new(),
             cwnd_segments: Vec::new(),
             ssthresh_segments: Vec::new(),
+            acr_mbps: Vec::new(),
+            edge_packets: Vec::new(),
+            edge_phase: Vec::new(),
+            edge_ld_acr_mbps: Vec::new(),
+            edge_p_ctr: Vec::new(),
         }
     }
 
@@ -127,6 +152,29 @@ impl Probe for Recorder {
                 self.cwnd_segments.push(cwnd);
                 self.ssthresh_segments.push(ssthresh);
             }
+        }
+        if self.choice.rates || self.choice.edges {
+            for i in 0..self.data_vcs.len() {
+                self.look_at_shaping(self.data_vcs[i], view.shaping);
+            }
+        }
+    }
+}
+
+impl Recorder {
+    fn look_at_shaping(&mut self, vc: usize, shaping: &Shaping) {
+        let at = shaping.place(vc).and_then(|place| Some((shaping.port(place.link)?, place.label)));
+        let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;
+        if self.choice.rates {
+            let source = at.and_then(|(port, label)| port.source(label));
+            self.acr_mbps.push(source.map_or(0.0, |source| mbps(source.acr())));
+        }
+        if self.choice.edges {
+            let state = at.and_then(|(port, label)| port.buffer().state(label));
+            self.edge_packets.push(at.map_or(0, |(port, label)| port.buffer().queue_packets(label)));
+            self.edge_phase.push(state.map_or(0, |state| u32::from(state.phase == Phase::One)));
+            self.edge_ld_acr_mbps.push(state.map_or(0.0, |state| mbps(state.ld_acr)));
+            self.edge_p_ctr.push(state.map_or(0, |state| state.p_ctr));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both engines
 //! drive this one model; `docs/design/abr.md` says in which order.
 
+use std::ops::Range;
+
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
-use crate::max_min;
-use crate::network::{Network, NodeKind, Routing};
+use crate::max_min::{self, Terms};
+use crate::network::{Network, Routing, Vc};
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
@@ -26,6 +28,8 @@ pub struct Shaping {
     ports: Vec<Option<Box<ShapedPort>>>,
     /// By link.
     allocators: Vec<Option<Box<dyn Allocator>>>,
+    /// By VC: where it is shaped, if it is.
+    places: Vec<Option<Place>>,
     /// By VC.
     loops: Vec<Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
@@ -59,15 +63,19 @@ impl Shaping {
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
         }
+        let place = |(number, (vc, part)): (usize, (&Vc, &Range<usize>))| {
+            let link = vc.path[part.start];
+            shaped[link].then(|| Place { link: index(link), label: label_on(link, number) })
+        };
+        let places: Vec<Option<Place>> = network.vcs.iter().zip(&parts).enumerate().map(place).collect();
         let loops: Vec<Option<Loop>> = network
             .vcs
             .iter()
             .zip(&parts)
-            .enumerate()
-            .map(|(number, (vc, part))| {
+            .zip(&places)
+            .map(|((vc, part), place)| {
                 vc.abr.as_ref()?;
-                let link = vc.path[part.start];
-                let home = Place { link: index(link), label: label_on(link, number) };
+                let home = place.expect("an ABR VC is shaped");
                 let partner = index(vc.partner.expect("an ABR VC has one for the way back"));
                 let end = index(vc.path[part.end - 1]);
                 Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
@@ -84,10 +92,10 @@ impl Shaping {
                 let parameters = vc.abr.as_ref()?;
                 Some(Source::new(parameters, rate, network.round_trip(vc), clock))
             };
-            let of_edge = network.nodes[network.links[link].from].kind == NodeKind::EdgeDevice;
-            let config = if of_edge { network.links[link].edge.clone() } else { EdgeConfig::default() };
+            let without_limit = EdgeConfig::default();
+            let config = network.links[link].edge.as_ref().unwrap_or(&without_limit);
             let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
-            let buffer = EdgeBuffer::new(&config, longest.len(), &longest);
+            let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
             Some(Box::new(ShapedPort::new(clock.cell_time(rate), buffer, sources)))
         };
@@ -116,9 +124,15 @@ impl Shaping {
         Self {
             ports: (0..network.links.len()).map(port).collect(),
             allocators: (0..network.links.len()).map(allocator).collect(),
+            places,
             loops,
             passes,
         }
+    }
+
+    /// Where a VC is shaped, if it is.
+    pub fn place(&self, vc: usize) -> Option<Place> {
+        self.places[vc]
     }
 
     /// The shaped port at the start of a link, if it has one.
@@ -253,9 +267,21 @@ fn longest_frames(network: &Network) -> Vec<u32> {
     longest
 }
 
-/// By VC: its max-min fair share of the links' rates in cells per second, where no VC is limited but by its links.
+/// By VC: the max-min fair share of the links' rates in cells per second, for the data of ABR VCs; without bound for those
+/// of acknowledgements, which do not want theirs.
 fn ideal_rates(network: &Network) -> Vec<f64> {
     let capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
-    let paths: Vec<Vec<usize>> = network.vcs.iter().map(|vc| vc.path.clone()).collect();
-    max_min::shares(&capacities, &paths)
+    let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
+    data.sort_unstable();
+    data.dedup();
+    data.retain(|&vc| network.vcs[vc].abr.is_some());
+    let paths: Vec<Vec<usize>> = data.iter().map(|&vc| network.vcs[vc].path.clone()).collect();
+    let mcr = |&vc: &usize| network.vcs[vc].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr));
+    let minimums: Vec<f64> = data.iter().map(mcr).collect();
+    let mut ideal = vec![f64::INFINITY; network.vcs.len()];
+    let terms = Terms { minimums: &minimums, weights: &[] };
+    for (vc, share) in data.iter().zip(max_min::shares(&capacities, &paths, terms)) {
+        ideal[*vc] = share;
+    }
+    ideal
 }

@@ -98,6 +98,19 @@ pub(crate) fn result(
             })
         })
         .collect();
+    let abr: Vec<_> = result
+        .abr
+        .iter()
+        .map(|abr| {
+            json!({
+                "vc": abr.name,
+                "acr_mbps": abr.acr_mbps,
+                "forward_rm_cells": abr.forward_rm_cells,
+                "returned_rm_cells": abr.returned_rm_cells,
+                "rm_share": abr.rm_share,
+            })
+        })
+        .collect();
     json!({
         "scenario": scenario.name,
         "seed": seed,
@@ -110,6 +123,7 @@ pub(crate) fn result(
         "flows": flows,
         "ports": ports,
         "contracts": contracts,
+        "abr": abr,
         "cells": {
             "offered": result.cells.offered,
             "delivered": result.cells.delivered,
@@ -173,7 +187,11 @@ impl Trace {
                 "queue" => choice.queue = true,
                 "occupancy" => choice.occupancy = true,
                 "cwnd" => choice.windows = true,
-                other => return Err(format!("{other:?} is not a series; it must be one of queue, occupancy, cwnd")),
+                "acr" => choice.rates = true,
+                "edge" => choice.edges = true,
+                other => {
+                    return Err(format!("{other:?} is not a series; it must be one of queue, occupancy, cwnd, acr, edge"));
+                }
             }
         }
         if choice == SeriesChoice::default() {
@@ -201,12 +219,12 @@ impl Trace {
                 names.iter().map(find).collect::<Result<_, _>>()?
             }
         };
-        let clock = network.clock();
         let routing = network.routing();
         let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
         let columns = usize::from(self.choice.queue) * links.len()
             + usize::from(self.choice.occupancy) * occupancies
-            + usize::from(self.choice.windows) * 2 * network.flows.len();
+            + (2 * usize::from(self.choice.windows) + usize::from(self.choice.rates) + 4 * usize::from(self.choice.edges))
+                * network.flows.len();
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
         if samples.saturating_mul(columns as u64) > MAX_VALUES {
             return Err(format!(
@@ -214,7 +232,7 @@ impl Trace {
                 self.step
             ));
         }
-        Ok(Recorder::new(self.choice, links, self.step, clock, network.end(clock)))
+        Ok(Recorder::new(self.choice, links, self.step, network))
     }
 }
 
@@ -234,6 +252,11 @@ pub(crate) struct Series {
     pub(crate) occupancy_cells: Option<Vec<u32>>,
     pub(crate) cwnd_segments: Option<Vec<f64>>,
     pub(crate) ssthresh_segments: Option<Vec<f64>>,
+    pub(crate) acr_mbps: Option<Vec<f64>>,
+    pub(crate) edge_packets: Option<Vec<u32>>,
+    pub(crate) edge_phase: Option<Vec<u32>>,
+    pub(crate) edge_ld_acr_mbps: Option<Vec<f64>>,
+    pub(crate) edge_p_ctr: Option<Vec<u32>>,
 }
 
 impl Series {
@@ -257,6 +280,11 @@ impl Series {
             occupancy_cells: trace.choice.occupancy.then_some(recorder.occupancy_cells),
             cwnd_segments: trace.choice.windows.then_some(recorder.cwnd_segments),
             ssthresh_segments: trace.choice.windows.then_some(recorder.ssthresh_segments),
+            acr_mbps: trace.choice.rates.then_some(recorder.acr_mbps),
+            edge_packets: trace.choice.edges.then_some(recorder.edge_packets),
+            edge_phase: trace.choice.edges.then_some(recorder.edge_phase),
+            edge_ld_acr_mbps: trace.choice.edges.then_some(recorder.edge_ld_acr_mbps),
+            edge_p_ctr: trace.choice.edges.then_some(recorder.edge_p_ctr),
         }
     }
 }

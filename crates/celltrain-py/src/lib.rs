@@ -167,14 +167,25 @@ fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("ports", series.ports)?;
     dict.set_item("flows", series.flows)?;
     dict.set_item("occupancy_columns", series.occupancy_columns)?;
-    for (name, cells) in [("queue_cells", series.queue_cells), ("occupancy_cells", series.occupancy_cells)] {
+    for (name, cells) in [
+        ("queue_cells", series.queue_cells),
+        ("occupancy_cells", series.occupancy_cells),
+        ("edge_packets", series.edge_packets),
+        ("edge_phase", series.edge_phase),
+        ("edge_p_ctr", series.edge_p_ctr),
+    ] {
         if let Some(cells) = cells {
             dict.set_item(name, matrix(py, rows, cells)?)?;
         }
     }
-    for (name, segments) in [("cwnd_segments", series.cwnd_segments), ("ssthresh_segments", series.ssthresh_segments)] {
-        if let Some(segments) = segments {
-            dict.set_item(name, matrix(py, rows, segments)?)?;
+    for (name, values) in [
+        ("cwnd_segments", series.cwnd_segments),
+        ("ssthresh_segments", series.ssthresh_segments),
+        ("acr_mbps", series.acr_mbps),
+        ("edge_ld_acr_mbps", series.edge_ld_acr_mbps),
+    ] {
+        if let Some(values) = values {
+            dict.set_item(name, matrix(py, rows, values)?)?;
         }
     }
     Ok(dict)

@@ -53,8 +53,8 @@ pub fn network(scenario: &Scenario, seed: u64) -> Network {
         match layout.graph.nodes[link.from].kind {
             NodeKind::Host => continue,
             NodeKind::EdgeDevice => {
-                if let Some(edge) = edge_of(scenario, &layout.graph.nodes[link.from].name) {
-                    link.edge = edge.clone();
+                if layout.graph.nodes[link.to].kind != NodeKind::Host {
+                    link.edge = edge_of(scenario, &layout.graph.nodes[link.from].name).cloned();
                 }
                 continue;
             }

@@ -89,10 +89,9 @@ impl Run {
 
 /// Records everything, at all ports, at instants that are no event's.
 fn recorder(network: &Network) -> Recorder {
-    let clock = network.clock();
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
     let step = Duration { picoseconds: 1_234_567_891 };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
+    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }
 
 /// The fingerprints of all runs, which the threads share out among themselves.

@@ -34,7 +34,7 @@ def run(
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
     ] = None,
     trace: Annotated[
-        list[str] | None, typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd.")
+        list[str] | None, typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,acr,edge.")
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
     port: Annotated[
@@ -92,6 +92,7 @@ def show(result: RunResult, console: Console) -> None:
     _flows(answer["flows"], console)
     _ports(answer["ports"], console)
     _contracts(answer["contracts"], console)
+    _abr(answer["abr"], console)
     cells = result.cells
     console.print(
         f"cells: {cells['offered']:,} offered = {cells['delivered']:,} delivered + {cells['lost']:,} lost "
@@ -148,6 +149,19 @@ def _contracts(contracts: list[dict[str, Any]], console: Console) -> None:
         grid.add_row(Text(contract["vc"]), *(f"{contract[key]:,}" for key in keys))
     if len(contracts) > MOST_FLOWS:
         console.print(f"\n{len(contracts)} contracts; the first {MOST_FLOWS}")
+    console.print(grid)
+
+
+def _abr(vcs: list[dict[str, Any]], console: Console) -> None:
+    """The VCs whose rate is controlled, if there are any."""
+    if not vcs:
+        return
+    grid = shell.grid("VC", "ACR at the end, Mb/s", "forward RM cells", "came back", "RM share", left=("VC",))
+    for vc in vcs[:MOST_FLOWS]:
+        counts = (f"{vc[key]:,}" for key in ("forward_rm_cells", "returned_rm_cells"))
+        grid.add_row(Text(vc["vc"]), f"{vc['acr_mbps']:.3f}", *counts, f"{vc['rm_share']:.1%}")
+    if len(vcs) > MOST_FLOWS:
+        console.print(f"\n{len(vcs)} VCs whose rate is controlled; the first {MOST_FLOWS}")
     console.print(grid)
 
 

@@ -222,10 +222,9 @@ fn tcp(pick: &mut impl FnMut(u32) -> u32, later: &mut Stream) -> TcpConfig {
 }
 
 fn recorder(network: &Network) -> Recorder {
-    let clock = network.clock();
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
+    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }
 
 fn compare(network: &Network) -> Result<(), TestCaseError> {

@@ -67,11 +67,9 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
 #[test]
 fn a_probe_changes_nothing() {
     let network = lan(3, Some(500), "200ms");
-    let clock = network.clock();
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
     for engine in Engine::ALL {
-        let mut recorder =
-            Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), clock, network.end(clock));
+        let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), &network);
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
         assert_eq!(watched, run(&network));
         assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");

@@ -94,10 +94,9 @@ fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
 
 /// Records all there is, at all ports.
 fn recorder(network: &Network) -> Recorder {
-    let clock = network.clock();
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true };
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, clock, network.end(clock))
+    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }
 
 fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {

@@ -554,7 +554,7 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<Train>(), 32);
+        assert_eq!(size_of::<server::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
     }
