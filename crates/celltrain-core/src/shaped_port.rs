@@ -15,6 +15,8 @@ use crate::units::{Span, Time};
 /// An output port that shapes its VCs.
 pub struct ShapedPort {
     cell_time: Span,
+    /// What the link carries, in cells per second.
+    line_rate: f64,
     /// When the link has sent what was given to it.
     free: Time,
     buffer: EdgeBuffer,
@@ -50,15 +52,16 @@ struct Ahead {
 }
 
 impl ShapedPort {
-    /// A port that sends a cell in `cell_time`, with a source for each VC whose rate is controlled, by label.
-    pub fn new(cell_time: Span, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
+    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is controlled,
+    /// by label.
+    pub fn new(cell_time: Span, line_rate: f64, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
         let pace = |source| match source {
             Some(source) => Pace::Controlled(Box::new(source)),
             None => Pace::Line(Time::default()),
         };
         let shaped = |source| Shaped { pace: pace(source), assembling: 0, rms: FrameLog::default(), rms_sent: 0 };
         let vcs = sources.into_iter().map(shaped).collect();
-        Self { cell_time, free: Time::default(), buffer, vcs, ahead: None }
+        Self { cell_time, line_rate, free: Time::default(), buffer, vcs, ahead: None }
     }
 
     /// Cells of a packet come in, of which `run` ends it or does not; the packet joins the buffer when it is whole.
@@ -217,7 +220,7 @@ impl ShapedPort {
     pub fn acr(&self, label: Label) -> f64 {
         match &self.vcs[label as usize].pace {
             Pace::Controlled(source) => source.acr(),
-            Pace::Line(_) => f64::INFINITY,
+            Pace::Line(_) => self.line_rate,
         }
     }
 

@@ -97,7 +97,7 @@ impl Shaping {
             let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
             let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
-            Some(Box::new(ShapedPort::new(clock.cell_time(rate), buffer, sources)))
+            Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources)))
         };
         let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| ideal_rates(network));
         let allocator = |link: usize| {
