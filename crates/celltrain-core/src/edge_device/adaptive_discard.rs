@@ -206,3 +206,135 @@ impl Vc {
         self.state.p_ctr = self.p_ctr_before;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge_device::conformance::Bench;
+    use crate::edge_device::{DiscardConfig, Packet};
+    use Phase::{One, Zero};
+
+    /// A VC with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
+    type Before = (Phase, f64, u32, u32);
+    /// What an evaluation makes of it: phase, `LD_ACR`, QL and `P_CTR`.
+    type After = (Phase, f64, u32, u32);
+
+    /// One evaluation with f = 0.5, LT = 3, MQS = 5 (packets of 2 cells, EB = 10).
+    fn evaluate((phase, acr, ql, p_ctr): Before) -> After {
+        let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
+        let mut ada = Config { reduction_factor: 0.5, low_threshold: 3 }.build(&packets);
+        for frame in 0..ql {
+            packets.admit_or_refuse(0, Packet { frame, cells: 2, tagged: false });
+        }
+        packets.set_acr(0, acr);
+        ada.vcs[0].state = AdaState { phase, ld_acr: 100.0, p_ctr };
+        ada.on_rate(&mut packets, 0);
+        let AdaState { phase, ld_acr, p_ctr } = ada.vcs[0].state;
+        (phase, ld_acr, packets.ql(0), p_ctr)
+    }
+
+    #[test]
+    fn every_arrow_of_the_state_machine_and_every_guard_both_ways() {
+        #[rustfmt::skip]
+        let table: [(&str, Before, After); 18] = [
+            ("0: ACR below f LD_ACR, QL at LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
+            ("0: ACR at f LD_ACR",                            (Zero,  50.0, 3, 0), (Zero, 100.0, 3, 0)),
+            ("0: low queue: Figure 4 misprints this as drop", (Zero,  49.0, 2, 0), (Zero, 100.0, 2, 0)),
+            ("0: empty queue",                                (Zero,   0.0, 0, 0), (Zero, 100.0, 0, 0)),
+            ("0: QL one below MQS",                           (Zero, 100.0, 4, 0), (Zero, 100.0, 4, 0)),
+            ("0: QL at MQS",                                  (Zero, 100.0, 5, 0), (One,  100.0, 4, 4)),
+            ("0: QL at MQS, ACR somewhat lower",              (Zero,  60.0, 5, 0), (One,   60.0, 4, 4)),
+            ("0: both conditions, one drop (A-33)",           (Zero,  49.0, 5, 0), (One,   49.0, 4, 4)),
+            ("0: QL at MQS, ACR higher",                      (Zero, 120.0, 5, 0), (One,  120.0, 4, 4)),
+            ("0: ACR higher",                                 (Zero, 120.0, 1, 0), (Zero, 120.0, 1, 0)),
+            ("1: a fall of ACR costs nothing",                (One,   10.0, 4, 1), (One,  100.0, 4, 1)),
+            ("1: QL at MQS",                                  (One,   10.0, 5, 0), (One,   10.0, 4, 4)),
+            ("1: QL at MQS, P_CTR starts anew",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
+            ("1: low queue, P_CTR at 0",                      (One,  100.0, 2, 0), (Zero, 100.0, 2, 0)),
+            ("1: QL at LT, P_CTR at 0",                       (One,  100.0, 3, 0), (One,  100.0, 3, 0)),
+            ("1: low queue, P_CTR above 0",                   (One,  100.0, 2, 1), (One,  100.0, 2, 1)),
+            ("1: LD_ACR does not follow (A-37)",              (One,  120.0, 2, 1), (One,  100.0, 2, 1)),
+            ("1: back in 0 the rules wait for the next time", (One,  120.0, 0, 0), (Zero, 100.0, 0, 0)),
+        ];
+        for (row, before, after) in table {
+            assert_eq!(evaluate(before), after, "{row}");
+        }
+    }
+
+    fn bench(eb: u32, cells: u32) -> Bench {
+        Bench::new(DiscardConfig::AdaptiveDiscard(Config::default()), Some(eb), Memory::PerVc, &[cells])
+    }
+
+    #[test]
+    fn the_largest_queue_is_the_buffer_in_whole_packets() {
+        for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
+            let mut bench = bench(eb, cells);
+            for _ in 0..mqs {
+                bench.offer(0, cells);
+            }
+            assert_eq!(bench.buffer.vc_counters(0).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
+            bench.offer(0, cells);
+            assert_eq!(bench.frames(0), (1..=mqs).collect::<Vec<_>>(), "the next costs the one at the front");
+            assert_eq!(bench.buffer.vc_counters(0).lost_pushed_out, u64::from(cells));
+            assert_eq!(bench.buffer.state(0).map(|state| state.p_ctr), Some(mqs - 1));
+        }
+    }
+
+    #[test]
+    fn a_fall_of_the_rate_costs_one_packet_until_as_many_as_waited_are_served_and_the_queue_is_low() {
+        let mut bench = bench(500, 32);
+        for _ in 0..8 {
+            bench.offer(0, 32);
+        }
+        bench.buffer.on_rate(0, Bench::ACR * 0.4);
+        assert_eq!(bench.frames(0), [1, 2, 3, 4, 5, 6, 7]);
+        let counters = bench.buffer.vc_counters(0);
+        assert_eq!((counters.discarded_frame, counters.discarded_frames, counters.lost()), (32, 1, 0));
+        let phase_and_counter = |bench: &Bench| bench.buffer.state(0).map(|state| (state.phase, state.p_ctr));
+        assert_eq!(phase_and_counter(&bench), Some((One, 7)));
+        for served in 1..=7 {
+            bench.buffer.on_rate(0, 1.0);
+            bench.buffer.take(0, 31);
+            assert_eq!(phase_and_counter(&bench), Some((One, 8 - served)), "served is with the last cell");
+            bench.buffer.take(0, 1);
+            assert_eq!(phase_and_counter(&bench), Some((One, 7 - served)));
+        }
+        bench.buffer.on_rate(0, 1.0);
+        assert_eq!(phase_and_counter(&bench), Some((Zero, 0)));
+        assert_eq!(bench.buffer.vc_counters(0).discarded_frames, 1);
+    }
+
+    #[test]
+    fn the_counter_of_served_packets_stops_at_nothing_and_is_put_back_exactly() {
+        let mut bench = bench(500, 2);
+        bench.offer(0, 2);
+        bench.buffer.take(0, 2);
+        assert_eq!(bench.buffer.state(0).unwrap().p_ctr, 0);
+        bench.buffer.untake(0, 1);
+        assert_eq!(bench.buffer.state(0).unwrap().p_ctr, 0);
+    }
+
+    #[test]
+    fn the_packet_under_way_counts_in_the_queue_and_is_not_dropped() {
+        let mut bench = bench(500, 32);
+        for _ in 0..15 {
+            bench.offer(0, 32);
+        }
+        bench.buffer.take(0, 31);
+        assert_eq!(bench.buffer.queue_packets(0), 15, "one cell waits");
+        bench.offer(0, 32);
+        assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.queue_packets(0)), (vec![0, 2], 15));
+        bench.buffer.take(0, 1);
+        assert_eq!(bench.buffer.queue_packets(0), 14, "none does");
+    }
+
+    #[test]
+    fn where_only_the_packet_under_way_is_there_nothing_changes() {
+        let mut bench = bench(33, 33);
+        bench.offer(0, 33);
+        bench.buffer.take(0, 20);
+        bench.offer(0, 33);
+        assert_eq!(bench.buffer.state(0).map(|state| state.phase), Some(Zero));
+        assert_eq!(bench.buffer.vc_counters(0).lost_overflow, 33);
+    }
+}

@@ -1,1 +1,481 @@
+//! What holds for every discard algorithm of the list, and the buffer against a naive twin that keeps single cells.
 
+use proptest::prelude::*;
+
+use super::{AdaState, DiscardConfig, EdgeBuffer, EdgeConfig, Memory, Packet, Phase};
+use super::{adaptive_discard, shared_adaptive_discard};
+use crate::cell::{Cell, Label};
+use crate::port::PortCounters;
+
+/// A buffer whose packets are numbered by VC as they are offered.
+pub(super) struct Bench {
+    pub(super) buffer: EdgeBuffer,
+    offered: Vec<u32>,
+}
+
+impl Bench {
+    /// ACR of packets that do not say another.
+    pub(super) const ACR: f64 = 1000.0;
+
+    pub(super) fn new(discard: DiscardConfig, eb: Option<u32>, memory: Memory, longest: &[u32]) -> Self {
+        let config = EdgeConfig { buffer: eb, memory, discard };
+        Self { buffer: EdgeBuffer::new(&config, longest.len(), longest), offered: vec![0; longest.len()] }
+    }
+
+    pub(super) fn offer(&mut self, vc: Label, cells: u32) {
+        self.offer_at(vc, cells, Self::ACR);
+    }
+
+    pub(super) fn offer_at(&mut self, vc: Label, cells: u32, acr: f64) {
+        let frame = self.offered[vc as usize];
+        self.offered[vc as usize] += 1;
+        self.buffer.offer(vc, packet(frame, cells), acr);
+    }
+
+    /// The frames of a VC that wait, in order.
+    pub(super) fn frames(&self, vc: Label) -> Vec<u32> {
+        self.buffer.packets.queued(vc).map(|packet| packet.frame).collect()
+    }
+
+    pub(super) fn whole_cells(&self, vc: Label) -> u32 {
+        self.buffer.packets.queued(vc).map(|packet| packet.cells).sum()
+    }
+
+    /// The cells that leave for good.
+    pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
+        match operation {
+            Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
+            Operation::Rate { vc, acr } => self.buffer.on_rate(vc, acr),
+            Operation::Take { vc, cells, back } => {
+                let mut taken = Vec::new();
+                // In two goes where that is possible.
+                let first = cells / 2;
+                for part in [first, cells - first] {
+                    let left = self.buffer.cells_of_front(vc).map_or(0, |(_, left)| left);
+                    let is_rest = taken.last().is_none_or(|cell: &Cell| !cell.last_cell());
+                    if part.min(left) > 0 && is_rest {
+                        taken.extend(self.buffer.take(vc, part.min(left)).iter());
+                    }
+                }
+                let back = back.min(u32::try_from(taken.len()).unwrap());
+                // One by one, and the others together.
+                for part in [back.min(1), back - back.min(1)] {
+                    if part > 0 {
+                        self.buffer.untake(vc, part);
+                    }
+                }
+                taken.truncate(taken.len() - back as usize);
+                return taken;
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Every third packet is tagged.
+fn packet(frame: u32, cells: u32) -> Packet {
+    Packet { frame, cells, tagged: frame.is_multiple_of(3) }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Offer {
+        vc: Label,
+        cells: u32,
+        acr: f64,
+    },
+    Rate {
+        vc: Label,
+        acr: f64,
+    },
+    /// Up to `cells` cells of the front packet are taken, and up to `back` of them put back.
+    Take {
+        vc: Label,
+        cells: u32,
+        back: u32,
+    },
+}
+
+pub(super) fn operations(vcs: Label, longest: u32) -> impl Strategy<Value = Vec<Operation>> {
+    let acr = prop_oneof![Just(0.0), Just(100.0), 1.0..1000.0];
+    let operation = prop_oneof![
+        4 => (0..vcs, 1..=longest, acr.clone()).prop_map(|(vc, cells, acr)| Operation::Offer { vc, cells, acr }),
+        1 => (0..vcs, acr).prop_map(|(vc, acr)| Operation::Rate { vc, acr }),
+        4 => (0..vcs, 1..=longest, 0..=longest).prop_map(|(vc, cells, back)| Operation::Take { vc, cells, back }),
+    ];
+    prop::collection::vec(operation, 0..200)
+}
+
+/// The same buffer, cell by cell, as the texts say. Cells put back were never taken.
+struct Twin {
+    eb: usize,
+    discard: DiscardConfig,
+    longest: Vec<u32>,
+    vcs: Vec<TwinVc>,
+    max_queue: usize,
+}
+
+#[derive(Clone, Default)]
+struct TwinVc {
+    waiting: Vec<TwinCell>,
+    offered_packets: u32,
+    acr: f64,
+    phase_1: bool,
+    ld_acr: f64,
+    p_ctr: u32,
+    counters: PortCounters,
+}
+
+#[derive(Clone, Copy)]
+struct TwinCell {
+    packet: Packet,
+    number: u32,
+}
+
+impl TwinVc {
+    fn ql(&self) -> u32 {
+        let lasts = self.waiting.iter().filter(|cell| cell.number + 1 == cell.packet.cells);
+        u32::try_from(lasts.count()).unwrap()
+    }
+
+    fn whole(&self) -> usize {
+        self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
+    }
+
+    /// The first packet of which no cell has gone.
+    fn droppable(&self) -> Option<Packet> {
+        self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
+    }
+}
+
+impl Twin {
+    fn new(config: &EdgeConfig, longest: &[u32]) -> Self {
+        let eb = config.buffer.map_or(usize::MAX, |eb| eb as usize);
+        let vcs = vec![TwinVc::default(); longest.len()];
+        Self { eb, discard: config.discard.clone(), longest: longest.to_vec(), vcs, max_queue: 0 }
+    }
+
+    fn apply(&mut self, operation: Operation, memory: Memory) -> Vec<Cell> {
+        match operation {
+            Operation::Offer { vc, cells, acr } => {
+                let i = vc as usize;
+                self.vcs[i].acr = acr;
+                self.before_admission(i, cells, memory);
+                let packet = packet(self.vcs[i].offered_packets, cells);
+                self.vcs[i].offered_packets += 1;
+                self.vcs[i].counters.offered += u64::from(cells);
+                if self.fits(i, cells, memory) {
+                    self.vcs[i].waiting.extend((0..cells).map(|number| TwinCell { packet, number }));
+                } else {
+                    self.vcs[i].counters.lost_overflow += u64::from(cells);
+                    self.vcs[i].counters.cut_frames += 1;
+                }
+                self.max_queue = self.max_queue.max(self.vcs.iter().map(|vc| vc.waiting.len()).sum());
+                Vec::new()
+            }
+            Operation::Rate { vc, acr } => {
+                self.vcs[vc as usize].acr = acr;
+                self.ada(vc as usize, None);
+                Vec::new()
+            }
+            Operation::Take { vc, cells, back } => {
+                let i = vc as usize;
+                let Some(first) = self.vcs[i].waiting.first().copied() else { return Vec::new() };
+                let ahead = cells.min(first.packet.cells - first.number);
+                let stay = ahead - back.min(ahead);
+                let gone = self.vcs[i].waiting.drain(..stay as usize).map(|cell| {
+                    let is_last = cell.number + 1 == cell.packet.cells;
+                    Cell::new(vc, cell.packet.frame, is_last).with_tag(cell.packet.tagged)
+                });
+                let gone: Vec<Cell> = gone.collect();
+                if gone.last().is_some_and(|cell| cell.last_cell()) && self.vcs[i].p_ctr > 0 {
+                    self.vcs[i].p_ctr -= 1;
+                }
+                self.vcs[i].counters.forwarded += u64::from(stay);
+                gone
+            }
+        }
+    }
+
+    fn fits(&self, i: usize, cells: u32, memory: Memory) -> bool {
+        let occupied = match memory {
+            Memory::PerVc => self.vcs[i].waiting.len(),
+            Memory::Shared => self.vcs.iter().map(|vc| vc.waiting.len()).sum(),
+        };
+        occupied + cells as usize <= self.eb
+    }
+
+    fn before_admission(&mut self, i: usize, cells: u32, memory: Memory) {
+        match self.discard {
+            DiscardConfig::TailDrop(_) => {}
+            DiscardConfig::FrontDrop(_) => {
+                let before = self.vcs.clone();
+                while !self.fits(i, cells, memory) {
+                    let others = match memory {
+                        Memory::PerVc => 0..0,
+                        Memory::Shared => 0..self.vcs.len(),
+                    };
+                    let mut victim = self.vcs[i].droppable().map(|_| i);
+                    if victim.is_none() {
+                        for j in others.filter(|&j| self.vcs[j].droppable().is_some()) {
+                            if victim.is_none_or(|v| self.vcs[j].waiting.len() > self.vcs[v].waiting.len()) {
+                                victim = Some(j);
+                            }
+                        }
+                    }
+                    let Some(victim) = victim else {
+                        self.vcs = before;
+                        return;
+                    };
+                    self.drop_front(victim, false);
+                }
+            }
+            _ => self.ada(i, Some(cells)),
+        }
+    }
+
+    fn drop_front(&mut self, i: usize, rate_fell: bool) -> bool {
+        let vc = &mut self.vcs[i];
+        let Some(packet) = vc.droppable() else { return false };
+        vc.waiting.retain(|cell| cell.packet != packet);
+        if rate_fell {
+            vc.counters.discarded_frame += u64::from(packet.cells);
+            vc.counters.discarded_frames += 1;
+        } else {
+            vc.counters.lost_pushed_out += u64::from(packet.cells);
+            vc.counters.cut_frames += 1;
+        }
+        true
+    }
+
+    fn ada_drop(&mut self, i: usize, rate_fell: bool) {
+        if self.drop_front(i, rate_fell) {
+            let ql = self.vcs[i].ql();
+            let vc = &mut self.vcs[i];
+            (vc.phase_1, vc.ld_acr, vc.p_ctr) = (true, vc.acr, ql);
+        }
+    }
+
+    /// Either form of the algorithm; `arriving`: the cells of a packet that has come.
+    fn ada(&mut self, i: usize, arriving: Option<u32>) {
+        let (f, lt, is_shared) = match &self.discard {
+            DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false),
+            DiscardConfig::SharedAdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, true),
+            _ => return,
+        };
+        let was_phase_1 = self.vcs[i].phase_1;
+        let vc = &self.vcs[i];
+        let rate_fell = !was_phase_1 && vc.acr < f * vc.ld_acr && vc.ql() >= lt;
+        if is_shared {
+            if rate_fell {
+                self.ada_drop(i, true);
+            }
+            let cells = arriving.unwrap_or(self.longest[i]);
+            while let Some(victim) = self.furthest_above_its_share(i, cells) {
+                if arriving.is_none() && victim != i {
+                    break;
+                }
+                self.ada_drop(victim, false);
+                if arriving.is_none() {
+                    break;
+                }
+            }
+        } else if rate_fell {
+            self.ada_drop(i, true);
+        } else if vc.ql() as usize >= self.eb / self.longest[i] as usize {
+            self.ada_drop(i, false);
+        }
+        let vc = &mut self.vcs[i];
+        if was_phase_1 {
+            if vc.ql() < lt && vc.p_ctr == 0 {
+                vc.phase_1 = false;
+            }
+        } else if vc.acr > vc.ld_acr {
+            vc.ld_acr = vc.acr;
+        }
+    }
+
+    fn furthest_above_its_share(&self, i: usize, cells: u32) -> Option<usize> {
+        let whole: Vec<usize> =
+            self.vcs.iter().enumerate().map(|(j, vc)| vc.whole() + if j == i { cells as usize } else { 0 }).collect();
+        if whole.iter().sum::<usize>() <= self.eb {
+            return None;
+        }
+        let active: Vec<usize> = (0..self.vcs.len()).filter(|&j| whole[j] > 0).collect();
+        let rates: f64 = active.iter().map(|&j| self.vcs[j].acr).sum();
+        let mut found: Option<(usize, f64)> = None;
+        for &j in active.iter().filter(|&&j| self.vcs[j].droppable().is_some()) {
+            let share = if rates == 0.0 { 1.0 / active.len() as f64 } else { self.vcs[j].acr / rates };
+            let above = whole[j] as f64 - self.eb as f64 * share;
+            let is_first = found.is_none_or(|(_, most)| above > most || (above >= most && j == i));
+            if above > 0.0 && is_first {
+                found = Some((j, above));
+            }
+        }
+        found.map(|(j, _)| j)
+    }
+}
+
+const VCS: Label = 4;
+const LONGEST: [u32; 4] = [9, 5, 9, 1];
+
+/// Every algorithm with every memory it goes with, thresholds low enough to be met in small buffers.
+fn configs(eb: Option<u32>, f: f64, lt: u32) -> Vec<EdgeConfig> {
+    let mut configs = Vec::new();
+    for mut discard in DiscardConfig::samples() {
+        match &mut discard {
+            DiscardConfig::AdaptiveDiscard(config) => {
+                *config = adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
+            }
+            DiscardConfig::SharedAdaptiveDiscard(config) => {
+                *config = shared_adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
+            }
+            DiscardConfig::TailDrop(_) | DiscardConfig::FrontDrop(_) => {}
+        }
+        for memory in [Memory::PerVc, Memory::Shared] {
+            if discard.memory().is_none_or(|only| only == memory) {
+                configs.push(EdgeConfig { buffer: eb, memory, discard: discard.clone() });
+            }
+        }
+    }
+    configs
+}
+
+fn ada_state(vc: &TwinVc) -> AdaState {
+    let phase = if vc.phase_1 { Phase::One } else { Phase::Zero };
+    AdaState { phase, ld_acr: vc.ld_acr, p_ctr: vc.p_ctr }
+}
+
+proptest! {
+    #[test]
+    fn the_buffer_does_what_its_naive_twin_does(
+        eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
+        f in prop_oneof![Just(0.5), 0.0..1.0],
+        lt in 1u32..4,
+        operations in operations(VCS, 9),
+    ) {
+        for config in configs(eb, f, lt) {
+            let name = format!("{} {:?}", config.discard.name(), config.memory);
+            let mut bench = Bench::new(config.discard.clone(), eb, config.memory, &LONGEST);
+            let mut twin = Twin::new(&config, &LONGEST);
+            for (step, &operation) in operations.iter().enumerate() {
+                let operation = match operation {
+                    Operation::Offer { vc, cells, acr } => {
+                        Operation::Offer { vc, cells: cells.min(LONGEST[vc as usize]), acr }
+                    }
+                    other => other,
+                };
+                prop_assert_eq!(bench.apply(operation), twin.apply(operation, config.memory), "{} at {}", name, step);
+                // Asserts conservation.
+                let state = bench.buffer.port_state();
+                prop_assert_eq!(state.max_queue as usize, twin.max_queue, "{} at {}", name, step);
+                for (vc, twin) in (0..VCS).zip(&twin.vcs) {
+                    prop_assert_eq!(state.counters[vc as usize], twin.counters, "{} at {}", name, step);
+                    prop_assert_eq!(state.waiting[vc as usize] as usize, twin.waiting.len(), "{} at {}", name, step);
+                    prop_assert_eq!(bench.buffer.queue_packets(vc), twin.ql(), "{} at {}", name, step);
+                    prop_assert_eq!(bench.buffer.waits(vc), !twin.waiting.is_empty());
+                    let front = bench.buffer.cells_of_front(vc);
+                    let first = twin.waiting.first().map(|cell| (cell.packet, cell.packet.cells - cell.number));
+                    prop_assert_eq!(front, first, "{} at {}", name, step);
+                    if let Some(state) = bench.buffer.state(vc) {
+                        prop_assert_eq!(state, ada_state(twin), "{} at {}", name, step);
+                    }
+                }
+                let waiting = match config.memory {
+                    Memory::PerVc => state.waiting.iter().copied().max().unwrap_or(0),
+                    Memory::Shared => state.waiting.iter().sum(),
+                };
+                prop_assert!(eb.is_none_or(|eb| waiting <= eb), "{}: no queue exceeds its buffer", name);
+            }
+        }
+    }
+
+    #[test]
+    fn packets_leave_whole_and_in_order(eb in 9u32..60, operations in operations(VCS, 9)) {
+        for config in configs(Some(eb), 0.5, 2) {
+            let mut bench = Bench::new(config.discard.clone(), config.buffer, config.memory, &[9; 4]);
+            let mut sent: Vec<Vec<Cell>> = vec![Vec::new(); VCS as usize];
+            let mut offered = [const { Vec::new() }; VCS as usize];
+            for &operation in &operations {
+                if let Operation::Offer { vc, cells, .. } = operation {
+                    offered[vc as usize].push(cells);
+                }
+                for cell in bench.apply(operation) {
+                    sent[cell.label() as usize].push(cell);
+                }
+            }
+            for (vc, mut cells) in (0..VCS).zip(sent) {
+                while let Some((_, left)) = bench.buffer.cells_of_front(vc) {
+                    cells.extend(bench.buffer.take(vc, left).iter());
+                }
+                let packets: Vec<&[Cell]> = cells.split_inclusive(|cell| cell.last_cell()).collect();
+                for packet in &packets {
+                    let frame = packet[0].frame;
+                    prop_assert!(packet.iter().all(|cell| cell.frame == frame), "{}", config.discard.name());
+                    prop_assert_eq!(packet.len(), offered[vc as usize][frame as usize] as usize);
+                }
+                let frames = packets.iter().map(|packet| packet[0].frame);
+                prop_assert!(frames.clone().zip(frames.skip(1)).all(|(before, after)| before < after));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_listed_name_is_the_name_of_its_own_algorithm() {
+    let names: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::name).collect();
+    assert_eq!(names, DiscardConfig::NAMES);
+    assert_eq!(DiscardConfig::default().name(), "tail_drop");
+}
+
+#[test]
+fn default_settings_pass_their_own_check_in_the_papers_buffers() {
+    for discard in DiscardConfig::samples() {
+        let memory = discard.memory().unwrap_or_default();
+        for buffer in [Some(500), Some(1000), None] {
+            let config = EdgeConfig { buffer, memory, discard: discard.clone() };
+            assert_eq!(config.check(33), [], "{}", config.discard.name());
+        }
+    }
+}
+
+#[test]
+fn faults_name_key_value_and_what_would_be_right() {
+    let faults = |json: &str| {
+        let config: EdgeConfig = serde_json::from_str(json).unwrap();
+        let faults = config.check(192).into_iter();
+        faults.map(|fault| format!("{} = {} {}", fault.key, fault.value, fault.problem)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        faults(r#"{"buffer": 191}"#),
+        ["buffer = 191 is smaller than a packet of 192 cells; the buffer of an edge device holds at least one"]
+    );
+    assert_eq!(
+        faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {"reduction_factor": 1.5, "low_threshold": 3}}}"#),
+        [
+            "discard.adaptive_discard.reduction_factor = 1.5 is not a share of a rate (0 to 1)",
+            "discard.adaptive_discard.low_threshold = 3 is more packets than the buffer holds (2 of the longest)",
+        ]
+    );
+    assert_eq!(
+        faults(r#"{"memory": "per_vc", "discard": {"shared_adaptive_discard": {"low_threshold": 0}}}"#),
+        [
+            "memory = \"per_vc\" does not go with `shared_adaptive_discard`, which needs memory = \"shared\"",
+            "discard.shared_adaptive_discard.low_threshold = 0 is no number of packets; it must be at least 1, \
+             or the queue never is low",
+        ]
+    );
+    assert!(faults(r#"{"buffer": 192, "memory": "shared", "discard": {"front_drop": {}}}"#).is_empty());
+    assert!(faults(r#"{"buffer": 384, "discard": {"adaptive_discard": {"low_threshold": 2}}}"#).is_empty());
+    assert!(serde_json::from_str::<EdgeConfig>(r#"{"discard": {"front_drop": {"depth": 1}}}"#).is_err());
+}
+
+#[test]
+#[should_panic(expected = "only cells that were taken ahead are put back")]
+fn cells_taken_before_a_packet_came_are_not_put_back() {
+    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
+    bench.offer(0, 9);
+    bench.buffer.take(0, 5);
+    bench.offer(0, 9);
+    bench.buffer.untake(0, 1);
+}

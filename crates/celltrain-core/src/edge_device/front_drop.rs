@@ -51,3 +51,83 @@ fn longest_other(packets: &Packets) -> Option<Label> {
     debug_assert_eq!(packets.memory(), Memory::Shared, "in a buffer of its own a VC has no others");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge_device::DiscardConfig;
+    use crate::edge_device::conformance::Bench;
+
+    fn bench(eb: u32, memory: Memory) -> Bench {
+        Bench::new(DiscardConfig::FrontDrop(Config {}), Some(eb), memory, &[32; 3])
+    }
+
+    #[test]
+    fn the_head_goes_until_the_new_packet_fits() {
+        let mut bench = bench(20, Memory::PerVc);
+        for cells in [5, 5, 5, 5] {
+            bench.offer(0, cells);
+        }
+        bench.offer(0, 6);
+        assert_eq!(bench.frames(0), [2, 3, 4]);
+        let counters = bench.buffer.vc_counters(0);
+        assert_eq!((counters.lost_pushed_out, counters.cut_frames, counters.lost_overflow), (10, 2, 0));
+    }
+
+    #[test]
+    fn the_packet_under_way_stays_and_the_one_behind_it_goes() {
+        let mut bench = bench(20, Memory::PerVc);
+        for cells in [10, 5, 5] {
+            bench.offer(0, cells);
+        }
+        bench.buffer.take(0, 1);
+        bench.offer(0, 4);
+        assert_eq!(bench.frames(0), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_packet_whose_cells_were_all_put_back_can_be_dropped_again() {
+        let mut bench = bench(20, Memory::PerVc);
+        for cells in [10, 5, 5] {
+            bench.offer(0, cells);
+        }
+        bench.buffer.take(0, 10);
+        bench.buffer.untake(0, 10);
+        bench.offer(0, 4);
+        assert_eq!(bench.frames(0), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_packet_that_no_drop_can_help_is_refused_and_nothing_dropped() {
+        let mut bench = bench(20, Memory::PerVc);
+        bench.offer(0, 15);
+        bench.offer(0, 5);
+        bench.buffer.take(0, 2);
+        bench.offer(0, 8);
+        assert_eq!(bench.frames(0), [0, 1], "13 stay, and 13 + 8 > 20");
+        bench.offer(0, 7);
+        assert_eq!(bench.frames(0), [0, 3]);
+    }
+
+    #[test]
+    fn in_a_shared_memory_the_own_queue_goes_first_and_then_the_longest() {
+        let mut bench = bench(30, Memory::Shared);
+        bench.offer(0, 4);
+        bench.offer(1, 8);
+        bench.offer(2, 9);
+        bench.offer(2, 9);
+        bench.offer(0, 6);
+        assert_eq!((bench.frames(0), bench.frames(1), bench.frames(2)), (vec![1], vec![0], vec![1]));
+        bench.offer(0, 12);
+        assert_eq!((bench.frames(0), bench.frames(1), bench.frames(2)), (vec![2], vec![0], vec![1]));
+    }
+
+    #[test]
+    fn of_equally_long_queues_the_first_loses() {
+        let mut bench = bench(20, Memory::Shared);
+        bench.offer(2, 10);
+        bench.offer(1, 10);
+        bench.offer(0, 1);
+        assert_eq!((bench.frames(1).len(), bench.frames(2).len()), (0, 1));
+    }
+}

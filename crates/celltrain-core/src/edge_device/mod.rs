@@ -6,6 +6,7 @@
 
 mod packets;
 
+pub use adaptive_discard::{AdaState, Phase};
 pub use packets::{Cause, Packet, Packets};
 
 use schemars::JsonSchema;
@@ -191,8 +192,6 @@ pub trait Configure {
     /// The algorithm for these VCs, none of which has a packet yet.
     fn build(&self, packets: &Packets) -> Self::Discard;
 }
-
-pub use adaptive_discard::{AdaState, Phase};
 
 /// The buffer of one edge device towards one output link.
 ///

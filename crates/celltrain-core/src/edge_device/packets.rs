@@ -197,6 +197,12 @@ impl Packets {
         self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    /// The packets of a VC, in order.
+    #[cfg(test)]
+    pub(super) fn queued(&self, vc: Label) -> impl Iterator<Item = Packet> {
+        self.queue(vc).packets.iter().copied()
+    }
+
     pub(super) fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
         queue.packets.front().map(|&packet| (packet, packet.cells - queue.taken))

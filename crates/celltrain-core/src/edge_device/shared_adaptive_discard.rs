@@ -144,3 +144,150 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     }
     worst
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::edge_device::conformance::{Bench, Operation, operations};
+    use crate::edge_device::{DiscardConfig, adaptive_discard};
+
+    fn bench(eb: u32, longest: &[u32]) -> Bench {
+        Bench::new(DiscardConfig::SharedAdaptiveDiscard(Config::default()), Some(eb), Memory::Shared, longest)
+    }
+
+    #[test]
+    fn the_vc_furthest_above_its_share_loses_its_front_and_enters_phase_1() {
+        let mut bench = bench(100, &[10; 3]);
+        // Shares at the end: 60, 30 and 10 cells.
+        for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
+            for _ in 0..packets {
+                bench.offer_at(vc, 10, acr);
+            }
+        }
+        bench.offer_at(2, 5, 100.0);
+        assert_eq!([bench.frames(0).len(), bench.frames(1).len(), bench.frames(2).len()], [5, 3, 2]);
+        assert_eq!(bench.frames(1), [1, 2, 3], "excess 10, against 5 of VC 2 and -10 of VC 0");
+        let state = bench.buffer.state(1).unwrap();
+        assert_eq!(state, AdaState { phase: Phase::One, ld_acr: 300.0, p_ctr: 3 });
+        assert_eq!(bench.buffer.state(2).unwrap().phase, Phase::Zero, "who arrives is not to blame");
+    }
+
+    #[test]
+    fn a_vc_alone_has_the_whole_memory_and_gives_it_back_to_the_next() {
+        let mut bench = bench(100, &[10; 2]);
+        for _ in 0..10 {
+            bench.offer_at(0, 10, 500.0);
+        }
+        assert_eq!(bench.buffer.vc_counters(0).lost(), 0);
+        for _ in 0..10 {
+            bench.offer_at(1, 10, 500.0);
+        }
+        assert_eq!([bench.frames(0).len(), bench.frames(1).len()], [5, 5], "half of it, by equal rates");
+        assert_eq!(bench.frames(1)[0], 5, "beyond its half it pays itself");
+    }
+
+    #[test]
+    fn where_no_vc_above_its_share_can_lose_a_packet_the_arriving_one_is_refused() {
+        let mut bench = bench(40, &[40, 10]);
+        bench.offer_at(0, 35, 100.0);
+        bench.buffer.take(0, 1);
+        bench.offer_at(1, 10, 300.0);
+        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (1, 0));
+        assert_eq!(bench.buffer.vc_counters(1).lost_overflow, 10);
+    }
+
+    #[test]
+    fn without_any_rate_all_have_the_same_share() {
+        let mut bench = bench(20, &[5; 2]);
+        for vc in [0, 0, 0, 1, 1] {
+            bench.offer_at(vc, 5, 0.0);
+        }
+        assert_eq!((bench.frames(0), bench.frames(1)), (vec![1, 2], vec![0, 1]));
+    }
+
+    #[test]
+    fn a_change_of_rate_costs_no_other_vc_a_packet() {
+        let mut bench = bench(40, &[10; 2]);
+        for vc in [0, 0, 0, 1] {
+            bench.offer_at(vc, 10, 100.0);
+        }
+        bench.buffer.on_rate(1, 200.0);
+        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (3, 1), "VC 0 is above its share");
+        bench.buffer.on_rate(0, 100.0);
+        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (2, 1), "its own change costs it one");
+    }
+
+    #[test]
+    fn a_fall_of_the_own_rate_may_make_the_room() {
+        let mut bench = bench(120, &[10; 2]);
+        for _ in 0..6 {
+            bench.offer_at(0, 10, 100.0);
+            bench.offer_at(1, 10, 100.0);
+        }
+        bench.offer_at(0, 10, 40.0);
+        assert_eq!((bench.frames(0), bench.frames(1).len()), ((1..=6).collect(), 6));
+        assert_eq!(bench.buffer.vc_counters(0).discarded_frames, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn one_vc_with_packets_of_one_length_sees_the_algorithm_for_a_buffer_of_its_own(
+            eb in 20u32..60,
+            cells in 1u32..20,
+            (f, lt) in (0.0f64..1.0, 1u32..5),
+            operations in operations(1, 20),
+        ) {
+            let own = adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
+            let own = DiscardConfig::AdaptiveDiscard(own);
+            let shared = DiscardConfig::SharedAdaptiveDiscard(Config { reduction_factor: f, low_threshold: lt });
+            let mut benches = [
+                Bench::new(own, Some(eb), Memory::PerVc, &[cells]),
+                Bench::new(shared, Some(eb), Memory::Shared, &[cells]),
+            ];
+            for operation in operations {
+                let operation = match operation {
+                    Operation::Offer { vc, acr, .. } => Operation::Offer { vc, cells, acr },
+                    other => other,
+                };
+                for bench in &mut benches {
+                    bench.apply(operation);
+                }
+                let [own, shared] = &benches;
+                prop_assert_eq!(own.buffer.port_state(), shared.buffer.port_state());
+                prop_assert_eq!(own.buffer.state(0), shared.buffer.state(0));
+            }
+        }
+
+        #[test]
+        fn who_holds_no_more_than_its_share_loses_nothing_to_others(
+            eb in 20u32..60,
+            operations in operations(4, 20),
+        ) {
+            let mut bench = bench(eb, &[20; 4]);
+            let mut acr = [0.0; 4];
+            for operation in operations {
+                let before = bench.buffer.port_state().counters;
+                let arriving = match operation {
+                    Operation::Offer { vc, acr: rate, .. } | Operation::Rate { vc, acr: rate } => {
+                        acr[vc as usize] = rate;
+                        Some(vc)
+                    }
+                    Operation::Take { .. } => None,
+                };
+                let held: Vec<u32> = (0..4).map(|vc| bench.whole_cells(vc)).collect();
+                bench.apply(operation);
+                let active = |vc: &usize| held[*vc] > 0 || arriving == Some(u32::try_from(*vc).unwrap());
+                let total: f64 = (0..4).filter(active).map(|vc| acr[vc]).sum();
+                for (vc, counters) in bench.buffer.port_state().counters.into_iter().enumerate() {
+                    if arriving != Some(u32::try_from(vc).unwrap()) && total > 0.0 {
+                        let is_within = f64::from(held[vc]) <= f64::from(eb) * acr[vc] / total;
+                        let lost = counters.lost() + counters.discarded() - before[vc].lost() - before[vc].discarded();
+                        prop_assert!(!is_within || lost == 0, "VC {} lost {} cells", vc, lost);
+                    }
+                }
+            }
+        }
+    }
+}

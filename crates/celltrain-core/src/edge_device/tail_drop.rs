@@ -32,3 +32,37 @@ impl Configure for Config {
 impl Discard for TailDrop {
     fn on_arrival(&mut self, _packets: &mut Packets, _vc: Label, _cells: u32) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge_device::conformance::Bench;
+    use crate::edge_device::{DiscardConfig, Memory};
+
+    #[test]
+    fn a_packet_fits_to_the_last_place_and_not_one_beyond() {
+        let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::PerVc, &[32, 32]);
+        bench.offer(0, 32);
+        bench.offer(0, 32);
+        bench.offer(0, 7);
+        assert_eq!(bench.frames(0), [0, 1], "64 + 7 > 70");
+        bench.offer(0, 6);
+        bench.offer(1, 32);
+        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 3], vec![0]), "the other VC has its own places");
+        let counters = bench.buffer.vc_counters(0);
+        assert_eq!((counters.lost_overflow, counters.cut_frames, counters.lost_pushed_out), (7, 1, 0));
+    }
+
+    #[test]
+    fn places_become_free_cell_by_cell_and_are_everybodys_in_a_shared_memory() {
+        let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::Shared, &[32, 32]);
+        bench.offer(0, 32);
+        bench.offer(1, 32);
+        bench.buffer.take(1, 25);
+        bench.offer(0, 32);
+        assert_eq!(bench.buffer.occupancy(), 39, "32 + 7 + 32 > 70");
+        bench.buffer.take(1, 1);
+        bench.offer(0, 32);
+        assert_eq!((bench.frames(0), bench.buffer.occupancy(), bench.buffer.max_queue()), (vec![0, 2], 70, 70));
+    }
+}
