@@ -8,7 +8,7 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table of both papers with 30 seeds, into out/af-96-1269 and out/af-97-0831
+#   make paper          every table of the three papers with 30 seeds, into out/<paper>
 #   make search         the open choices of 96-1269 against its WAN numbers, into papers/af-96-1269/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
@@ -66,6 +66,7 @@ models: .make/built
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
 	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
+	$(BIN)/celltrain reproduce draft-jagan --seeds 30 --out out/draft-jagan
 
 search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269

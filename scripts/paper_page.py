@@ -53,13 +53,21 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
         f"{summary['inside']} of {summary['scored']} scored numbers are inside "
         f"({percent(summary['share_inside'])}); {seeds}, version {answer['build']['version']}.",
         summary_table(answer, paper),
+        relative_errors(answer),
     ]
     for table in paper.tables:
         members = [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
         if members:
             parts += [f"### {table.heading}", number_table(table, members, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
+
+
+def relative_errors(answer: dict[str, Any]) -> str:
+    """The mean error of each quantity as a share of what is printed; nothing where an answer does not say."""
+    groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
+    shares = ", ".join(f"{words(g['quantity'])} {percent(g['mean_relative_error'])}" for g in groups)
+    return f"Mean error as a share of the printed number, over all tables: {shares}." if shares else ""
 
 
 def summary_table(answer: dict[str, Any], paper: Paper) -> str:
@@ -113,13 +121,20 @@ def claims(answer: dict[str, Any]) -> str:
         lines.append(
             f"- `{claim['id']}` (section {claim['section']}): {claim['text']}\n"
             f'  - The paper: "{claim["quote"]}"\n'
-            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}).\n"
+            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}){alone(claim)}.\n"
             f"  - The printed numbers: {in_print}"
             + (f" ({claim['published_evidence']})." if claim["published_evidence"] else ".")
         )
     if answer["claims_left_out"]:
         lines.append(f"\nNot judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
     return "\n".join([lines[0], "", *lines[1:]])
+
+
+def alone(claim: dict[str, Any]) -> str:
+    """In how many of the seeds, each taken alone, a claim holds; nothing where an answer does not say."""
+    if claim.get("seeds_share") is None:
+        return ""
+    return f"; in {round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']} seeds taken alone"
 
 
 def notes(members: list[dict[str, Any]]) -> list[str]:

@@ -238,3 +238,24 @@ def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
     assert len(judged) + len(left_out) == len(paper.claims)
     judged, _ = claims.judge(paper, scored[:-1])
     assert "ubr-lan-efficiency-below-half" in {claim.id for claim in judged}, "the missing row is FBA's"
+
+
+def test_a_claim_is_put_to_each_seed_alone(paper: Paper) -> None:
+    """Eight seeds bear the claim out, two do not; an eleventh was run for some of its rows only."""
+    name = "selective-drop-fairness-falls-with-sources"
+    scored = []
+    for number in paper.numbers(tables=["3"]):
+        five = number.keys["sources"] == 5
+        values = [
+            (0.9 if five else 0.8) if seed <= 8 else (0.7 if five else 0.8) for seed in range(1, 12 if five else 11)
+        ]
+        scored.append(Scored(number=number, values=tuple(values), seeds=tuple(range(1, len(values) + 1))))
+    judged, _ = claims.judge(paper, scored)
+    [claim] = [claim for claim in judged if claim.id == name]
+    assert claim.holds, "on the means"
+    assert (claim.seeds_share, claim.seeds) == (pytest.approx(0.8), 10)
+    assert {key: claim.to_dict()[key] for key in ("seeds_share", "seeds")} == {"seeds_share": 0.8, "seeds": 10}
+    apart = [Scored(number=s.number, values=(0.5,), seeds=(1 + (s.number.keys["sources"] == 5),)) for s in scored]
+    judged, _ = claims.judge(paper, apart)
+    [claim] = [claim for claim in judged if claim.id == name]
+    assert (claim.seeds_share, claim.seeds) == (None, 0), "no seed has all its rows"

@@ -39,9 +39,13 @@ ANSWER: dict[str, Any] = {
         ("scenario.port.thresholds.sum(*)", 40.0),
         ("flows.sum(tcp3-4).goodput_mbps / flows.sum(*).goodput_mbps / 30 * 40", 7 / 10 / 30 * 40),
         ("8e-6 * 91232 / 0.03", 24.3285333),
+        ("2 + 3 * 4 - 6 / 3", 12.0),
+        ("( 2 + 3 ) * ( 4 - 1 ) / 5", 3.0),
+        ("( flows.sum(tcp*).goodput_mbps - 1 ) / 3", 3.0),
+        ("flows.sum(t*3).goodput_mbps", 3.0),
     ],
 )
-def test_a_measure_is_a_product_of_paths(text: str, value: float) -> None:
+def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None:
     assert measure(text, ANSWER) == pytest.approx(value)
 
 
@@ -50,10 +54,15 @@ def test_a_measure_is_a_product_of_paths(text: str, value: float) -> None:
     [
         "",
         "efficiency *",
-        "efficiency + 1",
+        "efficiency efficiency",
+        "* efficiency",
+        "efficiency + * 2",
+        "( efficiency",
+        "efficiency )",
         "nothing",
-        "file_delay_ms.median",
         "flows.tcp9.goodput_mbps",
+        "flows.sum(udp*).goodput_mbps",
+        "file_delay_ms.median",
         "flows.median(*).goodput_mbps",
     ],
 )

@@ -79,7 +79,8 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
     [claim] = answer["claims"]
     assert claim["id"] == "zero-loss-queue-is-sum-of-windows-lan"
     assert claim["holds"] is True
-    assert set(answer["summary"]) == {"scored", "inside", "share_inside", "by"}
+    assert (claim["seeds_share"], claim["seeds"]) == (1.0, answer["seeds"])
+    assert set(answer["summary"]) == {"scored", "inside", "share_inside", "by", "by_quantity"}
     assert set(answer["summary"]["by"][0]) == {
         "table",
         "network",
@@ -87,6 +88,7 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
         "scored",
         "inside",
         "mean_abs_error",
+        "mean_relative_error",
         "self_error",
         "rank_correlation",
         "ks",

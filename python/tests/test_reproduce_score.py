@@ -153,6 +153,9 @@ def test_the_summary_groups_by_table_network_and_quantity() -> None:
         ("1", "LAN", "efficiency"),
         ("1", "WAN", "efficiency"),
     ]
+    [everywhere] = summary["by_quantity"]
+    assert (everywhere["quantity"], everywhere["scored"]) == ("efficiency", 2)
+    assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
 def test_nothing_scored_gives_no_share() -> None:
@@ -161,6 +164,7 @@ def test_nothing_scored_gives_no_share() -> None:
         "scored": 0,
         "inside": 0,
         "mean_abs_error": None,
+        "mean_relative_error": None,
         "self_error": None,
         "rank_correlation": None,
         "ks": None,

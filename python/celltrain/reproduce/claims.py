@@ -1,7 +1,8 @@
 """The sentences of a paper that state an order or a trend, and whether our runs bear them out.
 
-A claim stands in the paper's `claims.toml` with its quotation and one or more tests; it holds when all of them do. The same
-tests are also put to the numbers the paper prints, because a text may say more than its own tables do.
+A claim stands in the paper's `claims.toml` with its quotation and one or more tests; it holds when all of them do on the
+means of the seeds. The same tests are also put to each seed alone, because the paper's authors may have run one, and to the
+numbers the paper prints, because a text may say more than its own tables do.
 
 A test looks at rows. A *selection* names them: a table, and values of keys (a list means any of its members). The forms:
 
@@ -43,6 +44,10 @@ class Claim:
     section: str
     holds: bool
     evidence: str
+    seeds_share: float | None
+    """The share of the seeds in each of which, taken alone, it holds; None where its rows have no seed in common."""
+    seeds: int
+    """How many seeds all its rows have in common."""
     published_holds: bool | None
     """The same tests on the numbers the paper prints; None where it prints none."""
     published_evidence: str
@@ -58,6 +63,8 @@ class Claim:
             "section": self.section,
             "published_holds": self.published_holds,
             "published_evidence": self.published_evidence,
+            "seeds_share": self.seeds_share,
+            "seeds": self.seeds,
         }
 
 
@@ -84,6 +91,7 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                 left_out.append(entry["id"])
                 continue
             holds, evidence = _verdict(entry["tests"], ours)
+            alone = _alone(entry["tests"], scored)
             published_holds, published_evidence = None, ""
             if len(_rows(printed, entry["tests"])) == len(needed):
                 published_holds, published_evidence = _verdict(entry["tests"], printed)
@@ -97,6 +105,8 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                 section=str(entry["section"]),
                 holds=holds,
                 evidence=evidence,
+                seeds_share=sum(alone) / len(alone) if alone else None,
+                seeds=len(alone),
                 published_holds=published_holds,
                 published_evidence=published_evidence,
             )
@@ -239,6 +249,16 @@ def select(points: Iterable[Point], selection: Mapping[str, Any], quantity: str)
 def _verdict(tests: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> tuple[bool, str]:
     verdicts = [apply(entry, points) for entry in tests]
     return all(holds for holds, _ in verdicts), "; ".join(evidence for _, evidence in verdicts)
+
+
+def _alone(tests: Sequence[Mapping[str, Any]], scored: Sequence[Scored]) -> list[bool]:
+    """The verdict of each seed that all the rows of these tests have."""
+    looked_at = [one for one in scored if _rows([_point(one.number, one.mean)], tests)]
+    values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in looked_at]
+    common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()
+    return [
+        _verdict(tests, [_point(number, of_seed[seed]) for number, of_seed in values])[0] for seed in sorted(common)
+    ]
 
 
 def _rows(points: Sequence[Point], tests: Sequence[Mapping[str, Any]]) -> list[Point]:

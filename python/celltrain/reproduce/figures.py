@@ -141,13 +141,18 @@ def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Fig
 
 
 def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """A quantity of an experiment along a key, a panel for each value of another; what a table prints as dots beside it."""
+    """A quantity of an experiment along a key, a panel for each value of another; what tables print as crosses beside it.
+
+    `printed` is a table or several; `printed_where` says which of their rows, where it is not all.
+    """
     from matplotlib.figure import Figure
 
     members = _of(_members(reproduction, spec["table"]), spec["quantity"])
     if not members:
         return None
-    printed = _of(_members(reproduction, spec["printed"]), spec["quantity"])
+    tables = spec["printed"] if isinstance(spec["printed"], list) else [spec["printed"]]
+    printed = _of([s for table in tables for s in _members(reproduction, table)], spec["quantity"])
+    printed = [s for s in printed if matches(s.number.keys, spec.get("printed_where", {}))]
     across, places = (_values(members, spec[name]) for name in ("columns", "x"))
     figure = Figure(figsize=(3.6 * len(across), 3.6), layout="constrained")
     figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")

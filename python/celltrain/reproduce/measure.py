@@ -1,15 +1,18 @@
 """Where a run holds a number, and how one is made of several.
 
-A *measure* is a path, or paths and plain numbers multiplied and divided, with spaces around `*` and `/`:
+A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every sign
+and parenthesis:
 
     efficiency
     file_delay_ms.mean
     ports.sw1->sw2.max_queue_cells
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
+    ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
 A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member.
 Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, or `variation`
-(standard deviation over mean), of a name, of a range of names such as `tcp1-3`, or of all (`*`). A path that begins with
+(standard deviation over mean), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
+pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
 `scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
 """
 
@@ -34,18 +37,10 @@ SHORTEST_CLIMB = 0.4
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
-    factors = text.split()
-    value, divide = 1.0, False
-    for place, token in enumerate(factors):
-        if place % 2:
-            if token not in ("*", "/"):
-                raise PaperError(f"{text!r}: {token!r} stands where '*' or '/' should")
-            divide = token == "/"
-            continue
-        factor = _factor(token, answer, series)
-        value = value / factor if divide else value * factor
-    if len(factors) % 2 == 0:
-        raise PaperError(f"{text!r} is not a product of paths")
+    tokens = text.split()
+    value = _sum(tokens, text, lambda token: _factor(token, answer, series))
+    if tokens:
+        raise PaperError(f"{text!r}: {tokens[0]!r} stands where a sign should")
     return value
 
 
@@ -107,6 +102,36 @@ def mean_window(series: Series, flow: str) -> float:
 SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
 
 
+def _sum(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+    """Takes a sum or difference of products off the front of the tokens."""
+    value = _product(tokens, text, factor)
+    while tokens and tokens[0] in ("+", "-"):
+        sign = 1 if tokens.pop(0) == "+" else -1
+        value += sign * _product(tokens, text, factor)
+    return value
+
+
+def _product(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+    value = _part(tokens, text, factor)
+    while tokens and tokens[0] in ("*", "/"):
+        divide = tokens.pop(0) == "/"
+        part = _part(tokens, text, factor)
+        value = value / part if divide else value * part
+    return value
+
+
+def _part(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+    if not tokens or tokens[0] in ("+", "-", "*", "/", ")"):
+        raise PaperError(f"{text!r} lacks a path or a number before {tokens[0] if tokens else 'its end'!r}")
+    token = tokens.pop(0)
+    if token != "(":
+        return factor(token)
+    value = _sum(tokens, text, factor)
+    if not tokens or tokens.pop(0) != ")":
+        raise PaperError(f"{text!r} lacks a ')'")
+    return value
+
+
 def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
     if re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token):
         return float(token)
@@ -126,6 +151,11 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
         return list(known)
     if text in known:
         return [text]
+    if "*" in text:
+        pattern = ".*".join(re.escape(part) for part in text.split("*"))
+        if fitting := [name for name in known if re.fullmatch(pattern, name)]:
+            return fitting
+        raise PaperError(f"no name fits {text!r}")
     several = re.fullmatch(r"(\D*)(\d+)-(\d+)", text)
     if several is None:
         raise PaperError(f"{text!r} is neither a name nor a range of names")

@@ -94,6 +94,8 @@ class Choice:
     """The number the question has in the project's register, such as A-19."""
     text: str
     overrides: dict[str, Any]
+    """By dotted path; paths and values may name keys, as those of `set` do. What a path names and a number does not have
+    leaves that number alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -469,9 +471,11 @@ class _Expansion:
         scenario = copy.deepcopy(self.base(base))
         for effect in effects:
             for path, template in effect.get("set", {}).items():
-                set_key(scenario, path, substitute(template, names))
+                set_key(scenario, str(substitute(path, names)), substitute(template, names))
         for path, value in self.overrides.items():
-            set_key(scenario, path, value)
+            if not _mentioned(path) <= names.keys():
+                continue
+            set_key(scenario, str(substitute(path, names)), substitute(value, names))
         return scenario
 
     def base(self, name: str) -> dict[str, Any]:

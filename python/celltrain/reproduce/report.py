@@ -136,17 +136,19 @@ def summary_grid(reproduction: Reproduction) -> Grid:
 
 
 def claims_grid(reproduction: Reproduction) -> Grid:
-    """Every claim, whether it holds in our runs and in the numbers the paper prints, and why."""
+    """Every claim, whether it holds in our runs, in how many of the seeds alone, and in print, and why."""
     held = sum(claim.holds for claim in reproduction.claims)
     title = f"{held} of {len(reproduction.claims)} claims of the text hold"
     grid = _grid(title)
     grid.add_column("holds")
+    grid.add_column("seeds", justify="right")
     grid.add_column("in print")
     grid.add_column("claim, and what the runs show")
     for claim in reproduction.claims:
         in_print = Text("", style="dim") if claim.published_holds is None else YES if claim.published_holds else NO
         grid.add_row(
             YES if claim.holds else NO,
+            "" if claim.seeds_share is None else f"{100 * claim.seeds_share:.0f} %",
             in_print,
             Text.assemble((claim.text, ""), "\n", (f"{claim.id}: {claim.evidence}", "dim")),
         )

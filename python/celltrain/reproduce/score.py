@@ -91,7 +91,7 @@ class Scored:
 
 
 def summary(scored: Sequence[Scored]) -> dict[str, Any]:
-    """The summary of `celltrain reproduce --json`: in all, and per table, network and quantity."""
+    """The summary of `celltrain reproduce --json`: in all, per table, network and quantity, and per quantity."""
     published = [s for s in scored if s.number.published is not None]
     groups: dict[tuple[str, str | None, str], list[Scored]] = {}
     for one in published:
@@ -106,6 +106,10 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
             {"table": table, "network": network, "quantity": quantity, **group_scores(members)}
             for (table, network, quantity), members in groups.items()
         ],
+        "by_quantity": [
+            {"quantity": quantity, **group_scores([s for s in published if s.number.quantity.name == quantity])}
+            for quantity in dict.fromkeys(s.number.quantity.name for s in published)
+        ],
     }
 
 
@@ -117,6 +121,7 @@ def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
         "scored": len(counted),
         "inside": sum(bool(s.inside) for s in counted),
         "mean_abs_error": mean_abs_error(counted),
+        "mean_relative_error": mean_relative_error(counted),
         "self_error": self_error([s.values for s in counted]),
         "rank_correlation": spearman([s.printed for s in counted], [s.mean for s in counted]),
         "ks": ks([rank_among_seeds(s.printed, s.values, s.number.rounding) for s in draws]),
@@ -126,6 +131,12 @@ def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
 def mean_abs_error(scored: Sequence[Scored]) -> float | None:
     """Mean distance of the printed values from the seeds' means."""
     return float(np.mean([abs(s.printed - s.mean) for s in scored])) if scored else None
+
+
+def mean_relative_error(scored: Sequence[Scored]) -> float | None:
+    """The same, each as a share of the printed value; numbers printed as zero do not count."""
+    shares = [abs(s.printed - s.mean) / abs(s.printed) for s in scored if s.printed]
+    return float(np.mean(shares)) if shares else None
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
