@@ -11,6 +11,8 @@ from celltrain.base import Keyed, Model
 
 __all__ = [
     "Aal5Options",
+    "AdaptiveDiscard",
+    "Allocator",
     "Backoff",
     "Buffer",
     "Class",
@@ -22,8 +24,15 @@ __all__ = [
     "DoubleEpd",
     "DropFromFront",
     "DuplicateAcks",
+    "Edge",
+    "EdgeDiscard",
+    "EdgeFrontDrop",
+    "EdgeMemory",
+    "EdgeTailDrop",
+    "Efci",
     "Encapsulation",
     "Epd",
+    "EqualShare",
     "Fba",
     "Fifo",
     "File",
@@ -34,6 +43,7 @@ __all__ = [
     "Greedy",
     "GuaranteedRate",
     "Infinite",
+    "Internetwork",
     "Link",
     "MeasureOptions",
     "NSource",
@@ -41,10 +51,12 @@ __all__ = [
     "NewrenoHoe",
     "OnOff",
     "OutOfOrder",
+    "Parameters",
     "PerVc",
     "Policy",
     "Port",
     "Ppd",
+    "RateFormat",
     "Reno",
     "RttArithmetic",
     "RttSampling",
@@ -54,6 +66,7 @@ __all__ = [
     "Scheduler",
     "SelectiveDrop",
     "ServiceOrder",
+    "SharedAdaptiveDiscard",
     "SingleDrop",
     "SsthreshRule",
     "StrictPriority",
@@ -96,6 +109,95 @@ class Aal5Options(Model):
         ),
         examples=["512B"],
     )
+
+
+class EdgeTailDrop(Model):
+    """Tail drop: a packet is refused if the cells that wait and its own are more than the buffer. It has no
+    parameters.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
+    """
+
+
+class EdgeFrontDrop(Model):
+    """Front drop: whole packets are dropped from the head of the queue, the one under way excepted, until the
+    arriving one fits. It has no parameters.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
+    """
+
+
+class AdaptiveDiscard(Model):
+    """Adaptive Discard Algorithm for VCs with buffers of their own.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
+    """
+
+    low_threshold_packets: int = Field(
+        default=6,
+        validation_alias="low_threshold",
+        serialization_alias="low_threshold",
+        ge=1,
+        description=(
+            'LT: packets below which the queue is low. The source says "a few", far from the largest queue (A-36).'
+        ),
+    )
+    reduction_factor: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description="f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1. The source gives no value (A-35).",
+    )
+
+
+class SharedAdaptiveDiscard(Model):
+    """Adaptive Discard Algorithm for VCs that share one memory: when it is full, the VC that exceeds its share of it
+    most loses the packet at its front. Shares are proportional to ACR.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
+    """
+
+    low_threshold_packets: int = Field(
+        default=6,
+        validation_alias="low_threshold",
+        serialization_alias="low_threshold",
+        ge=1,
+        description="LT: packets below which a VC's queue is low.",
+    )
+    reduction_factor: float = Field(
+        default=0.5, le=1.0, ge=0.0, description="f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1."
+    )
+
+
+EdgeDiscard: TypeAlias = Annotated[
+    EdgeTailDrop | EdgeFrontDrop | AdaptiveDiscard | SharedAdaptiveDiscard,
+    Keyed(
+        tail_drop=EdgeTailDrop,
+        front_drop=EdgeFrontDrop,
+        adaptive_discard=AdaptiveDiscard,
+        shared_adaptive_discard=SharedAdaptiveDiscard,
+    ),
+]
+"""The discard algorithm of an edge device, as a scenario names it: one table whose key is its name."""
+
+EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
+"""Whose the places of an edge device's buffer are."""
+
+
+class Edge(Model):
+    """The buffer of an edge device, as a scenario sets it."""
+
+    buffer_cells: int | None = Field(
+        default=None,
+        validation_alias="buffer",
+        serialization_alias="buffer",
+        ge=1,
+        description=(
+            "EB: places for waiting cells, of each VC or of all together as `memory` says; without limit when absent."
+        ),
+    )
+    discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
+    memory: EdgeMemory = Field(default="per_vc", description="Whose the places are.")
 
 
 Backoff: TypeAlias = Literal["double", "none"]
@@ -334,6 +436,36 @@ class MeasureOptions(Model):
         examples=["512B"],
     )
 
+
+class Efci(Model):
+    """EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source goes
+    down.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 3.
+    """
+
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="T: waiting cells above which cells are marked. The draft has 250 of 1000.",
+    )
+
+
+class EqualShare(Model):
+    """Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
+    expires, which each of its cells restarts.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, section 3.
+    """
+
+    ert: str = Field(
+        default="1ms", description="ERT: how long after its last cell a VC is still active.", examples=["5us"]
+    )
+
+
+Allocator: TypeAlias = Annotated[Efci | EqualShare, Keyed(efci=Efci, equal_share=EqualShare)]
+"""The allocator of a port, as a scenario names it: one table whose key is the allocator's name."""
 
 Infinite: TypeAlias = Literal["infinite"]
 """The word "infinite"."""
@@ -666,6 +798,9 @@ Scheduler: TypeAlias = Annotated[
 class Port(Model):
     """An output port of a switch."""
 
+    allocator: Allocator | None = Field(
+        default=None, description="What it tells the sources of its ABR VCs; needed where one crosses it."
+    )
     buffer_cells: Buffer = Field(
         validation_alias="buffer",
         serialization_alias="buffer",
@@ -734,6 +869,26 @@ class VcMerge(Model):
     vcs: int = Field(le=100000, ge=1, description="Merged VCs, each with a local switch and a destination of its own.")
 
 
+class Internetwork(Model):
+    """N sources, each behind an IP/ATM edge device, send through two switches to N destinations behind edge devices.
+    Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on,
+    those of the other direction follow; the port `bottleneck` is `sw1->sw2`.
+
+    Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `MECHANISMS` 7 (A-41, A-42).
+    """
+
+    atm_delay: str = Field(
+        description="Propagation delay one way between the switches; between a switch and an edge device there is none.",
+        examples=["5us"],
+    )
+    bidirectional: bool = Field(default=False, description="Whether every destination sends to its source as well.")
+    ip_delay: str = Field(description="Propagation delay one way between a host and its edge device.", examples=["5us"])
+    link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
+    sources: int = Field(
+        le=1000000, ge=1, description="N: sources, each with a destination and a connection of its own."
+    )
+
+
 class Flow(Model):
     """A flow: a TCP connection with an endless source, unless its table among the flows says otherwise."""
 
@@ -769,13 +924,22 @@ class Link(Model):
 
 
 class GeneralNetwork(Model):
-    """Any network: hosts send and receive, switches forward, links join two of them both ways."""
+    """Any network: hosts send and receive, switches forward, edge devices stand between the two, links join two
+    nodes both ways.
+    """
 
     bottleneck: str | None = Field(
         default=None,
         description=(
             "The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for "
             "its rate when absent. It may also be named `bottleneck` among the ports."
+        ),
+    )
+    edge_devices: tuple[str, ...] = Field(
+        default_factory=dict,
+        description=(
+            "Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are"
+            " the first or the last node between the hosts of a path."
         ),
     )
     flows: tuple[Flow, ...] = Field(description="Connections.")
@@ -785,9 +949,112 @@ class GeneralNetwork(Model):
 
 
 Topology: TypeAlias = Annotated[
-    NSource | VcMerge | GeneralNetwork, Keyed(n_source=NSource, vc_merge=VcMerge, network=GeneralNetwork)
+    NSource | VcMerge | Internetwork | GeneralNetwork,
+    Keyed(n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, network=GeneralNetwork),
 ]
 """The network, by kind: one table whose key is the kind's name."""
+
+RateFormat: TypeAlias = Literal["exact", "rm_cell"]
+"""How rates stand in RM cells (A-29)."""
+
+
+class Parameters(Model):
+    """The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells
+    too.
+
+    Source: ATM Forum TM 4.0 as `MECHANISMS` 4.1 gives it; its names in lower case.
+    """
+
+    adtf: str = Field(
+        default="500ms",
+        description="ADTF: a source that has sent no forward RM cell for so long starts at ICR anew.",
+        examples=["5us"],
+    )
+    cdf: float = Field(
+        default=0.0625,
+        le=1.0,
+        ge=0.0,
+        description=(
+            "CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two."
+        ),
+    )
+    frtt: str | None = Field(
+        default=None,
+        description="FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.",
+        examples=["5us"],
+    )
+    icr: str | None = Field(
+        default=None,
+        description=(
+            "ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent (A-28). It "
+            "starts at no more than `tbe` cells a round trip."
+        ),
+        examples=["155.52Mbps"],
+    )
+    mcr: str = Field(
+        default="0bps", description="MCR: the rate the source never has to go below.", examples=["155.52Mbps"]
+    )
+    mrm_cells: int = Field(
+        default=2,
+        validation_alias="mrm",
+        serialization_alias="mrm",
+        le=256,
+        ge=1,
+        description="Mrm: in-rate cells between two forward RM cells however slow the source is.",
+    )
+    nrm_cells: int = Field(
+        default=32,
+        validation_alias="nrm",
+        serialization_alias="nrm",
+        le=256,
+        ge=2,
+        description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
+    )
+    out_of_rate: bool = Field(
+        default=False, description="Whether a source whose ACR is below TCR sends forward RM cells out of rate."
+    )
+    pcr: str | None = Field(
+        default=None,
+        description="PCR: the rate the source never exceeds; that of the VC's first link when absent.",
+        examples=["155.52Mbps"],
+    )
+    rate_format: RateFormat = Field(default="exact", description="How rates stand in RM cells (A-29).")
+    rdf: float = Field(
+        default=0.0625,
+        le=1.0,
+        ge=3.0517578125e-05,
+        description=(
+            "RDF: the share of ACR by which it falls with a backward RM cell that indicates congestion; a power of two."
+        ),
+    )
+    rif: float = Field(
+        default=0.0625,
+        le=1.0,
+        ge=3.0517578125e-05,
+        description="RIF: the share of PCR by which ACR rises with a backward RM cell; a power of two.",
+    )
+    tbe_cells: int = Field(
+        default=16777215,
+        validation_alias="tbe",
+        serialization_alias="tbe",
+        le=16777215,
+        ge=1,
+        description=(
+            "TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM "
+            "cells without an answer ACR falls."
+        ),
+    )
+    tcr: str = Field(
+        default="4.24kbps",
+        description="TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.",
+        examples=["155.52Mbps"],
+    )
+    trm: str = Field(
+        default="100ms",
+        description="Trm: after this time a forward RM cell is sent as soon as `mrm` cells have been.",
+        examples=["5us"],
+    )
+
 
 Class: TypeAlias = Literal["cbr", "vbr", "ubr"]
 """The service category of a VC, as far as schedulers tell them apart; those above go first."""
@@ -827,6 +1094,10 @@ class Gfr(Model):
 class VcOptions(Model):
     """What a VC has of its own."""
 
+    abr: Parameters | None = Field(
+        default=None,
+        description="Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.",
+    )
     class_: Class = Field(
         default="ubr",
         validation_alias="class",
@@ -845,6 +1116,13 @@ class Scenario(Model):
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
     duration: str = Field(description="How long to simulate.", examples=["5us"])
+    edge: dict[str, Edge] = Field(
+        default_factory=dict,
+        description=(
+            "Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a "
+            "pattern of names such as `*`."
+        ),
+    )
     flow: dict[str, FlowOptions] = Field(
         default_factory=dict,
         description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
