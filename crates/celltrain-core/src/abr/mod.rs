@@ -5,6 +5,8 @@
 
 mod destination;
 mod parameters;
+#[cfg(test)]
+mod script;
 mod source;
 
 pub use destination::Destination;
