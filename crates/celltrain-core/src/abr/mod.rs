@@ -6,6 +6,8 @@
 pub mod allocator;
 mod destination;
 mod parameters;
+#[cfg(test)]
+mod script;
 mod source;
 
 pub use destination::Destination;

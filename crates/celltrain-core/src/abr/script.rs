@@ -1,0 +1,328 @@
+//! Timed scripts: what the ABR source and destination of one end do, one line a cell sent or received.
+//!
+//! A script (`tests/abr/*.script`) begins with settings (`set KEY VALUE`: a parameter, `link_rate` or `round_trip`), then
+//! alternates what happens with what must have followed:
+//!
+//! ```text
+//! data 100                     a hundred more data cells wait to be sent
+//! at 5000                      it is 5000 us; cells that could start before have been sent
+//! receive brm ci er 500        a backward RM cell comes back: flags bn, ci, ni; er, ccr, mcr in cells per second
+//! receive frm ccr 100          a forward RM cell of the other direction comes to the destination here
+//! receive data efci            a data cell does
+//! > 0 frm ccr 1000             a forward RM cell was sent at 0 us: its flags, and such of its rates as are given
+//! > 1000 data                  a data cell was
+//! > 1000 data x31 every 1000   31 data cells were, 1000 us apart
+//! > 32000 brm ci               a backward RM cell was
+//! > 0 out_of_rate frm          a forward RM cell was sent out of rate
+//! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
+//! ```
+//!
+//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. What reaches an end at
+//! an instant comes before what starts there.
+//!
+//! Everything sent must be written down, and goes through the bytes of an RM cell. Every script is played twice: with
+//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::path::Path;
+
+use super::{Destination, Kind, NEVER, Parameters, RateFormat, RmCell, Source};
+use crate::codec;
+use crate::units::{BitRate, Clock, Duration, Time};
+
+/// Scripts count microseconds.
+const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+/// Scripts write four decimals.
+const TOLERANCE: f64 = 1e-4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    OneByOne,
+    Trains,
+}
+
+#[derive(Debug)]
+struct Sent {
+    at: Time,
+    kind: String,
+    content: Option<RmCell>,
+}
+
+struct Player {
+    source: Source,
+    destination: Destination,
+    pcr: f64,
+    rate_format: RateFormat,
+    mode: Mode,
+    now: Time,
+    data: u32,
+    sent: VecDeque<Sent>,
+}
+
+impl Player {
+    /// Plays a line after the settings; why it does not hold.
+    fn play(&mut self, words: &[&str]) -> Result<(), String> {
+        match words {
+            [">", at, words @ ..] => self.expect(number(at)?, words),
+            ["=", name, expected] => self.compare(name, expected),
+            _ if !self.sent.is_empty() => Err(format!("before it, {:?} were sent unasked", self.sent)),
+            ["at", microseconds] => {
+                let until = Time(number(microseconds)?);
+                if until < self.now {
+                    return Err(format!("it is {} already", self.now.0));
+                }
+                self.run(until)
+            }
+            ["data", cells] => {
+                self.data += u32::try_from(number(cells)?).map_err(|e| e.to_string())?;
+                Ok(())
+            }
+            ["receive", "data"] => {
+                self.destination.on_data(false);
+                Ok(())
+            }
+            ["receive", "data", "efci"] => {
+                self.destination.on_data(true);
+                Ok(())
+            }
+            ["receive", kind, words @ ..] => {
+                let mut rm = self.rm_cell(words)?;
+                match *kind {
+                    "frm" => {
+                        let rm = through_bytes(&rm, self.rate_format)?;
+                        self.source.turn_around(self.destination.turn_around(&rm));
+                    }
+                    "brm" => {
+                        rm.backward = true;
+                        self.source.on_backward_rm(&through_bytes(&rm, self.rate_format)?, self.now);
+                    }
+                    _ => return Err("a cell is `frm`, `brm` or `data`".into()),
+                }
+                Ok(())
+            }
+            _ => Err("unknown line".into()),
+        }
+    }
+
+    /// A forward RM cell with these flags and rates.
+    fn rm_cell(&self, words: &[&str]) -> Result<RmCell, String> {
+        let mut rm = RmCell { backward: false, bn: false, ci: false, ni: false, er: self.pcr, ccr: 0.0, mcr: 0.0 };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut rate = || words.next().ok_or("a rate is missing").and_then(|w| w.parse().map_err(|_| "no rate"));
+            match *word {
+                "bn" => rm.bn = true,
+                "ci" => rm.ci = true,
+                "ni" => rm.ni = true,
+                "er" => rm.er = rate()?,
+                "ccr" => rm.ccr = rate()?,
+                "mcr" => rm.mcr = rate()?,
+                _ => return Err(format!("an RM cell has no {word:?}")),
+            }
+        }
+        Ok(rm)
+    }
+
+    /// Sends what can start before `until`.
+    fn run(&mut self, until: Time) -> Result<(), String> {
+        loop {
+            let now = self.now;
+            let in_rate = self.source.next_departure().max(now);
+            let waits = self.data > 0 || self.source.backward_rm_waits();
+            let in_rate = if waits { in_rate } else { NEVER };
+            let out_of_rate = self.source.next_out_of_rate(now).filter(|_| waits).unwrap_or(NEVER);
+            let start = in_rate.min(out_of_rate);
+            if start >= until {
+                break;
+            }
+            self.now = start;
+            if out_of_rate < in_rate {
+                let content = self.source.sent_out_of_rate(start);
+                self.note(start, "out_of_rate frm", Some(content))?;
+                continue;
+            }
+            match self.source.next_kind(start, self.data > 0).expect("something waits") {
+                Kind::ForwardRm => {
+                    let content = self.source.sent(start, Kind::ForwardRm);
+                    self.note(start, "frm", content)?;
+                }
+                Kind::BackwardRm => {
+                    let content = self.source.sent(start, Kind::BackwardRm);
+                    self.note(start, "brm", content)?;
+                }
+                Kind::Data => self.send_data(start, until)?,
+            }
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    fn send_data(&mut self, start: Time, until: Time) -> Result<(), String> {
+        let interval = self.source.interval();
+        let cells = match self.mode {
+            Mode::OneByOne => {
+                self.source.sent(start, Kind::Data);
+                1
+            }
+            Mode::Trains => {
+                let ahead = self.source.data_cells_until_rm(start).min(self.data);
+                self.source.sent_data(start, ahead);
+                let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
+                let started = u32::try_from(started.count()).expect("no more than were sent");
+                self.source.unsend_data(ahead - started);
+                started
+            }
+        };
+        self.data -= cells;
+        (0..cells).try_for_each(|i| self.note(start + interval * u64::from(i), "data", None))
+    }
+
+    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>) -> Result<(), String> {
+        let content = content.map(|content| through_bytes(&content, self.rate_format)).transpose()?;
+        self.sent.push_back(Sent { at, kind: kind.into(), content });
+        Ok(())
+    }
+
+    fn expect(&mut self, at: u64, words: &[&str]) -> Result<(), String> {
+        if let ["data", cells, "every", interval] = words {
+            let cells = cells.strip_prefix('x').ok_or("`xN` is missing")?;
+            let interval = number(interval)?;
+            return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &["data"]));
+        }
+        let sent = self.sent.pop_front().ok_or("it was not sent")?;
+        let (kind, words) = match words {
+            ["out_of_rate", "frm", words @ ..] => ("out_of_rate frm", words),
+            [kind, words @ ..] => (*kind, words),
+            [] => return Err("a cell's kind is missing".into()),
+        };
+        let wrong = || Err(format!("{sent:?} was sent"));
+        if sent.at != Time(at) || sent.kind != kind {
+            return wrong();
+        }
+        let Some(content) = sent.content else {
+            return if words.is_empty() { Ok(()) } else { Err("a data cell says nothing".into()) };
+        };
+        let mut expected = self.rm_cell(words)?;
+        // Rates that the line does not name may be any.
+        for (name, rate, sent) in [
+            ("er", &mut expected.er, content.er),
+            ("ccr", &mut expected.ccr, content.ccr),
+            ("mcr", &mut expected.mcr, content.mcr),
+        ] {
+            if !words.contains(&name) || (*rate - sent).abs() <= TOLERANCE {
+                *rate = sent;
+            }
+        }
+        expected.backward = kind == "brm";
+        if expected == content { Ok(()) } else { wrong() }
+    }
+
+    fn compare(&self, name: &str, expected: &str) -> Result<(), String> {
+        let counters = self.source.counters();
+        let value = match name {
+            "acr" => self.source.acr(),
+            "next" => self.source.next_departure().0 as f64,
+            "overwritten" => counters.overwritten as f64,
+            "answered" => counters.backward_rm_received as f64,
+            _ => return Err("unknown variable".into()),
+        };
+        let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
+        if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }
+    }
+}
+
+/// An RM cell as the other end reads it. Flags go through the bytes, and rates where the VC's cells round them.
+fn through_bytes(content: &RmCell, rate_format: RateFormat) -> Result<RmCell, String> {
+    let cell = codec::rm_cell::RmCell::carrying(content, 0, 32, false).encode();
+    let read = codec::rm_cell::RmCell::parse(&cell).map_err(|e| e.to_string())?.content();
+    Ok(match rate_format {
+        RateFormat::Exact => RmCell { er: content.er, ccr: content.ccr, mcr: content.mcr, ..read },
+        RateFormat::RmCell => read,
+    })
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|e| format!("{word:?}: {e}"))
+}
+
+/// Plays a script; the first line that does not hold, in words.
+fn play(text: &str, mode: Mode) -> Result<(), String> {
+    let mut settings = serde_json::Map::new();
+    let mut player: Option<Player> = None;
+    for (line, number) in text.lines().zip(1..) {
+        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let outcome = match words.as_slice() {
+            [] => Ok(()),
+            ["set", ..] if player.is_some() => Err("settings stand before the first event".into()),
+            ["set", key, value] => {
+                let value = serde_json::from_str(value).unwrap_or_else(|_| (*value).into());
+                settings.insert((*key).to_string(), value);
+                Ok(())
+            }
+            words => match &mut player {
+                Some(playing) => playing.play(words),
+                None => begin(&settings, mode).and_then(|playing| player.insert(playing).play(words)),
+            },
+        };
+        outcome.map_err(|why| format!("line {number}: `{}`: {why}", line.trim()))?;
+    }
+    match player {
+        Some(player) if player.sent.is_empty() => Ok(()),
+        Some(player) => Err(format!("at the end, {:?} were sent unasked", player.sent)),
+        None => Err("the script does nothing".into()),
+    }
+}
+
+fn begin(settings: &serde_json::Map<String, serde_json::Value>, mode: Mode) -> Result<Player, String> {
+    let mut settings = settings.clone();
+    let mut own = |key| settings.remove(key).and_then(|value| value.as_str().map(String::from));
+    let link_rate: BitRate = own("link_rate").as_deref().unwrap_or("424Mbps").parse().map_err(|e| format!("{e}"))?;
+    let round_trip: Duration = own("round_trip").as_deref().unwrap_or("6ms").parse().map_err(|e| format!("{e}"))?;
+    let parameters: Parameters =
+        serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
+    let faults = parameters.check(link_rate);
+    if !faults.is_empty() {
+        return Err(format!("{faults:?}"));
+    }
+    Ok(Player {
+        source: Source::new(&parameters, link_rate, round_trip, CLOCK),
+        destination: Destination::new(),
+        pcr: parameters.rates(link_rate, round_trip).pcr,
+        rate_format: parameters.rate_format,
+        mode,
+        now: Time::default(),
+        data: 0,
+        sent: VecDeque::new(),
+    })
+}
+
+#[test]
+fn every_script_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/abr");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 35, "the scripts are found: {}", paths.len());
+    let mut failures = String::new();
+    for path in paths {
+        for mode in [Mode::OneByOne, Mode::Trains] {
+            if let Err(why) = play(&std::fs::read_to_string(&path).unwrap(), mode) {
+                writeln!(failures, "{} ({mode:?}): {why}", path.file_name().unwrap().display()).unwrap();
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
+fn a_script_that_does_not_hold_fails() {
+    let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
+    assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
+    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");
+    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "a cell too many");
+    assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
+    assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");
+    assert!(play_on("> 0 frm\n> 1001 data\n> 2000 data").is_err(), "a wrong time");
+    assert!(play_on("> 0 brm\n> 1000 data x2 every 1000").is_err(), "a wrong kind");
+    assert!(play_on("> 0 frm\n> 1000 data x2 every 1000\n= acr 999").is_err(), "a wrong value");
+}
