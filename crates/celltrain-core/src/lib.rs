@@ -13,6 +13,7 @@ pub mod engine;
 pub mod error;
 pub mod fingerprint;
 pub mod gfr;
+pub mod max_min;
 pub mod metrics;
 pub mod names;
 pub mod network;
