@@ -31,10 +31,14 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
     assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
     let mut crossing = vec![Vec::new(); capacities.len()];
     for (vc, path) in paths.iter().enumerate() {
-        path.iter().for_each(|&link| crossing[link].push(vc));
+        for &link in path {
+            crossing[link].push(vc);
+        }
     }
     // In this order a link finds its level in one pass.
-    crossing.iter_mut().for_each(|on| on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum())));
+    for on in &mut crossing {
+        on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
+    }
 
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: usize, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
@@ -54,7 +58,9 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
         for &vc in &crossing[link] {
             if rates[vc] == f64::INFINITY {
                 rates[vc] = vcs[vc].rate_at(level.0);
-                paths[vc].iter().for_each(|&crossed| stale[crossed] = true);
+                for &crossed in &paths[vc] {
+                    stale[crossed] = true;
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ pub mod allocator;
 /// What an RM cell says (`MECHANISMS` 4.4). Rates are cells per second; inside the engines they are not rounded to the
 /// cell's 16-bit format unless the VC asks for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are bits of the cell")]
 pub struct RmCell {
     /// DIR: whether it is on its way back to the source.
     pub backward: bool,

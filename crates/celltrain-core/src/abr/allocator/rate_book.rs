@@ -1,7 +1,7 @@
 //! What ERICA and ERICA+ have in common: what a port measures in each averaging interval, and the rates it gives by that.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names z,
-//! delta, FairShare, VCShare and MaxAlloc are kept.
+//! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names `z`,
+//! `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
 
 use std::collections::VecDeque;
 
