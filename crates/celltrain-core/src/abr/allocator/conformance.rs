@@ -42,12 +42,12 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
 
 /// The ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in the order of time where
 /// cells of several VCs overlap; no run goes beyond a backward RM cell, and cells of a VC come in order.
-fn rates(config: &AllocatorConfig, calls: &[(u64, Call)], singly: bool) -> Vec<f64> {
+fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
     // Cells that wait to be reported singly: instant, number of the call, VC.
     let mut waiting: Vec<(Time, usize, Label)> = Vec::new();
-    for (number, &(gap, call)) in calls.iter().enumerate() {
+    for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);
         waiting.sort_unstable();
         let come = waiting.partition_point(|&(first, ..)| first < now);
@@ -56,7 +56,7 @@ fn rates(config: &AllocatorConfig, calls: &[(u64, Call)], singly: bool) -> Vec<f
         }
         match call {
             Call::Cells { label, period, cells } => {
-                let ends = time_of_next_brm(&calls[number + 1..], now);
+                let ends = time_of_next_brm(&script[number + 1..], now);
                 if now < free[label as usize] || ends <= now {
                     continue;
                 }

@@ -4,6 +4,8 @@
 //! loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the same
 //! questions. A new one is one file beside these, one line in the list below and a section of `docs/abr-allocators.md`.
 
+mod rate_book;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,12 @@ allocators! {
     efci: Efci,
     /// Equal share: the link's rate over the number of active VCs.
     equal_share: EqualShare,
+    /// ERICA: equal shares of what others leave, at a fixed load.
+    erica: Erica,
+    /// ERICA+: ERICA at the load that keeps the queue short and the link full.
+    erica_plus: EricaPlus,
+    /// Max-min: the ideal shares of the whole network, for comparison.
+    max_min: MaxMin,
 }
 
 /// What an allocator is asked. Both engines ask only these questions.
@@ -149,5 +157,15 @@ fn some_time(key: &str, time: Duration) -> Vec<Fault> {
     vec![Fault::new(key, format!("\"{time}\""), format!("is not a time above 0 and up to {MAX_TIME}"))]
 }
 
+/// A number is refused outside its range.
+fn within(key: &str, value: f64, least: f64, most: f64) -> Vec<Fault> {
+    if (least..=most).contains(&value) {
+        return Vec::new();
+    }
+    vec![Fault::new(key, value, format!("is not a number from {least} to {most}"))]
+}
+
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod loops;

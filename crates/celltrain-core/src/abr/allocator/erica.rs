@@ -1,0 +1,207 @@
+//! ERICA: rates that bring the load of a link to a target and its VCs to equal shares of what others leave.
+//!
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `MECHANISMS` 4.7 recalls them [R]; the names are theirs.
+//! Departures: intervals are of time alone, from the start of the run on, not the shorter of a time and a number of cells;
+//! no averages over intervals. An interval in which nothing came counts one active VC.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rate_book::RateBook;
+use super::{Allocator, Configure, PortKind, some_time, within};
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::units::{Duration, Span, Time};
+
+/// ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload; without
+/// overload, the largest rate anyone was given. The load aimed at is a fixed part of what other classes leave.
+///
+/// Source: ATM Forum 96-1172.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Erica")]
+pub struct Config {
+    /// U: the part of the link that is aimed at, 0.1 to 1. Times 1 + delta it should not be above 1: a load in between
+    /// counts as none too many.
+    #[serde(default = "target_utilisation")]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    pub target_utilisation: f64,
+    /// How long load, active VCs and what other classes send are measured; a VC has one rate an interval.
+    #[serde(default = "interval")]
+    pub interval: Duration,
+    /// delta: how far above its target the load may be before it is an overload, 0 to 1.
+    #[serde(default = "delta")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
+    pub delta: f64,
+}
+
+fn target_utilisation() -> f64 {
+    0.9
+}
+
+/// A millisecond, as most published simulations have.
+pub(super) fn interval() -> Duration {
+    Duration::from_milliseconds(1)
+}
+
+pub(super) fn delta() -> f64 {
+    0.1
+}
+
+/// The allocator.
+#[derive(Debug)]
+pub struct Erica {
+    u: f64,
+    rates: RateBook,
+}
+
+impl Configure for Config {
+    type Allocator = Erica;
+
+    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = within("target_utilisation", self.target_utilisation, 0.1, 1.0);
+        faults.extend(some_time("interval", self.interval));
+        faults.extend(within("delta", self.delta, 0.0, 1.0));
+        faults
+    }
+
+    fn build(&self, port: &PortKind<'_>) -> Erica {
+        Erica { u: self.target_utilisation, rates: RateBook::new(port, self.interval, self.delta) }
+    }
+}
+
+impl Allocator for Erica {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+        self.rates.on_cells(label, first, period, cells);
+    }
+
+    fn on_forward_rm(&mut self, label: Label, _now: Time, rm: &RmCell) {
+        self.rates.on_forward_rm(label, rm);
+    }
+
+    fn on_backward_rm(&mut self, label: Label, now: Time, _queue: u32, rm: &mut RmCell) {
+        self.rates.on_backward_rm(label, now, rm, |_| self.u);
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config { target_utilisation: target_utilisation(), interval: interval(), delta: delta() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::VcKind;
+    use crate::abr::allocator::conformance::{C, brm, port};
+
+    /// U = 0.9 of 100,000 cells per second: 90 cells an interval of 1 ms, or 1000 units.
+    const TARGET: f64 = 0.9 * C;
+
+    fn allocator(vcs: usize) -> Erica {
+        sample().build(&port(vcs))
+    }
+
+    /// Cells of a VC in an interval of 1 ms, evenly, and its CCR.
+    fn send(allocator: &mut Erica, label: Label, interval: u64, cells: u32, ccr: f64) {
+        allocator.on_forward_rm(label, Time(interval * 1000), &RmCell { backward: false, ccr, ..brm(C) });
+        allocator.on_cells(label, Time(interval * 1000), Span(1000 / u64::from(cells)), cells, 0);
+    }
+
+    fn er(allocator: &mut Erica, label: Label, now: u64) -> f64 {
+        let mut rm = brm(f64::INFINITY);
+        allocator.on_backward_rm(label, Time(now), 0, &mut rm);
+        rm.er
+    }
+
+    fn near(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-9 * expected, "{value}, not {expected}");
+    }
+
+    #[test]
+    fn in_an_overload_a_vc_has_the_larger_of_an_equal_share_and_its_own_over_z() {
+        let mut allocator = allocator(2);
+        send(&mut allocator, 0, 0, 160, 160_000.0);
+        send(&mut allocator, 1, 0, 20, 20_000.0);
+        // z = 180 / 90 = 2; FairShare = 45,000; VCShares 80,000 and 10,000.
+        near(er(&mut allocator, 0, 1000), 80_000.0);
+        near(er(&mut allocator, 1, 1000), 45_000.0);
+    }
+
+    #[test]
+    fn without_overload_it_has_the_largest_rate_of_the_interval_before_in_two_steps_from_below() {
+        let mut allocator = allocator(2);
+        send(&mut allocator, 0, 0, 160, 160_000.0);
+        send(&mut allocator, 1, 0, 20, 20_000.0);
+        near(er(&mut allocator, 0, 1500), 80_000.0);
+        // z = (70 + 20) / 90 = 1, so what counts is MaxAllocPrevious = 80,000; who is below FairShare has FairShare first.
+        send(&mut allocator, 0, 1, 70, 70_000.0);
+        send(&mut allocator, 1, 1, 20, 20_000.0);
+        near(er(&mut allocator, 0, 2000), 80_000.0);
+        near(er(&mut allocator, 1, 2000), 45_000.0);
+    }
+
+    #[test]
+    fn an_overload_begins_above_one_plus_delta() {
+        // delta = 1/9: an overload is more than 100 cells an interval. In the first interval 50 cells of one VC and no rate
+        // given, so that MaxAllocPrevious is its FairShare of 90,000; in the second two VCs, FairShare 45,000.
+        for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
+            let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
+            send(&mut allocator, 0, 0, 50, 50_000.0);
+            send(&mut allocator, 0, 1, 50, 48_000.0);
+            send(&mut allocator, 1, 1, cells - 50, 50_000.0);
+            near(er(&mut allocator, 0, 2000), expected);
+        }
+    }
+
+    #[test]
+    fn one_rate_an_interval_and_never_more_than_the_target() {
+        let mut allocator = allocator(3);
+        near(er(&mut allocator, 0, 10), TARGET);
+        send(&mut allocator, 0, 0, 90, 300_000.0);
+        near(er(&mut allocator, 0, 1001), TARGET);
+        send(&mut allocator, 0, 1, 90, 10.0);
+        near(er(&mut allocator, 0, 1999), TARGET);
+        // z = 1, one VC: FairShare is the target.
+        near(er(&mut allocator, 0, 2000), TARGET);
+    }
+
+    #[test]
+    fn what_other_classes_send_is_not_abrs() {
+        let mut vcs = port(3).vcs.to_vec();
+        vcs[2] = VcKind { is_abr: false, ..vcs[2] };
+        let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
+        send(&mut allocator, 2, 0, 40, 0.0);
+        send(&mut allocator, 0, 0, 60, 60_000.0);
+        send(&mut allocator, 1, 0, 48, 48_000.0);
+        // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
+        near(er(&mut allocator, 0, 1000), 30_000.0);
+        near(er(&mut allocator, 1, 1000), 27_000.0);
+        // Where others take all of the link nothing is left.
+        send(&mut allocator, 2, 1, 125, 0.0);
+        assert_eq!(er(&mut allocator, 0, 2000), 0.0);
+    }
+
+    #[test]
+    fn a_run_beyond_an_interval_is_counted_in_each() {
+        let mut allocator = allocator(2);
+        // 60 cells from 0.9 ms on, one every 10 us: 10 in the first interval, 50 in the second.
+        allocator.on_cells(0, Time(900), Span(10), 60, 0);
+        allocator.on_cells(1, Time(910), Span(1), 90, 0);
+        allocator.on_forward_rm(0, Time(910), &RmCell { backward: false, ccr: 90_000.0, ..brm(C) });
+        // In the first 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
+        near(er(&mut allocator, 0, 1600), 81_000.0);
+        // In the second 50 cells of one VC: z = 5/9, and CCR / z is above the target.
+        near(er(&mut allocator, 0, 2000), TARGET);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
+        assert!(keys(sample()).is_empty());
+        assert_eq!(keys(Config { target_utilisation: 1.1, ..sample() }), ["target_utilisation"]);
+        assert_eq!(keys(Config { interval: Duration::default(), delta: -0.1, ..sample() }), ["interval", "delta"]);
+        assert_eq!(keys(Config { delta: f64::NAN, ..sample() }), ["delta"]);
+    }
+}

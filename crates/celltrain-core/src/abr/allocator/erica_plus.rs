@@ -1,0 +1,183 @@
+//! ERICA+: ERICA whose target follows the queue, so that the link is full and the queue neither empty nor long.
+//!
+//! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `MECHANISMS` 4.7 gives its queue control function;
+//! ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept.
+//! Departures: those of ERICA. The queue is what the first backward RM cell of an interval finds, not what waits at the
+//! instant the interval before ends; Q0 is T0 at the whole rate that other classes leave.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rate_book::RateBook;
+use super::{Allocator, Configure, PortKind, erica, some_time, within};
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::error::Fault;
+use crate::units::{Duration, Span, Time};
+
+/// ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than `t0` to
+/// drain, and less while it takes more.
+///
+/// Source: ATM Forum 96-1172; Kalyanaraman 1997.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EricaPlus")]
+pub struct Config {
+    /// T0: the time the queue aimed at takes to drain.
+    #[serde(default = "t0")]
+    pub t0: Duration,
+    /// a: how fast the target falls as the queue grows above it, 1 to 10.
+    #[serde(default = "a")]
+    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
+    pub a: f64,
+    /// b: the target of an empty queue, as a part of the link, 1 to 10.
+    #[serde(default = "b")]
+    #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
+    pub b: f64,
+    /// QDLF: the queue drain limit factor, the lowest target as a part of the link, 0.1 to 1.
+    #[serde(default = "qdlf")]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    pub qdlf: f64,
+    /// How long load, active VCs and what other classes send are measured; a VC has one rate an interval.
+    #[serde(default = "erica::interval")]
+    pub interval: Duration,
+    /// delta: how far above its target the load may be before it is an overload, 0 to 1.
+    #[serde(default = "erica::delta")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
+    pub delta: f64,
+}
+
+fn t0() -> Duration {
+    Duration::from_microseconds(500)
+}
+
+fn a() -> f64 {
+    1.15
+}
+
+/// As the figures of ATM Forum 97-0831 have it; 1 elsewhere.
+fn b() -> f64 {
+    1.05
+}
+
+fn qdlf() -> f64 {
+    0.5
+}
+
+/// The allocator.
+#[derive(Debug)]
+pub struct EricaPlus {
+    control: QueueControl,
+    rates: RateBook,
+}
+
+/// The queue control function.
+#[derive(Clone, Copy, Debug)]
+struct QueueControl {
+    /// T0, in seconds.
+    t0: f64,
+    a: f64,
+    b: f64,
+    qdlf: f64,
+}
+
+impl QueueControl {
+    /// f(q): the part of the capacity for ABR, in cells per second, that is aimed at while q cells wait.
+    fn f(self, q: f64, c_abr: f64) -> f64 {
+        let Self { a, b, .. } = self;
+        let q0 = self.t0 * c_abr;
+        if q > q0 {
+            self.qdlf.max(a * q0 / ((a - 1.0) * q + q0))
+        } else if q > 0.0 {
+            b * q0 / ((b - 1.0) * q + q0)
+        } else {
+            b
+        }
+    }
+}
+
+impl Configure for Config {
+    type Allocator = EricaPlus;
+
+    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = some_time("t0", self.t0);
+        faults.extend(within("a", self.a, 1.0, 10.0));
+        faults.extend(within("b", self.b, 1.0, 10.0));
+        faults.extend(within("qdlf", self.qdlf, 0.1, 1.0));
+        faults.extend(some_time("interval", self.interval));
+        faults.extend(within("delta", self.delta, 0.0, 1.0));
+        faults
+    }
+
+    fn build(&self, port: &PortKind<'_>) -> EricaPlus {
+        let control = QueueControl { t0: self.t0.seconds(), a: self.a, b: self.b, qdlf: self.qdlf };
+        EricaPlus { control, rates: RateBook::new(port, self.interval, self.delta) }
+    }
+}
+
+impl Allocator for EricaPlus {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+        self.rates.on_cells(label, first, period, cells);
+    }
+
+    fn on_forward_rm(&mut self, label: Label, _now: Time, rm: &RmCell) {
+        self.rates.on_forward_rm(label, rm);
+    }
+
+    fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
+        let (control, q) = (self.control, f64::from(queue));
+        self.rates.on_backward_rm(label, now, rm, |c_abr| control.f(q, c_abr));
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    let (interval, delta) = (erica::interval(), erica::delta());
+    Config { t0: t0(), a: a(), b: b(), qdlf: qdlf(), interval, delta }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::conformance::{C, brm, port};
+
+    #[test]
+    fn the_target_is_b_of_the_link_for_no_queue_the_link_at_q0_and_never_below_qdlf() {
+        let control = sample().build(&port(1)).control;
+        // Q0 = 500 us * 100,000 cells per second = 50 cells.
+        assert_eq!([0.0, 50.0].map(|q| control.f(q, C)), [1.05, 1.0]);
+        // 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25; 1.15 * 50 / (0.15 * 100 + 50) = 57.5 / 65.
+        let close = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-12, "{value}, not {expected}");
+        close(control.f(25.0, C), 52.5 / 51.25);
+        close(control.f(100.0, C), 57.5 / 65.0);
+        // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
+        close(control.f(433.0, C), 57.5 / 114.95);
+        assert_eq!(control.f(434.0, C), 0.5);
+        // With nothing for ABR whatever waits is too much.
+        assert_eq!(control.f(1.0, 0.0), 0.5);
+        assert_eq!(control.f(0.0, 0.0), 1.05);
+    }
+
+    #[test]
+    fn a_rate_is_a_share_of_what_the_queue_leaves() {
+        let mut allocator = sample().build(&port(2));
+        for label in 0..2 {
+            allocator.on_forward_rm(label, Time(0), &RmCell { backward: false, ..brm(C) });
+            allocator.on_cells(label, Time(0), Span(10), 100, 0);
+        }
+        let mut rm = brm(C);
+        allocator.on_backward_rm(0, Time(1000), 100, &mut rm);
+        // Input of 200,000 and a target of 57.5 / 65 of the link: an overload; CCR / z is below FairShare.
+        let share = C * 57.5 / 65.0 / 2.0;
+        assert!((rm.er - share).abs() < 1e-6, "{} {share}", rm.er);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
+        assert!(keys(sample()).is_empty());
+        assert_eq!(keys(Config { a: 0.9, b: 0.9, qdlf: 0.0, ..sample() }), ["a", "b", "qdlf"]);
+        assert_eq!(keys(Config { t0: Duration::default(), ..sample() }), ["t0"]);
+        assert_eq!(keys(Config { interval: Duration::default(), delta: 2.0, ..sample() }), ["interval", "delta"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear of it.
+
+use super::{Allocator, AllocatorConfig, PortKind, VcKind, efci, equal_share, erica, erica_plus, max_min as ideal};
+use crate::abr::RmCell;
+use crate::max_min::{self, Terms};
+use crate::units::{Clock, Span, Time};
+
+/// A step of the loop: 0.1 ms on a clock of microseconds.
+const STEP: u64 = 100;
+const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+const PCR: f64 = 200_000.0;
+
+/// Links that VCs cross. A VC's cells are at all its links at once; an RM cell, one of 32, is back after `delay` steps.
+struct Loops {
+    links: Vec<Link>,
+    vcs: Vec<Vc>,
+    delay: u64,
+    step: u64,
+}
+
+struct Link {
+    rate: f64,
+    allocator: Box<dyn Allocator>,
+    queue: f64,
+}
+
+struct Vc {
+    /// Its links and its label there.
+    path: Vec<(usize, u32)>,
+    rate: f64,
+    /// Parts of a cell not sent yet.
+    part: f64,
+    since_rm: u32,
+    /// RM cells on their way: the step they are back at.
+    on_the_way: Vec<(u64, RmCell)>,
+}
+
+impl Loops {
+    fn new(config: &AllocatorConfig, rates: &[f64], paths: &[Vec<usize>], delay: u64) -> Self {
+        let shares = max_min::shares(rates, paths, Terms::default());
+        let mut kinds = vec![Vec::new(); rates.len()];
+        let mut vcs = Vec::new();
+        for (path, &share) in paths.iter().zip(&shares) {
+            let mut labels = Vec::new();
+            for &link in path {
+                labels.push((link, u32::try_from(kinds[link].len()).unwrap()));
+                kinds[link].push(VcKind { is_abr: true, mcr: 0.0, share });
+            }
+            vcs.push(Vc { path: labels, rate: 10_000.0, part: 0.0, since_rm: 0, on_the_way: Vec::new() });
+        }
+        let link = |(&rate, vcs): (&f64, &Vec<VcKind>)| {
+            let allocator = config.build(&PortKind { clock: CLOCK, rate, vcs });
+            Link { rate, allocator, queue: 0.0 }
+        };
+        Self { links: rates.iter().zip(&kinds).map(link).collect(), vcs, delay, step: 0 }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "queues and cells of a step are few")]
+    fn step(&mut self) {
+        let now = Time(self.step * STEP);
+        let seconds = STEP as f64 / CLOCK.units_per_second as f64;
+        for vc in &mut self.vcs {
+            let back = vc.on_the_way.iter().take_while(|(at, _)| *at <= self.step).count();
+            for (_, mut rm) in vc.on_the_way.drain(..back) {
+                for &(link, label) in vc.path.iter().rev() {
+                    let Link { allocator, queue, .. } = &mut self.links[link];
+                    allocator.on_backward_rm(label, now, *queue as u32, &mut rm);
+                }
+                vc.rate = rm.er;
+            }
+        }
+        for vc in &mut self.vcs {
+            vc.part += vc.rate * seconds;
+            let cells = vc.part as u32;
+            vc.part -= f64::from(cells);
+            if cells == 0 {
+                continue;
+            }
+            vc.since_rm += cells;
+            for &(link, label) in &vc.path {
+                let period = Span(STEP / u64::from(cells));
+                self.links[link].allocator.on_cells(label, now, period, cells, 0);
+                self.links[link].queue += f64::from(cells);
+            }
+            if vc.since_rm >= 32 {
+                vc.since_rm -= 32;
+                let mut rm =
+                    RmCell { backward: false, bn: false, ci: false, ni: false, er: PCR, ccr: vc.rate, mcr: 0.0 };
+                for &(link, label) in &vc.path {
+                    self.links[link].allocator.on_forward_rm(label, now, &rm);
+                }
+                rm.backward = true;
+                vc.on_the_way.push((self.step + self.delay, rm));
+            }
+        }
+        for link in &mut self.links {
+            link.queue = (link.queue - link.rate * seconds).max(0.0);
+        }
+        self.step += 1;
+    }
+
+    /// The mean rates of the VCs and the mean queues of the links in these steps, and the longest queue.
+    fn run(&mut self, steps: u64) -> (Vec<f64>, Vec<f64>, f64) {
+        let (mut rates, mut queues, mut longest) = (vec![0.0; self.vcs.len()], vec![0.0; self.links.len()], 0.0_f64);
+        for _ in 0..steps {
+            self.step();
+            rates.iter_mut().zip(&self.vcs).for_each(|(sum, vc)| *sum += vc.rate / steps as f64);
+            queues.iter_mut().zip(&self.links).for_each(|(sum, link)| *sum += link.queue / steps as f64);
+            longest = self.links.iter().map(|link| link.queue).fold(longest, f64::max);
+        }
+        (rates, queues, longest)
+    }
+}
+
+/// Three hops: VC 0 crosses all, two more the narrow one in the middle, one the first, two the last.
+const RATES: [f64; 3] = [100_000.0, 60_000.0, 100_000.0];
+
+fn parking_lot() -> [Vec<usize>; 6] {
+    [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]]
+}
+
+/// How far the rates are from the max-min shares of links of which this part is used, at most.
+fn distance(rates: &[f64], part: f64) -> f64 {
+    let capacities = RATES.map(|rate| part * rate);
+    let shares = max_min::shares(&capacities, &parking_lot(), Terms::default());
+    rates.iter().zip(&shares).map(|(rate, share)| (rate / share - 1.0).abs()).fold(0.0, f64::max)
+}
+
+fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
+    let mut loops = Loops::new(config, &RATES, &parking_lot(), delay);
+    loops.run(20_000);
+    loops.run(5_000).0
+}
+
+#[test]
+fn equal_share_gives_each_of_n_vcs_the_nth_part() {
+    let config = AllocatorConfig::EqualShare(equal_share::sample());
+    for n in [1, 2, 7, 10] {
+        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![0]; n], 60);
+        loops.run(500);
+        assert_eq!(
+            loops.run(500).0.iter().map(|rate| rate.round()).collect::<Vec<_>>(),
+            vec![(1e5 / n as f64).round(); n]
+        );
+    }
+}
+
+#[test]
+fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not() {
+    let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
+    for delay in [1, 10, 60] {
+        let off = distance(&settled(&config, delay), 0.9);
+        assert!(off < 0.001, "{off} with a delay of {delay} steps");
+    }
+    // 50,000 of the first link for VC 3, not the 80,000 that VC 0 leaves.
+    let equal = settled(&AllocatorConfig::EqualShare(equal_share::sample()), 10);
+    assert!((distance(&equal, 1.0) - 0.375).abs() < 1e-3, "{equal:?}");
+}
+
+#[test]
+fn ericas_delta_lets_the_load_rest_that_much_above_its_target() {
+    let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
+    // Anything between the shares of 0.9 of the links and of 0.99.
+    assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
+}
+
+#[test]
+fn the_reference_is_max_min_to_the_last_bit() {
+    assert_eq!(distance(&settled(&AllocatorConfig::MaxMin(ideal::Config {}), 10), 1.0).max(1e-9), 1e-9);
+}
+
+#[test]
+fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
+    // Q0 = 500 us of 100,000 cells per second: 50 cells.
+    let config = AllocatorConfig::EricaPlus(erica_plus::sample());
+    for (n, delay) in [(2, 1), (5, 5), (10, 20)] {
+        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![0]; n], delay);
+        loops.links[0].queue = 1000.0;
+        loops.run(10_000);
+        let (rates, queues, longest) = loops.run(10_000);
+        let load = rates.iter().sum::<f64>() / 1e5;
+        assert!((0.999..=1.001).contains(&load), "a load of {load} by {n} VCs");
+        assert!((45.0..70.0).contains(&queues[0]) && longest < 100.0, "a queue of {} and up to {longest}", queues[0]);
+    }
+}
+
+#[test]
+fn efci_writes_no_rate() {
+    let mut loops = Loops::new(&AllocatorConfig::Efci(efci::sample()), &[100_000.0], &[vec![0]], 1);
+    loops.run(500);
+    assert_eq!(loops.vcs[0].rate, PCR);
+}

@@ -1,0 +1,64 @@
+//! Max-min: the ideal an allocator is compared with. Each source is told its max-min fair share of the whole network.
+//!
+//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares.
+//! Departures: no switch could do this; shares are those of VCs that always have something to send.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Allocator, Configure, PortKind};
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::units::Time;
+
+/// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
+///
+/// Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "MaxMin")]
+pub struct Config {}
+
+/// The allocator; it has no state.
+#[derive(Debug)]
+pub struct MaxMin {
+    /// By label, in cells per second.
+    shares: Vec<f64>,
+}
+
+impl Configure for Config {
+    type Allocator = MaxMin;
+
+    fn build(&self, port: &PortKind<'_>) -> MaxMin {
+        MaxMin { shares: port.vcs.iter().map(|vc| vc.share).collect() }
+    }
+}
+
+impl Allocator for MaxMin {
+    fn on_backward_rm(&mut self, label: Label, _now: Time, _queue: u32, rm: &mut RmCell) {
+        rm.er = rm.er.min(self.shares[label as usize]);
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::VcKind;
+    use crate::abr::allocator::conformance::{brm, port};
+
+    #[test]
+    fn each_vc_is_told_its_own_share_and_a_lower_rate_stands() {
+        let vcs = [70.0, 30.0].map(|share| VcKind { is_abr: true, mcr: 0.0, share });
+        let mut allocator = Config {}.build(&PortKind { vcs: &vcs, ..port(2) });
+        for (label, er, expected) in [(0, 100.0, 70.0), (1, 100.0, 30.0), (0, 40.0, 40.0)] {
+            let mut rm = brm(er);
+            allocator.on_backward_rm(label, Time(1), 0, &mut rm);
+            assert_eq!(rm, brm(expected));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What ERICA and ERICA+ have in common: what a port measures in each averaging interval, and the rates it gives by that.
+//!
+//! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names `z`,
+//! `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
+
+use std::collections::VecDeque;
+
+use super::PortKind;
+use crate::abr::RmCell;
+use crate::cell::Label;
+use crate::units::{Duration, Span, Time};
+
+/// The state of one port.
+#[derive(Debug)]
+pub(super) struct RateBook {
+    /// C: the link's rate, in cells per second.
+    c: f64,
+    delta: f64,
+    interval: Span,
+    seconds: f64,
+    vcs: Vec<Vc>,
+    /// What was counted in the intervals that may still be asked for, and in those that runs of cells reach into.
+    counts: VecDeque<Counts>,
+    /// The number of the first of them.
+    first: u64,
+    given: Given,
+}
+
+/// What is known of a VC.
+#[derive(Clone, Copy, Debug)]
+struct Vc {
+    is_abr: bool,
+    ccr: f64,
+    /// The interval its last cell fell into.
+    seen: Option<u64>,
+    /// The interval it was last given a rate in, and that rate.
+    er: Option<(u64, f64)>,
+}
+
+/// The cells that came in one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    abr: u64,
+    others: u64,
+    /// N: ABR VCs that sent.
+    active: u32,
+}
+
+/// By what rates are given during one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    interval: Option<u64>,
+    target: f64,
+    z: f64,
+    fair_share: f64,
+    max_alloc_previous: f64,
+    max_alloc_current: f64,
+}
+
+impl RateBook {
+    pub(super) fn new(port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
+        let vc = |kind: &super::VcKind| Vc { is_abr: kind.is_abr, ccr: 0.0, seen: None, er: None };
+        let units = Span(port.clock.span(interval).0.max(1));
+        Self {
+            c: port.rate,
+            delta,
+            interval: units,
+            seconds: units.0 as f64 / port.clock.units_per_second as f64,
+            vcs: port.vcs.iter().map(vc).collect(),
+            counts: VecDeque::new(),
+            first: 0,
+            given: Given::default(),
+        }
+    }
+
+    /// Counts cells, each in the interval it comes in.
+    pub(super) fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
+        self.forget_before(self.number(first).saturating_sub(2));
+        let (mut now, mut left) = (first, u64::from(cells));
+        while left > 0 {
+            let number = self.number(now);
+            let rest = (number + 1) * self.interval.0 - now.0;
+            let here = if period.0 == 0 { left } else { rest.div_ceil(period.0).min(left) };
+            self.count(label, number, here);
+            now += period * here;
+            left -= here;
+        }
+    }
+
+    pub(super) fn on_forward_rm(&mut self, label: Label, rm: &RmCell) {
+        self.vcs[label as usize].ccr = rm.ccr;
+    }
+
+    /// Writes a rate; `fraction` is the part of a capacity for ABR, in cells per second, that is aimed at.
+    pub(super) fn on_backward_rm(&mut self, label: Label, now: Time, rm: &mut RmCell, fraction: impl Fn(f64) -> f64) {
+        let number = self.number(now);
+        if self.given.interval != Some(number) {
+            self.given = self.measured(number, fraction);
+        }
+        let vc = self.vcs[label as usize];
+        let er = match vc.er {
+            Some((interval, er)) if interval == number => er,
+            _ => self.rate(vc.ccr),
+        };
+        self.vcs[label as usize].er = Some((number, er));
+        rm.er = rm.er.min(er);
+    }
+
+    /// The rate a VC with this CCR may have, (8) to (13).
+    fn rate(&mut self, ccr: f64) -> f64 {
+        let Given { target, z, fair_share, max_alloc_previous, .. } = self.given;
+        // After an interval without cells nothing but the target is a bound.
+        let vc_share = if z > 0.0 { ccr / z } else { target };
+        let er = if z > 1.0 + self.delta { fair_share.max(vc_share) } else { max_alloc_previous.max(vc_share) };
+        self.given.max_alloc_current = self.given.max_alloc_current.max(er);
+        // A VC far below rises in two steps.
+        let er = if er > fair_share && ccr < fair_share { fair_share } else { er };
+        er.min(target)
+    }
+
+    /// By what rates are given in an interval: the measures of the one before, (1) to (7).
+    fn measured(&self, number: u64, fraction: impl Fn(f64) -> f64) -> Given {
+        let shares = |counts: Counts| {
+            let c_abr = (self.c - counts.others as f64 / self.seconds).max(0.0);
+            let target = fraction(c_abr) * c_abr;
+            (target, target / f64::from(counts.active.max(1)))
+        };
+        let counts = self.counts_of(number.checked_sub(1));
+        let (target, fair_share) = shares(counts);
+        let input = counts.abr as f64 / self.seconds;
+        let max_alloc_previous = if self.given.interval.map(|last| last + 1) == Some(number) {
+            self.given.max_alloc_current
+        } else {
+            // In the interval before no rate was given.
+            shares(self.counts_of(number.checked_sub(2))).1
+        };
+        Given {
+            interval: Some(number),
+            target,
+            z: if target > 0.0 { input / target } else { f64::INFINITY },
+            fair_share,
+            max_alloc_previous,
+            max_alloc_current: fair_share,
+        }
+    }
+
+    fn number(&self, time: Time) -> u64 {
+        time.0 / self.interval.0
+    }
+
+    fn counts_of(&self, number: Option<u64>) -> Counts {
+        let index = number.and_then(|number| number.checked_sub(self.first));
+        index.and_then(|index| self.counts.get(usize::try_from(index).ok()?)).copied().unwrap_or_default()
+    }
+
+    fn count(&mut self, label: Label, number: u64, cells: u64) {
+        let index = usize::try_from(number - self.first).expect("a run of cells fits the memory");
+        if self.counts.len() <= index {
+            self.counts.resize(index + 1, Counts::default());
+        }
+        let (counts, vc) = (&mut self.counts[index], &mut self.vcs[label as usize]);
+        if !vc.is_abr {
+            counts.others += cells;
+            return;
+        }
+        counts.abr += cells;
+        if vc.seen != Some(number) {
+            vc.seen = Some(number);
+            counts.active += 1;
+        }
+    }
+
+    fn forget_before(&mut self, number: u64) {
+        if number > self.first {
+            let old = usize::try_from(number - self.first).unwrap_or(usize::MAX).min(self.counts.len());
+            self.counts.drain(..old);
+            self.first = number;
+        }
+    }
+}

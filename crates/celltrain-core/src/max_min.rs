@@ -1,0 +1,248 @@
+//! Max-min fair shares of a network: nobody can have more without taking it from somebody who has no more than he.
+//!
+//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights as
+//! ATM Forum TM 4.0 speaks of them. All rates rise together from nothing, each in proportion to its weight and none below
+//! its minimum; whenever a link is full, the rates that cross it stay as they are.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a VC may claim besides a fair share; slices by VC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// MCR: the least each VC has, in the unit of the capacities; 0 where the slice is empty.
+    pub minimums: &'a [f64],
+    /// What each VC's share counts for, above 0; 1 where the slice is empty.
+    pub weights: &'a [f64],
+}
+
+/// The max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as indices into
+/// `capacities`; a VC that crosses none has no bound, and its rate is infinite. With minimums m and weights w the rates
+/// are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a larger r / w.
+/// A link that the minimums alone overfill gives those and no more.
+pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec<f64> {
+    let Terms { minimums, weights } = terms;
+    let vcs: Vec<Vc> = (0..paths.len())
+        .map(|vc| Vc {
+            minimum: minimums.get(vc).copied().unwrap_or(0.0),
+            weight: weights.get(vc).copied().unwrap_or(1.0),
+        })
+        .collect();
+    assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
+    let mut crossing = vec![Vec::new(); capacities.len()];
+    for (vc, path) in paths.iter().enumerate() {
+        for &link in path {
+            crossing[link].push(vc);
+        }
+    }
+    // In this order a link finds its level in one pass.
+    for on in &mut crossing {
+        on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
+    }
+
+    let mut rates = vec![f64::INFINITY; paths.len()];
+    let level_of = |link: usize, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
+    // The link that is full first goes first. Levels only rise as other links fill, so one that has become too low is
+    // found out when its turn comes.
+    let mut next: BinaryHeap<_> = (0..capacities.len()).map(|link| Reverse((level_of(link, &rates), link))).collect();
+    let mut stale = vec![false; capacities.len()];
+    while let Some(Reverse((level, link))) = next.pop() {
+        if level.0 == f64::INFINITY {
+            break;
+        }
+        if stale[link] {
+            stale[link] = false;
+            next.push(Reverse((level_of(link, &rates), link)));
+            continue;
+        }
+        for &vc in &crossing[link] {
+            if rates[vc] == f64::INFINITY {
+                rates[vc] = vcs[vc].rate_at(level.0);
+                for &crossed in &paths[vc] {
+                    stale[crossed] = true;
+                }
+            }
+        }
+    }
+    rates
+}
+
+/// What a VC claims.
+#[derive(Clone, Copy)]
+struct Vc {
+    minimum: f64,
+    weight: f64,
+}
+
+impl Vc {
+    /// Its rate while all rise and have come to this level.
+    fn rate_at(self, level: f64) -> f64 {
+        self.minimum.max(self.weight * level)
+    }
+
+    /// The level above which it has more than its minimum.
+    fn leaves_minimum(self) -> f64 {
+        self.minimum / self.weight
+    }
+}
+
+/// The level at which a link is full when the VCs that have a rate keep it; infinite where none rises. `on` is in the order
+/// in which VCs leave their minimums.
+fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
+    let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
+    // At level 0 all are at their minimums.
+    let fixed: f64 = on.iter().map(|&vc| if rates[vc] == f64::INFINITY { vcs[vc].minimum } else { rates[vc] }).sum();
+    let (mut left, mut weights, mut level) = (capacity - fixed, 0.0, f64::INFINITY);
+    for vc in rising() {
+        if level <= vc.leaves_minimum() {
+            break;
+        }
+        left += vc.minimum;
+        weights += vc.weight;
+        level = (left / weights).max(0.0);
+    }
+    level
+}
+
+/// A level in the order of numbers.
+#[derive(Clone, Copy, PartialEq)]
+struct Level(f64);
+
+impl Eq for Level {}
+
+impl Ord for Level {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Level {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
+        // Links of 100, 60 and 100. VC 0 crosses all, 1 and 2 the second as well: 20 each. VC 3 has the rest of the first,
+        // 4 and 5 share the rest of the third.
+        let paths = [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]];
+        let rates = shares(&[100.0, 60.0, 100.0], &paths, Terms::default());
+        assert_eq!(rates, [20.0, 20.0, 20.0, 80.0, 40.0, 40.0]);
+    }
+
+    #[test]
+    fn weights_divide_and_a_minimum_comes_before_a_share() {
+        let paths = vec![vec![0]; 3];
+        let weighted = |weights: &[f64]| shares(&[90.0], &paths, Terms { weights, ..Terms::default() });
+        assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
+        let with_minimum = |minimums: &[f64]| shares(&[90.0], &paths, Terms { minimums, ..Terms::default() });
+        // 20 of 90 are no claim against an equal share of 30; 50 are, and leave 20 to each of the others.
+        assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
+        assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
+        // Minimums of more than there is.
+        assert_eq!(with_minimum(&[80.0, 0.0, 30.0]), [80.0, 0.0, 30.0]);
+    }
+
+    #[test]
+    fn a_vc_on_no_link_has_no_bound_and_a_link_without_vcs_none_to_give() {
+        assert_eq!(shares(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
+        assert!(shares(&[5.0], &[], Terms::default()).is_empty());
+    }
+
+    /// A network: capacities, paths without repeated links, minimums that fit every link, weights.
+    fn networks() -> impl Strategy<Value = (Vec<f64>, Vec<Vec<usize>>, Vec<f64>, Vec<f64>)> {
+        let capacities = prop::collection::vec(prop_oneof![Just(100.0), 1.0..1000.0], 1..8);
+        let vcs = prop::collection::vec((any::<u8>(), 0.0..1.0f64, prop_oneof![Just(1.0), 0.1..10.0]), 1..20);
+        (capacities, vcs).prop_map(|(capacities, vcs)| {
+            let crosses = |links: u8| -> Vec<usize> {
+                let path: Vec<_> = (0..capacities.len()).filter(|link| links >> link & 1 == 1).collect();
+                if path.is_empty() { vec![0] } else { path }
+            };
+            let paths: Vec<_> = vcs.iter().map(|&(links, ..)| crosses(links)).collect();
+            let smallest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
+            let minimums = vcs.iter().map(|&(_, part, _)| part * smallest / vcs.len() as f64).collect();
+            let weights = vcs.iter().map(|&(.., weight)| weight).collect();
+            (capacities, paths, minimums, weights)
+        })
+    }
+
+    /// What defines the rates: no link carries more than it can, none has less than its minimum, and a VC above it has a
+    /// full link on which no other above its own has more for its weight.
+    fn is_max_min(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>, rates: &[f64]) -> Result<(), String> {
+        let near = 1e-9;
+        let minimum = |vc: usize| terms.minimums.get(vc).copied().unwrap_or(0.0);
+        let level = |vc: usize| rates[vc] / terms.weights.get(vc).copied().unwrap_or(1.0);
+        let on = |link: usize| (0..paths.len()).filter(move |&vc| paths[vc].contains(&link));
+        let load = |link: usize| on(link).map(|vc| rates[vc]).sum::<f64>();
+        for (link, &capacity) in capacities.iter().enumerate() {
+            if load(link) > capacity * (1.0 + near) {
+                return Err(format!("link {link} carries {} of {capacity}", load(link)));
+            }
+        }
+        for vc in 0..paths.len() {
+            if rates[vc] < minimum(vc) {
+                return Err(format!("VC {vc} has {} of {}", rates[vc], minimum(vc)));
+            }
+            let has_most = |link: usize| {
+                on(link).all(|other| {
+                    level(other) <= level(vc) * (1.0 + near) || rates[other] <= minimum(other) * (1.0 + near)
+                })
+            };
+            let bottleneck = |&link: &usize| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
+            // At its minimum a VC need not have the most, but a full link it has.
+            let full = |&link: &usize| load(link) >= capacities[link] * (1.0 - near);
+            let at_minimum = rates[vc] <= minimum(vc) * (1.0 + near);
+            if !paths[vc].iter().any(|link| if at_minimum { full(link) } else { bottleneck(link) }) {
+                return Err(format!("VC {vc} at {} has no bottleneck", rates[vc]));
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..crate::rng::proptest_seeded(23) })]
+
+        #[test]
+        fn every_vc_has_a_bottleneck_link_where_nobody_has_more((capacities, paths, minimums, weights) in networks()) {
+            for minimums in [&[], &minimums[..]] {
+                for weights in [&[], &weights[..]] {
+                    let terms = Terms { minimums, weights };
+                    let rates = shares(&capacities, &paths, terms);
+                    prop_assert_eq!(is_max_min(&capacities, &paths, terms, &rates), Ok(()), "{:?}", rates);
+                }
+            }
+        }
+
+        #[test]
+        fn the_order_of_vcs_and_links_does_not_matter((capacities, paths, ..) in networks()) {
+            let rates = shares(&capacities, &paths, Terms::default());
+            let last = capacities.len() - 1;
+            let mirrored: Vec<Vec<_>> = paths.iter().rev().map(|path| path.iter().map(|link| last - link).collect()).collect();
+            let backward: Vec<_> = capacities.iter().rev().copied().collect();
+            let again = shares(&backward, &mirrored, Terms::default());
+            for (one, other) in rates.iter().zip(again.iter().rev()) {
+                prop_assert!((one - other).abs() <= 1e-9 * one, "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thousand_vcs_on_a_thousand_links_of_all_capacities_are_max_min() {
+        let mut rng = crate::rng::Stream::new(29, "test");
+        let capacities: Vec<f64> = (0..1000).map(|_| 1.0 + 999.0 * rng.unit()).collect();
+        let paths: Vec<Vec<usize>> = (0..1000)
+            .map(|_| {
+                let (first, hops) = (rng.below(1000), 1 + rng.below(20));
+                (0..hops).map(|hop| ((first + 7 * hop) % 1000) as usize).collect()
+            })
+            .collect();
+        let rates = shares(&capacities, &paths, Terms::default());
+        is_max_min(&capacities, &paths, Terms::default(), &rates).unwrap();
+    }
+}
