@@ -216,13 +216,12 @@ impl Shaping {
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
-    /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart. `queue` is what waits
-    /// before the first, looked at only by allocators that need every cell.
+    /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart.
     #[inline]
-    pub fn on_arrival(&mut self, link: u32, vc: u32, run: Run, first: Time, period: Span, queue: u32) {
+    pub fn on_arrival(&mut self, link: u32, vc: u32, run: Run, first: Time, period: Span) {
         let Some(allocator) = &mut self.allocators[link as usize] else { return };
         let label = run.last.label();
-        allocator.on_cells(label, first, period, run.cells, queue);
+        allocator.on_cells(label, first, period, run.cells);
         if run.last.is_rm() {
             let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
             let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");

@@ -18,7 +18,6 @@ pub use source::{Counters, Kind, NEVER, Source};
 /// cell's 16-bit format unless the VC asks for it.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "they are bits of the cell")]
 pub struct RmCell {
     /// DIR: whether it is on its way back to the source.
     pub backward: bool,

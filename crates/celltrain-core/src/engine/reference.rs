@@ -297,9 +297,8 @@ impl<'a> Engine<'a> {
             }
             self.ties[port as usize].order(together, |arrival| arrival.input);
             for arrival in together {
-                let queue = self.ports[port as usize].occupancy();
                 let run = Run { last: arrival.cell, cells: 1 };
-                self.shaping.on_arrival(port, arrival.vc, run, now, Span(0), queue);
+                self.shaping.on_arrival(port, arrival.vc, run, now, Span(0));
                 self.ports[port as usize].offer(arrival.cell);
             }
         }

@@ -52,7 +52,7 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
         waiting.sort_unstable();
         let come = waiting.partition_point(|&(first, ..)| first < now);
         for (first, _, label) in waiting.drain(..come) {
-            allocator.on_cells(label, first, Span(0), 1, 0);
+            allocator.on_cells(label, first, Span(0), 1);
         }
         match call {
             Call::Cells { label, period, cells } => {
@@ -66,7 +66,7 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
                 if singly {
                     waiting.extend((0..u64::from(cells)).map(|i| (now + Span(period) * i, number, label)));
                 } else {
-                    allocator.on_cells(label, now, Span(period), cells, 0);
+                    allocator.on_cells(label, now, Span(period), cells);
                 }
             }
             Call::Forward { label, ccr } => {
@@ -111,7 +111,7 @@ proptest! {
                 prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
             }
             let mut allocator = config.build(&port(VCS as usize));
-            allocator.on_cells(0, Time(5), Span(3), 20, 0);
+            allocator.on_cells(0, Time(5), Span(3), 20);
             let mut rm = brm(er);
             allocator.on_backward_rm(0, Time(3000), 10, &mut rm);
             prop_assert!(rm.er <= er, "{}: {} above {er}", config.name(), rm.er);

@@ -54,7 +54,7 @@ impl Configure for Config {
 }
 
 impl Allocator for EqualShare {
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.expires[label as usize] = first + period * u64::from(cells - 1) + self.ert;
     }
 
@@ -87,7 +87,7 @@ mod tests {
     fn of_four_active_vcs_each_has_a_quarter_whatever_they_send() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
-            allocator.on_cells(label, Time(10), Span(3), 1 + 9 * label, 0);
+            allocator.on_cells(label, Time(10), Span(3), 1 + 9 * label);
         }
         assert_eq!(er(&mut allocator, 100), C / 4.0);
     }
@@ -96,11 +96,11 @@ mod tests {
     fn a_vc_counts_until_a_unit_before_its_timer_expires() {
         let mut allocator = sample().build(&port(2));
         // Three cells at 100, 105 and 110; the other VC has one at 400.
-        allocator.on_cells(0, Time(100), Span(5), 3, 0);
-        allocator.on_cells(1, Time(400), Span(0), 1, 0);
+        allocator.on_cells(0, Time(100), Span(5), 3);
+        allocator.on_cells(1, Time(400), Span(0), 1);
         assert_eq!(er(&mut allocator, 110 + ERT - 1), C / 2.0);
         assert_eq!(er(&mut allocator, 110 + ERT), C);
-        allocator.on_cells(0, Time(110 + ERT), Span(0), 1, 0);
+        allocator.on_cells(0, Time(110 + ERT), Span(0), 1);
         assert_eq!(er(&mut allocator, 111 + ERT), C / 2.0);
     }
 

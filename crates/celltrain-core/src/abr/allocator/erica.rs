@@ -72,7 +72,7 @@ impl Configure for Config {
 }
 
 impl Allocator for Erica {
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.rates.on_cells(label, first, period, cells);
     }
 
@@ -106,7 +106,7 @@ mod tests {
     /// Cells of a VC in an interval of 1 ms, evenly, and its CCR.
     fn send(allocator: &mut Erica, label: Label, interval: u64, cells: u32, ccr: f64) {
         allocator.on_forward_rm(label, Time(interval * 1000), &RmCell { backward: false, ccr, ..brm(C) });
-        allocator.on_cells(label, Time(interval * 1000), Span(1000 / u64::from(cells)), cells, 0);
+        allocator.on_cells(label, Time(interval * 1000), Span(1000 / u64::from(cells)), cells);
     }
 
     fn er(allocator: &mut Erica, label: Label, now: u64) -> f64 {
@@ -187,8 +187,8 @@ mod tests {
     fn a_run_beyond_an_interval_is_counted_in_each() {
         let mut allocator = allocator(2);
         // 60 cells from 0.9 ms on, one every 10 us: 10 in the first interval, 50 in the second.
-        allocator.on_cells(0, Time(900), Span(10), 60, 0);
-        allocator.on_cells(1, Time(910), Span(1), 90, 0);
+        allocator.on_cells(0, Time(900), Span(10), 60);
+        allocator.on_cells(1, Time(910), Span(1), 90);
         allocator.on_forward_rm(0, Time(910), &RmCell { backward: false, ccr: 90_000.0, ..brm(C) });
         // In the first 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
         near(er(&mut allocator, 0, 1600), 81_000.0);

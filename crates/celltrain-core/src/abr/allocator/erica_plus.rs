@@ -116,7 +116,7 @@ impl Configure for Config {
 }
 
 impl Allocator for EricaPlus {
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, _queue: u32) {
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.rates.on_cells(label, first, period, cells);
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let mut allocator = sample().build(&port(2));
         for label in 0..2 {
             allocator.on_forward_rm(label, Time(0), &RmCell { backward: false, ..brm(C) });
-            allocator.on_cells(label, Time(0), Span(10), 100, 0);
+            allocator.on_cells(label, Time(0), Span(10), 100);
         }
         let mut rm = brm(C);
         allocator.on_backward_rm(0, Time(1000), 100, &mut rm);

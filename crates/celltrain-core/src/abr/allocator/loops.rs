@@ -79,7 +79,7 @@ impl Loops {
             vc.since_rm += cells;
             for &(link, label) in &vc.path {
                 let period = Span(STEP / u64::from(cells));
-                self.links[link].allocator.on_cells(label, now, period, cells, 0);
+                self.links[link].allocator.on_cells(label, now, period, cells);
                 self.links[link].queue += f64::from(cells);
             }
             if vc.since_rm >= 32 {

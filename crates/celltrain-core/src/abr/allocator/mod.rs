@@ -76,14 +76,13 @@ allocators! {
 /// What an allocator is asked. Both engines ask only these questions.
 ///
 /// Calls come in the order of their instants (`first` or `now`), but the later cells of one VC may come after the first
-/// cells of another that is reported later: unless [`needs_every_cell`](Self::needs_every_cell), an answer does not depend
+/// cells of another that is reported later: an answer does not depend
 /// on the order among VCs. When a backward RM cell passes, all cells that arrived before it have been reported, and none
 /// that comes at its instant or later.
 pub trait Allocator: Send {
-    /// Cells of VC `label` reach the port: the first at `first`, the others `period` apart. Asked before the port's policy,
-    /// whatever becomes of them; `queue` is what the first finds waiting, where the allocator needs every cell.
-    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32, queue: u32) {
-        let _ = (label, first, period, cells, queue);
+    /// Cells of VC `label` reach the port, whatever becomes of them: the first at `first`, the others `period` apart.
+    fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
+        let _ = (label, first, period, cells);
     }
 
     /// A forward RM cell of VC `label` (already counted by `on_cells`) reaches the port.
@@ -100,12 +99,6 @@ pub trait Allocator: Send {
     /// The most cells that may still wait when a data cell starts to leave unmarked; none where none is marked.
     fn marks_above(&self) -> Option<u32> {
         None
-    }
-
-    /// Whether it must see every single cell with the true queue at its arrival, or whether runs will do (`queue` is then
-    /// not looked at).
-    fn needs_every_cell(&self) -> bool {
-        false
     }
 }
 

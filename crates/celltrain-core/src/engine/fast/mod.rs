@@ -36,7 +36,7 @@ use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way};
 use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
-use server::{Arrival, Reports, Server, Timing};
+use server::{Arrival, Server, Timing};
 
 /// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
 /// run is done; when it says no, the run is given up.
@@ -244,11 +244,9 @@ impl<'a> Engine<'a> {
         let count = servers.len();
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
         servers[number].work(until, |run, first_start, period| onward.extend(roads.go(link, run, first_start, period)));
-        if servers[number].reports_arrivals() {
-            for Arrival { run, first, period, queue } in servers[number].arrivals() {
-                let vc = self.routing.vcs[link][run.last.label() as usize];
-                shaping.on_arrival(index(link), vc, run, first, period, queue);
-            }
+        for Arrival { run, first, period } in servers[number].arrivals() {
+            let vc = self.routing.vcs[link][run.last.label() as usize];
+            shaping.on_arrival(index(link), vc, run, first, period);
         }
         let effect = servers[number].next_effect();
         agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
@@ -515,11 +513,7 @@ fn server(
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: port.departs_late() || marks_above.is_some(),
         marks_above,
-        reports: match allocator {
-            None => Reports::Nothing,
-            Some(allocator) if allocator.needs_every_cell() => Reports::Cells,
-            Some(_) => Reports::Runs,
-        },
+        tells: allocator.is_some(),
     };
     let inputs = routing.inputs[link.from];
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)

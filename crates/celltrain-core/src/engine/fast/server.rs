@@ -48,19 +48,8 @@ pub(super) struct Timing {
     pub(super) departs_late: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
-    /// What is told of cells that arrive.
-    pub(super) reports: Reports,
-}
-
-/// What a server tells of cells that arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reports {
-    /// Nothing.
-    Nothing,
-    /// That they do, whole runs at once.
-    Runs,
-    /// Each of them, and how many cells wait before it.
-    Cells,
+    /// Whether cells that arrive are told of: the port has an allocator.
+    pub(super) tells: bool,
 }
 
 /// Cells that have arrived, for the port's allocator.
@@ -69,8 +58,6 @@ pub(super) struct Arrival {
     pub(super) run: Run,
     pub(super) first: Time,
     pub(super) period: Span,
-    /// Cells that waited, where each is told of.
-    pub(super) queue: u32,
 }
 
 /// Cells of one frame that arrive one cell time apart.
@@ -231,27 +218,16 @@ impl Server {
         }
     }
 
-    /// Whether it tells of the cells that arrive.
-    pub(super) fn reports_arrivals(&self) -> bool {
-        self.timing.reports != Reports::Nothing
-    }
-
-    /// The cells that have arrived since this was asked before.
+    /// The cells that have arrived since this was asked before, where they are told of.
     pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
         self.arrivals.drain(..)
     }
 
-    /// Tells of cells that arrive, each as its own where that is asked for.
+    /// Tells of cells that arrive.
     #[inline]
-    fn report(&mut self, run: Run, first: Time, period: Span) {
-        match self.timing.reports {
-            Reports::Nothing => {}
-            Reports::Runs => self.arrivals.push(Arrival { run, first, period, queue: 0 }),
-            Reports::Cells => {
-                debug_assert_eq!(run.cells, 1, "they are told of one by one");
-                let queue = self.port.occupancy();
-                self.arrivals.push(Arrival { run, first, period, queue });
-            }
+    fn tell(&mut self, run: Run, first: Time, period: Span) {
+        if self.timing.tells {
+            self.arrivals.push(Arrival { run, first, period });
         }
     }
 
@@ -357,7 +333,7 @@ impl Server {
         self.ties.order(&mut together, |&(input, _)| input);
         self.catch_up(now, depart);
         for (_, cell) in together.drain(..) {
-            self.report(Run { last: cell, cells: 1 }, now, Span(0));
+            self.tell(Run { last: cell, cells: 1 }, now, Span(0));
             self.arrive(now, cell, depart);
         }
         self.together = together;
@@ -367,8 +343,7 @@ impl Server {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
     /// when a single one departs.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        let one_by_one = self.timing.departs_late || self.timing.reports == Reports::Cells;
-        if one_by_one || self.timing.every_cell_matters || self.port.merges() {
+        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
             return 0;
         }
         let period = self.inputs[self.next[0].1 as usize].train.period;
@@ -416,7 +391,7 @@ impl Server {
             train.cells -= rounds;
             train.next = at;
             self.put_back_first((at, input));
-            self.report(Run { last: cell, cells: rounds }, now, period);
+            self.tell(Run { last: cell, cells: rounds }, now, period);
             depart(Run { last: cell, cells: rounds }, last_start, Span(0));
         }
         self.in_step = in_step;
@@ -427,16 +402,12 @@ impl Server {
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         self.catch_up(now, depart);
+        self.tell(run, now, period);
         if run.cells == 1 {
-            self.report(run, now, period);
             self.arrive(now, run.last, depart);
             return;
         }
-        let one_by_one = self.timing.reports == Reports::Cells;
-        if !one_by_one {
-            self.report(run, now, period);
-        }
-        if !self.port.merges() && !one_by_one {
+        if !self.port.merges() {
             match self.port.fate(run.last) {
                 Fate::Refused => {
                     self.port.refuse(run);
@@ -449,9 +420,6 @@ impl Server {
         let mut at = now;
         for cell in run.iter() {
             self.catch_up(at, depart);
-            if one_by_one {
-                self.report(Run { last: cell, cells: 1 }, at, Span(0));
-            }
             self.arrive(at, cell, depart);
             at += period;
         }
