@@ -1,4 +1,5 @@
-"""What there is to choose from: policies, TCP variants and topologies with their parameters, papers, scenarios.
+"""What there is to choose from: policies, schedulers, TCP variants, kinds of traffic and topologies with their parameters,
+papers, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
 """
@@ -16,11 +17,19 @@ from celltrain import _core
 Schema = dict[str, Any]
 
 # Where the schema defines the choices of each kind.
-CHOICES = {"policies": "Policy", "tcp": "Tcp", "topologies": "Topology"}
+CHOICES = {
+    "policies": "Policy",
+    "schedulers": "Scheduler",
+    "tcp": "Tcp",
+    "traffic": "Traffic",
+    "topologies": "Topology",
+}
 KINDS = (*CHOICES, "papers", "scenarios")
 SINGULAR = {
     "policies": "policy",
+    "schedulers": "scheduler",
     "tcp": "TCP variant",
+    "traffic": "kind of traffic",
     "topologies": "topology",
     "papers": "paper",
     "scenarios": "scenario",
