@@ -1,5 +1,5 @@
-"""What there is to choose from: policies, schedulers, TCP variants, kinds of traffic and topologies with their parameters,
-papers, scenarios.
+"""What there is to choose from: policies, schedulers, TCP variants, kinds of traffic and topologies with their
+parameters, papers, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
 """
