@@ -364,9 +364,9 @@ struct Port {
     beyond_a_frame: Option<u32>,
 }
 
-/// A port, and how often it has a scheduler of its own, from 0 to 1.
-fn port(buffers: &'static [Option<u32>], scheduled: f64) -> impl Strategy<Value = Port> {
-    let scheduler = prop::option::weighted(scheduled, (select(SchedulerConfig::NAMES), drawn()));
+/// A port; how often it has a scheduler of its own, from 0 to 1.
+fn port(buffers: &'static [Option<u32>], how_often: f64) -> impl Strategy<Value = Port> {
+    let scheduler = prop::option::weighted(how_often, (select(SchedulerConfig::NAMES), drawn()));
     let parts = ((select(PolicyConfig::NAMES), drawn()), scheduler, select(buffers));
     parts.prop_map(|(policy, scheduler, beyond_a_frame)| Port { policy, scheduler, beyond_a_frame })
 }
