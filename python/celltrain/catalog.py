@@ -1,7 +1,6 @@
-"""What there is to choose from: policies, schedulers, TCP variants, kinds of traffic and topologies with their
-parameters, papers, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, scenarios.
 
-Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
+Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
 
 from __future__ import annotations
