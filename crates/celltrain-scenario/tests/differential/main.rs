@@ -71,7 +71,7 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
 }
 
 /// Everything there is comes in one scenario of so many at least.
-const RAREST: u32 = 50;
+const RAREST: u32 = 100;
 
 /// How many random scenarios, unless a campaign asks for more.
 fn cases() -> u32 {
