@@ -598,8 +598,7 @@ impl Port {
         };
         let keeps_last = !ends_frame(&victim);
         let victim = victim.last;
-        let of_victim =
-            |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame && !cell.is_rm();
+        let of_victim = |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame && !cell.is_rm();
         let mut pushed_out = 0;
         self.fifo.retain_mut(|run| {
             if !of_victim(run.last) {

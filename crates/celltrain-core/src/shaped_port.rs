@@ -51,6 +51,9 @@ struct Ahead {
     cells: u32,
 }
 
+/// No run lasts so long, and instants can still be added to it.
+const LONGEST_STEP: Span = Span(1 << 62);
+
 impl ShapedPort {
     /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is controlled,
     /// by label.
@@ -157,7 +160,7 @@ impl ShapedPort {
                     return Some((Run { last: Cell::rm(label, number), cells: 1 }, period));
                 }
                 debug_assert!(kind == Kind::Data, "what is no RM cell is data");
-                period = source.interval();
+                period = source.interval().min(LONGEST_STEP);
             }
         }
         if let Some(ahead) = ahead.filter(|&ahead| ahead >= now && ahead - now >= period) {

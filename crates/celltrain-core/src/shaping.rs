@@ -115,8 +115,11 @@ impl Shaping {
             let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
             for &link in &vc.path[part.start..part.end - 1] {
                 let here = network.links[link].to;
-                let forward = network.vcs[partner].path.iter().copied().find(|&other| network.links[other].from == here);
-                let Some(forward) = forward.filter(|&forward| network.links[forward].allocator.is_some()) else { continue };
+                let forward =
+                    network.vcs[partner].path.iter().copied().find(|&other| network.links[other].from == here);
+                let Some(forward) = forward.filter(|&forward| network.links[forward].allocator.is_some()) else {
+                    continue;
+                };
                 passes[link][label_on(link, number) as usize] =
                     Some(Place { link: index(forward), label: label_on(forward, partner) });
             }

@@ -190,7 +190,9 @@ impl Trace {
                 "acr" => choice.rates = true,
                 "edge" => choice.edges = true,
                 other => {
-                    return Err(format!("{other:?} is not a series; it must be one of queue, occupancy, cwnd, acr, edge"));
+                    return Err(format!(
+                        "{other:?} is not a series; it must be one of queue, occupancy, cwnd, acr, edge"
+                    ));
                 }
             }
         }
@@ -223,7 +225,9 @@ impl Trace {
         let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
         let columns = usize::from(self.choice.queue) * links.len()
             + usize::from(self.choice.occupancy) * occupancies
-            + (2 * usize::from(self.choice.windows) + usize::from(self.choice.rates) + 4 * usize::from(self.choice.edges))
+            + (2 * usize::from(self.choice.windows)
+                + usize::from(self.choice.rates)
+                + 4 * usize::from(self.choice.edges))
                 * network.flows.len();
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
         if samples.saturating_mul(columns as u64) > MAX_VALUES {

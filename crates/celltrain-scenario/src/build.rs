@@ -249,7 +249,8 @@ fn internetwork(config: &Internetwork) -> Layout {
         ]
         .map(|(name, kind)| graph.add_node(format!("{name}{i}"), kind));
         let none = Duration::default();
-        let links = [(source, edge, ip_delay), (edge, sw1, none), (sw2, far_edge, none), (far_edge, destination, ip_delay)];
+        let links =
+            [(source, edge, ip_delay), (edge, sw1, none), (sw2, far_edge, none), (far_edge, destination, ip_delay)];
         let [a, b, c, d] = links.map(|(from, to, delay)| graph.connect(from, to, rate, delay));
         let there = vec![a, b, bottleneck, c, d];
         let back: Vec<usize> = there.iter().rev().map(|link| link + 1).collect();

@@ -828,9 +828,7 @@ fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
         Topology::VcMerge(config) => {
             (u64::from(config.vcs) * u64::from(config.sources_per_vc), "topology.vc_merge.vcs".to_string())
         }
-        Topology::Internetwork(config) => {
-            (u64::from(config.sources) * 2, "topology.internetwork.sources".to_string())
-        }
+        Topology::Internetwork(config) => (u64::from(config.sources) * 2, "topology.internetwork.sources".to_string()),
         Topology::Network(config) => (config.flows.len() as u64, format!("{NETWORK}.flows")),
     };
     let of_tcp = |tcp: &TcpConfig| {

@@ -185,7 +185,11 @@ impl<'a> Engine<'a> {
         self.start_sources();
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
+            // That is a matter of ports that cells come to; shaped ones take packets.
+            let shaped: Vec<u32> =
+                self.now.to_serve.extract_if(.., |link| self.shaping.port(*link).is_some()).collect();
             self.serve(now);
+            self.now.to_serve = shaped;
         }
         self.admit(now);
         self.serve(now);
@@ -329,7 +333,11 @@ impl<'a> Engine<'a> {
             let port = &mut self.ports[link as usize];
             let Some(cell) = port.take() else { continue };
             let cell = match self.shaping.allocator(link) {
-                Some(allocator) if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) => cell.with_efci(true),
+                Some(allocator)
+                    if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
+                {
+                    cell.with_efci(true)
+                }
                 _ => cell,
             };
             self.transmitting[link as usize] = true;

@@ -23,9 +23,6 @@ pub(super) fn abr(
     for (key, options) in &scenario.vc {
         let Some(parameters) = &options.abr else { continue };
         let path = join(&join("vc", key), "abr");
-        if options.gfr.is_some() {
-            faults.push(KeyFault::of_key(&path, "controls the rate of a VC with a contract (gfr); a VC has one service"));
-        }
         let mut found: Vec<Fault> = Vec::new();
         let mut of_table: Vec<KeyFault> = Vec::new();
         let mut once = |fault: KeyFault| {
@@ -42,10 +39,17 @@ pub(super) fn abr(
                 continue;
             };
             if vc.merge.is_some() {
-                once(KeyFault::of_key(&path, "controls the rate of a VC that merges with others; a loop has one source"));
+                once(KeyFault::of_key(
+                    &path,
+                    "controls the rate of a VC that merges with others; a loop has one source",
+                ));
                 continue;
             }
             for vc in [vc, &channels.vcs[ack_vc]] {
+                if build::vc_options(scenario, &vc.name).is_some_and(|own| own.gfr.is_some()) {
+                    let problem = format!("is of a VC whose rate [vc.{key}.abr] controls; a VC has one service");
+                    once(KeyFault::of_key(join(&join("vc", &vc.name), "gfr"), problem));
+                }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
                 for fault in parameters.check(links[vc.path[part.start]].rate) {
                     if !found.iter().any(|other| other.key == fault.key) {
@@ -93,7 +97,9 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
             let hint = nearest(key, devices().map(|device| device.name.as_str()));
             let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
             let example = match devices().next() {
-                Some(device) => format!("Write a device's name such as \"{}\", or a pattern such as \"*\"", device.name),
+                Some(device) => {
+                    format!("Write a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
+                }
                 None => format!("The topology {} has none", scenario.topology.name()),
             };
             faults.push(KeyFault::of_key(&path, format!("is not an edge device; {hint}{example}")));
@@ -103,7 +109,8 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
         }
     }
     if let Some(device) = devices().find(|device| build::edge_of(scenario, &device.name).is_none()) {
-        let problem = format!("has no table for the edge device \"{}\"; write [edge.\"*\"] with its buffer", device.name);
+        let problem =
+            format!("has no table for the edge device \"{}\"; write [edge.\"*\"] with its buffer", device.name);
         faults.push(KeyFault::of_key("edge", problem));
     }
 }

@@ -294,6 +294,9 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
         *edge = EdgeConfig { buffer: edge.buffer, ..EdgeConfig::default() };
         edge.buffer = edge.buffer.filter(|_| !keys.contains(&join(&join("edge", name), "buffer").as_str()));
     }
+    if faulty("measure.file_size") {
+        scenario.measure.file_size = None;
+    }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
         // Together they promise more than a link has: one fewer, until they do not.
@@ -446,12 +449,17 @@ struct Port {
     beyond_a_frame: Option<u32>,
 }
 
-/// A port; how often it has a scheduler of its own, and an allocator, from 0 to 1.
+/// A port; how often it has a scheduler of its own, from 0 to 1.
 fn port(buffers: &'static [Option<u32>], how_often: f64) -> impl Strategy<Value = Port> {
     let scheduler = prop::option::weighted(how_often, (select(SchedulerConfig::NAMES), drawn()));
-    let allocator = prop::option::weighted(how_often, (select(AllocatorConfig::NAMES), drawn()));
+    let allocator = prop::option::weighted(0.8, (select(AllocatorConfig::NAMES), drawn()));
     let parts = ((select(PolicyConfig::NAMES), drawn()), scheduler, allocator, select(buffers));
-    parts.prop_map(|(policy, scheduler, allocator, beyond_a_frame)| Port { policy, scheduler, allocator, beyond_a_frame })
+    parts.prop_map(|(policy, scheduler, allocator, beyond_a_frame)| Port {
+        policy,
+        scheduler,
+        allocator,
+        beyond_a_frame,
+    })
 }
 
 impl Port {

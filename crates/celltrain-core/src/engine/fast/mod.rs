@@ -139,7 +139,11 @@ impl<'a> Engine<'a> {
             clock,
             end: network.end(clock),
             nics: plan.hosts.iter().map(nic).collect(),
-            servers: plan.contended.iter().map(|&link| server(network, &routing, &times, &plan, &mut shaping, link)).collect(),
+            servers: plan
+                .contended
+                .iter()
+                .map(|&link| server(network, &routing, &times, &plan, &mut shaping, link))
+                .collect(),
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             errands: Errands::new(&plan),
@@ -188,7 +192,7 @@ impl<'a> Engine<'a> {
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
                     let tagged = self.network.vcs[vc as usize].tagged;
-                    return self.put_in(place, Packet { frame, cells, tagged }, now);
+                    return self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                 }
                 self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
                 Phase::BeforeService
@@ -206,7 +210,7 @@ impl<'a> Engine<'a> {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
             let Some(Way { nic, cell_time: period }) = self.plan.ways[vc as usize] else {
-                self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now);
+                self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
@@ -282,8 +286,12 @@ impl<'a> Engine<'a> {
     }
 
     /// A whole packet joins a shaped port.
-    fn put_in(&mut self, place: Place, packet: Packet, now: Time) {
-        self.take_back(place.link, now);
+    fn put_in(&mut self, place: Place, packet: Packet, now: Time, phase: Phase) {
+        let not_started = match phase {
+            Phase::BeforeService => now,
+            Phase::Timers => now + Span(1),
+        };
+        self.take_back(place.link, not_started);
         let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
         port.on_packet(place.label, packet);
         self.schedule_shaped(place.link, now);
@@ -295,8 +303,13 @@ impl<'a> Engine<'a> {
         let port = self.shaping.port_mut(index(link)).expect("it has this role");
         // What was given away before has all started, or this would not be the next start.
         port.take_back(now);
-        let sent = port.send(now, self.ahead[number]);
-        if let Some((run, period)) = sent {
+        if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
+            let vc = self.routing.vcs[link][run.last.label() as usize];
+            if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
+                // A VC with a contract goes at the line's rate, and nothing of it is given away ahead.
+                let at_switch = now + period + self.plan.delays[link];
+                run.last = self.edge.on_cell(vc, at_switch, run.last);
+            }
             self.go(link, run, now, period);
         }
         self.schedule_shaped(index(link), now);
@@ -388,7 +401,7 @@ impl<'a> Engine<'a> {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
-                    Role::Contended(number) => u64::from(self.servers[number].port.held(index(label))),
+                    Role::Contended(number) if !departs_late => u64::from(self.servers[number].port.held(index(label))),
                     _ => 0,
                 };
                 // Cells whose departure is known, those that will only start after the run among them.
@@ -500,9 +513,10 @@ fn server(
     let port = Port::new(link.buffer, vcs, policy, stream("policy"));
     let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
-    let of_rms = plan.rm_ways[index].iter().flatten().flat_map(|way| {
-        way.passes.iter().map(|pass| pass.0).chain(way.end.iter().map(|end| end.lead))
-    });
+    let of_rms = plan.rm_ways[index]
+        .iter()
+        .flatten()
+        .flat_map(|way| way.passes.iter().map(|pass| pass.0).chain(way.end.iter().map(|end| end.lead)));
     let leads = || stages.iter().map(|stage| stage.lead);
     let end = network.end(network.clock());
     let timing = Timing {

@@ -281,5 +281,8 @@ fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &
         Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
         Feeder::Several => false,
     };
-    fed_slowly && port.allocator.is_none() && port.buffer != Some(0) && port.policy.build(port.buffer, &[]).admits_when_empty()
+    fed_slowly
+        && port.allocator.is_none()
+        && port.buffer != Some(0)
+        && port.policy.build(port.buffer, &[]).admits_when_empty()
 }

@@ -94,7 +94,14 @@ impl Errands {
     }
 
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
-    pub(super) fn leaves(&mut self, at: (usize, usize), start: Time, way: &RmWay, passed: &[Passed], end: Time) -> bool {
+    pub(super) fn leaves(
+        &mut self,
+        at: (usize, usize),
+        start: Time,
+        way: &RmWay,
+        passed: &[Passed],
+        end: Time,
+    ) -> bool {
         let (link, label) = at;
         self.leaving[link][label] += 1;
         let here = way.end.expect("asked only where it does");

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
+use super::agenda::Agenda;
 use super::plan::{Passed, Plan, StageEnd};
 use super::rm::{Errand, Errands, What};
 use super::server::Train;
 use super::{Delivery, schedule_lane};
-use super::agenda::Agenda;
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
 use crate::shaping::Shaping;

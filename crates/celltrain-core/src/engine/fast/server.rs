@@ -140,7 +140,8 @@ impl Train {
     fn goes_on_with(&self, later: &Train) -> bool {
         self.frame == later.frame
             && self.label == later.label
-            && (self.tagged, self.efci, self.rm) == (later.tagged, later.efci, false)
+            && (self.tagged, self.efci) == (later.tagged, later.efci)
+            && !(self.rm || later.rm)
             && self.period == later.period
             && self.last() + self.period == later.next
     }
@@ -368,9 +369,7 @@ impl Server {
     fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
-        in_step.extend(self.next.range(..tied).map(|&(_, input)| {
-            (input, self.inputs[input as usize].train.cell())
-        }));
+        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell())));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let a_round = self.timing.cell_time * in_step.len() as u64;
         let mut at = now;
