@@ -1,4 +1,4 @@
-"""What there is to choose from: policies, TCP variants and topologies with their parameters, papers, scenarios.
+"""What there is to choose from: policies, TCP variants and topologies with their parameters, papers, studies, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
 """
@@ -17,12 +17,13 @@ Schema = dict[str, Any]
 
 # Where the schema defines the choices of each kind.
 CHOICES = {"policies": "Policy", "tcp": "Tcp", "topologies": "Topology"}
-KINDS = (*CHOICES, "papers", "scenarios")
+KINDS = (*CHOICES, "papers", "studies", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "tcp": "TCP variant",
     "topologies": "topology",
     "papers": "paper",
+    "studies": "study",
     "scenarios": "scenario",
 }
 
@@ -69,6 +70,8 @@ def entries(kind: str) -> tuple[Entry, ...]:
     """Everything of a kind."""
     if kind == "papers":
         return tuple(_papers())
+    if kind == "studies":
+        return tuple(_studies())
     if kind == "scenarios":
         return tuple(_scenarios())
     return tuple(_models(kind))
@@ -167,6 +170,20 @@ def _papers() -> Iterator[Entry]:
         paper = load(name)
         summary = f"{paper.title} ({paper.published_in})"
         yield Entry(kind="papers", name=name, summary=summary, page=_core.data(f"papers/{name}/README.md"))
+
+
+def _studies() -> Iterator[Entry]:
+    from celltrain.reproduce.paper import STUDY, load, study_ids
+
+    for name in study_ids():
+        study = load(name, kind=STUDY)
+        yield Entry(
+            kind="studies",
+            name=name,
+            summary=study.title,
+            description=study.question,
+            page=_core.data(f"studies/{name}/README.md"),
+        )
 
 
 def _scenarios() -> Iterator[Entry]:
