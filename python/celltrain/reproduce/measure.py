@@ -8,7 +8,7 @@ A *measure* is a path, or paths and plain numbers multiplied and divided, then a
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     flows.tcp1.goodput_mbps * 1.19 - 20
 
-A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member.
+A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a contract by that of its VC.
 Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
 (standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, or of all (`*`). A path that begins with
 `scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
@@ -62,7 +62,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if not path:
         return float(answer)
     step, *rest = path
-    members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
+    members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
     several = re.fullmatch(r"(\w+)\((.+)\)", step)
     if several is None:
         return follow(members[step], rest)
