@@ -150,7 +150,7 @@ def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: st
     ("arguments", "says"),
     [
         (["--table", "ratio"], "different-rtts has no table 'ratio'; it has ratios, buffers"),
-        (["--duration", "1"], 'duration = "1" is not a time'),
+        (["--duration", "1"], "duration = '1' is not a duration such as '10s'"),
         (["--seeds", "0"], "--seeds"),
         (["--jobs", "0"], "--jobs"),
     ],

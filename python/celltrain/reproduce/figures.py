@@ -157,9 +157,11 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     across = _values(members, columns) if columns else [None]
     places = _values(members, spec["x"])
     figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    figure.suptitle(
+        f"{spec['title']} ({_seeds(members)} seeds{'' if members[0].number.scored else ': mean and range'})"
+    )
     for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
-        _level(axes, spec)
+        _height(axes, spec)
         for index, value in enumerate(_values(members, spec["colour"])):
             colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
             wanted = {spec["colour"]: value} | ({columns: column} if columns else {})
@@ -172,17 +174,15 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
             axes.scatter([-0.7] * len(dots), dots, color=colour, marker="x", s=26)
         if scale:
             axes.set_xscale(scale)
-        if spec.get("y_scale"):
-            axes.set_yscale(spec["y_scale"])
-            axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xticks(
             places if scale else range(len(places)), [str(place) for place in places], rotation=60 if columns else 0
         )
         axes.minorticks_off()
-        axes.set_xlabel(_label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
+        axes.set_xlabel(spec.get("x_label") or _label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
         if columns:
             axes.set_title(f"{columns} {column}", fontsize="medium")
-    figure.axes[0].set_ylabel(_label(spec["quantity"], reproduction.paper.quantities[spec["quantity"]].unit))
+    quantity = reproduction.paper.quantities[spec["quantity"]]
+    figure.axes[0].set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if columns:
         figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
@@ -245,21 +245,21 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
     quantity = reproduction.paper.quantities[spec["quantity"]]
     figure = Figure(figsize=(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    figure.suptitle(
+        f"{spec['title']} ({_seeds(members)} seeds{'' if members[0].number.scored else ': mean and range'})"
+    )
     grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
     for row, first in enumerate(down):
         for column, second in enumerate(across):
             wanted = {spec[n]: value for n, value in (("rows", first), ("columns", second)) if n in spec}
             panel = [s for s in members if matches(s.number.keys, wanted)]
             axes = grid[row, column]
-            _level(axes, spec)
-            if spec.get("y_scale"):
-                axes.set_yscale(spec["y_scale"])
-                axes.yaxis.set_major_formatter("{x:g}")
+            _height(axes, spec)
             _panel(axes, panel, x=spec["x"], colour=spec["colour"], unit=reproduction.paper.keys[spec["x"]].unit)
-            axes.set_title(", ".join(f"{key} {value}" for key, value in wanted.items()), fontsize="medium")
+            titles = [_valued(key, value, reproduction.paper.keys[key].unit) for key, value in wanted.items()]
+            axes.set_title(", ".join(titles), fontsize="medium")
             if column == 0:
-                axes.set_ylabel(_label(quantity.name, quantity.unit))
+                axes.set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
     return figure
@@ -285,9 +285,10 @@ def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: st
         low, high = [s.low for s in chosen], [s.high for s in chosen]
         axes.vlines(at, low, high, color=colour_of_name, linewidth=6, alpha=0.35)
         means = [s.mean for s in chosen]
-        label = name if isinstance(name, str) else f"{colour.replace('_', ' ')} {name}"
-        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=f"{label}: range and mean")
         crosses = [(place, s.printed) for place, s in zip(at, chosen, strict=True) if s.number.published is not None]
+        label = name if isinstance(name, str) else f"{colour.replace('_', ' ')} {name}"
+        label = f"{label}: range and mean" if crosses else label
+        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=label)
         if crosses:
             axes.scatter(
                 [place for place, _ in crosses],
@@ -303,10 +304,23 @@ def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: st
     axes.grid(visible=False, axis="x")
 
 
-def _level(axes: Axes, spec: Mapping[str, Any]) -> None:
-    """A line at a height of its own, such as an equal share."""
+def _valued(key: str, value: Value | None, unit: str) -> str:
+    """A key and its value with its unit: "rtt 6 ms"."""
+    name = key.replace("_", " ")
+    return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
+
+
+def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
+    """A line at a `level` of its own, such as an equal share, and a logarithmic height where `y_scale` is `log`."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     if "level" in spec:
         axes.axhline(spec["level"], color="black", linewidth=0.8, linestyle=":")
+    if spec.get("y_scale") == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter("{x:g}")
 
 
 def _members(reproduction: Reproduction, table: str) -> list[Scored]:

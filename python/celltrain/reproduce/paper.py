@@ -147,7 +147,10 @@ class Configuration:
     @property
     def duration_s(self) -> float:
         """Simulated seconds: how long the run is, compared with others."""
-        return seconds(str(self.scenario["duration"]))
+        try:
+            return seconds(str(self.scenario["duration"]))
+        except PaperError as error:
+            raise PaperError(f"duration = {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
