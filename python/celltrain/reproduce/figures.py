@@ -157,9 +157,8 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     across = _values(members, columns) if columns else [None]
     places = _values(members, spec["x"])
     figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
-    figure.suptitle(
-        f"{spec['title']} ({_seeds(members)} seeds{'' if members[0].number.scored else ': mean and range'})"
-    )
+    heading = f"{spec['title']} ({_seeds(members)} seeds{'' if printed else ': mean and range'})"
+    figure.suptitle(heading, fontsize="large" if columns and printed else "medium")
     for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
         _height(axes, spec)
         for index, value in enumerate(_values(members, spec["colour"])):
@@ -167,7 +166,7 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
             wanted = {spec["colour"]: value} | ({columns: column} if columns else {})
             line = [s for s in members if matches(s.number.keys, wanted)]
             at = [s.number.keys[spec["x"]] if scale else places.index(s.number.keys[spec["x"]]) for s in line]
-            label = f"{spec['colour']} {value}".replace("_", " ") if columns or not isinstance(value, str) else value
+            label = f"{spec['colour']} {value}".replace("_", " ") if printed or not isinstance(value, str) else value
             axes.plot(at, [s.mean for s in line], color=colour, marker=marker, markersize=5, linewidth=1.2, label=label)
             axes.fill_between(at, [s.low for s in line], [s.high for s in line], color=colour, alpha=0.12, linewidth=0)
             dots = [s.printed for s in printed if matches(s.number.keys, wanted)]
@@ -175,7 +174,9 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
         if scale:
             axes.set_xscale(scale)
         axes.set_xticks(
-            places if scale else range(len(places)), [str(place) for place in places], rotation=60 if columns else 0
+            places if scale else range(len(places)),
+            [str(place) for place in places],
+            rotation=60 if len(places) > 6 else 0,
         )
         axes.minorticks_off()
         axes.set_xlabel(spec.get("x_label") or _label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
@@ -185,9 +186,9 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     figure.axes[0].set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if columns:
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
+        figure.legend(handles, labels, loc="outside lower center", ncols=5 if printed else 6, fontsize="small")
     else:
-        figure.legend(handles, labels, loc="outside right upper", fontsize="small")
+        figure.legend(handles, labels, loc="outside center right", fontsize="small")
     return figure
 
 
