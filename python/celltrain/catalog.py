@@ -1,6 +1,6 @@
-"""What there is to choose from: policies, TCP variants and topologies with their parameters, papers, studies, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, studies, scenarios.
 
-Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
+Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ from celltrain import _core
 Schema = dict[str, Any]
 
 # Where the schema defines the choices of each kind.
-CHOICES = {"policies": "Policy", "tcp": "Tcp", "topologies": "Topology"}
+CHOICES = {
+    "policies": "Policy",
+    "schedulers": "Scheduler",
+    "tcp": "Tcp",
+    "traffic": "Traffic",
+    "topologies": "Topology",
+}
 KINDS = (*CHOICES, "papers", "studies", "scenarios")
 SINGULAR = {
     "policies": "policy",
+    "schedulers": "scheduler",
     "tcp": "TCP variant",
+    "traffic": "kind of traffic",
     "topologies": "topology",
     "papers": "paper",
     "studies": "study",
