@@ -63,6 +63,8 @@ def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None
         "flows.tcp9.goodput_mbps",
         "flows.sum(udp*).goodput_mbps",
         "file_delay_ms.median",
+        "efficiency % 1",
+        "efficiency - ",
         "flows.median(*).goodput_mbps",
     ],
 )

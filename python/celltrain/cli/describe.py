@@ -24,6 +24,7 @@ class Kind(str, Enum):
     traffic = "traffic"
     topologies = "topologies"
     papers = "papers"
+    studies = "studies"
     scenarios = "scenarios"
 
 
@@ -39,7 +40,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List the policies, schedulers, TCP variants, kinds of traffic, topologies, papers or scenarios there are."""
+    """List the policies, schedulers, TCP variants, kinds of traffic, topologies, papers, studies or scenarios there are."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -56,7 +57,9 @@ def list_(
 def explain(
     name: Annotated[
         str,
-        typer.Argument(help="A policy, scheduler, TCP variant, kind of traffic, topology, paper or example scenario."),
+        typer.Argument(
+            help="A policy, scheduler, TCP variant, kind of traffic, topology, paper, study or example scenario."
+        ),
     ],
     as_json: shell.Json = False,
 ) -> None:
@@ -69,7 +72,7 @@ def explain(
     if wanted not in known:
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
-        problem = "is not a policy, scheduler, TCP variant, kind of traffic, topology, paper or scenario"
+        problem = "is not a policy, scheduler, TCP variant, kind of traffic, topology, paper, study or scenario"
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:
         shell.answer(known[wanted].to_dict())

@@ -2,7 +2,8 @@
 
 A claim stands in the paper's `claims.toml` with its quotation and one or more tests; it holds when all of them do on the
 means of the seeds. The same tests are also put to each seed alone, because the paper's authors may have run one, and to the
-numbers the paper prints, because a text may say more than its own tables do.
+numbers the paper prints, because a text may say more than its own tables do. A claim of a study has a `reason`, the theory
+behind it, and a quotation only where a text says the same.
 
 A test looks at rows. A *selection* names them: a table, and values of keys (a list means any of its members). The forms:
 
@@ -40,6 +41,8 @@ class Claim:
 
     id: str
     text: str
+    reason: str
+    """Why a study expects it; empty in a paper."""
     quote: str
     section: str
     holds: bool
@@ -59,6 +62,7 @@ class Claim:
             "text": self.text,
             "holds": self.holds,
             "evidence": self.evidence,
+            "reason": self.reason,
             "quote": self.quote,
             "section": self.section,
             "published_holds": self.published_holds,
@@ -101,8 +105,9 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
             Claim(
                 id=entry["id"],
                 text=entry["text"],
-                quote=entry["quote"],
-                section=str(entry["section"]),
+                reason=entry.get("reason", ""),
+                quote=entry.get("quote", ""),
+                section=str(entry.get("section", "")),
                 holds=holds,
                 evidence=evidence,
                 seeds_share=sum(alone) / len(alone) if alone else None,

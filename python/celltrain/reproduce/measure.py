@@ -9,9 +9,10 @@ and parenthesis:
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
-A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member.
-Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, or `variation`
-(standard deviation over mean), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
+A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a
+contract by that of its VC.
+Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
+(standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
 pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
 `scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
 """
@@ -54,7 +55,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if not path:
         return float(answer)
     step, *rest = path
-    members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
+    members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
     several = re.fullmatch(r"(\w+)\((.+)\)", step)
     if several is None:
         return follow(members[step], rest)
@@ -69,12 +70,19 @@ def _variation(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
 
+def _fairness(values: NDArray[np.float64]) -> float:
+    """Jain's index; nobody has anything: all have the same."""
+    squares = float(values @ values)
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares else 1.0
+
+
 COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
     "sum": lambda values: float(values.sum()),
     "mean": lambda values: float(values.mean()),
     "least": lambda values: float(values.min()),
     "largest": lambda values: float(values.max()),
     "variation": _variation,
+    "fairness": _fairness,
 }
 
 
