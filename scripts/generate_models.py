@@ -134,6 +134,8 @@ class Writer:
         if "default" not in schema and not is_nullable(schema):
             raise SystemExit(f"{key} is neither required nor has it a default")
         value = schema.get("default")
+        if value == []:
+            return "default=()"
         if isinstance(value, dict | list):
             expression = self.value(schema, value)
             return f"default_factory={expression.removesuffix('()')}" if "(" in expression else "default_factory=dict"

@@ -144,6 +144,8 @@ def alone(claim: dict[str, Any]) -> str:
     if claim.get("seeds_share") is None:
         return ""
     return f"; in {round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']} seeds taken alone"
+
+
 def study_numbers(answer: dict[str, Any], paper: Paper) -> str:
     """Every table of a study, each quantity by itself, the values of one key side by side."""
     parts = [

@@ -33,6 +33,8 @@ __all__ = [
     "Encapsulation",
     "Epd",
     "EqualShare",
+    "Erica",
+    "EricaPlus",
     "Fba",
     "Fifo",
     "File",
@@ -45,6 +47,7 @@ __all__ = [
     "Infinite",
     "Internetwork",
     "Link",
+    "MaxMin",
     "MeasureOptions",
     "NSource",
     "Newreno",
@@ -464,7 +467,80 @@ class EqualShare(Model):
     )
 
 
-Allocator: TypeAlias = Annotated[Efci | EqualShare, Keyed(efci=Efci, equal_share=EqualShare)]
+class Erica(Model):
+    """ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload;
+    without overload, the largest rate anyone was given. The load aimed at is a fixed part of what other classes
+    leave.
+
+    Source: ATM Forum 96-1172.
+    """
+
+    delta: float = Field(
+        default=0.1,
+        le=1.0,
+        ge=0.0,
+        description="delta: how far above its target the load may be before it is an overload, 0 to 1.",
+    )
+    interval: str = Field(
+        default="1ms",
+        description="How long load, active VCs and what other classes send are measured; a VC has one rate an interval.",
+        examples=["5us"],
+    )
+    target_utilisation: float = Field(
+        default=0.9,
+        le=1.0,
+        ge=0.1,
+        description=(
+            "U: the part of the link that is aimed at, 0.1 to 1. Times 1 + delta it should not be above 1: a load"
+            " in between counts as none too many."
+        ),
+    )
+
+
+class EricaPlus(Model):
+    """ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than
+    `t0` to drain, and less while it takes more.
+
+    Source: ATM Forum 96-1172; Kalyanaraman 1997.
+    """
+
+    a: float = Field(
+        default=1.15, le=10.0, ge=1.0, description="a: how fast the target falls as the queue grows above it, 1 to 10."
+    )
+    b: float = Field(
+        default=1.05, le=10.0, ge=1.0, description="b: the target of an empty queue, as a part of the link, 1 to 10."
+    )
+    delta: float = Field(
+        default=0.1,
+        le=1.0,
+        ge=0.0,
+        description="delta: how far above its target the load may be before it is an overload, 0 to 1.",
+    )
+    interval: str = Field(
+        default="1ms",
+        description="How long load, active VCs and what other classes send are measured; a VC has one rate an interval.",
+        examples=["5us"],
+    )
+    qdlf: float = Field(
+        default=0.5,
+        le=1.0,
+        ge=0.1,
+        description="QDLF: the queue drain limit factor, the lowest target as a part of the link, 0.1 to 1.",
+    )
+    t0: str = Field(default="500us", description="T0: the time the queue aimed at takes to drain.", examples=["5us"])
+
+
+class MaxMin(Model):
+    """Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
+
+    Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
+    """
+
+
+Allocator: TypeAlias = Annotated[
+    Efci | EqualShare | Erica | EricaPlus | MaxMin,
+    Keyed(efci=Efci, equal_share=EqualShare, erica=Erica, erica_plus=EricaPlus, max_min=MaxMin),
+]
 """The allocator of a port, as a scenario names it: one table whose key is the allocator's name."""
 
 Infinite: TypeAlias = Literal["infinite"]
@@ -936,7 +1012,7 @@ class GeneralNetwork(Model):
         ),
     )
     edge_devices: tuple[str, ...] = Field(
-        default_factory=dict,
+        default=(),
         description=(
             "Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are"
             " the first or the last node between the hosts of a path."
