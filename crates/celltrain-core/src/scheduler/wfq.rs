@@ -4,13 +4,10 @@
 //! Departures: of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, Queues, Scheduler, VcKind};
+use super::{Configure, Queues, Scheduler, VcKind, Waiting};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
@@ -39,8 +36,7 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let steps = steps(&self.weights.resolve(&names));
-        let wfq = Wfq { tags: vec![0; steps.len()], heads: BinaryHeap::with_capacity(steps.len()), v_now: 0, steps };
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), wfq))
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), Wfq::new(steps)))
     }
 }
 
@@ -48,36 +44,70 @@ impl Configure for Config {
 struct Wfq {
     /// `1 / w_v`, in a unit in which all of them are whole.
     steps: Vec<u128>,
-    /// F of each VC's first waiting cell, or of its latest when none waits.
+    /// F of each VC's first waiting cell; [`NONE`] when none waits. As many as the tournament has leaves.
     tags: Vec<u128>,
-    /// The VCs that have cells waiting by F of the first, the lower label first among equals.
-    heads: BinaryHeap<Reverse<(u128, usize)>>,
+    /// F of each VC's latest cell that was sent.
+    previous: Vec<u128>,
+    /// Who has the smallest tag of each two, of the winners of each two, and so on; the lower label among equals. The last
+    /// winner is at 1, those before him behind it.
+    tournament: Vec<u32>,
     /// `v_now`: F of the cell in service.
     v_now: u128,
+}
+
+/// The tag of a VC that has no cells waiting.
+const NONE: u128 = u128::MAX;
+
+impl Wfq {
+    fn new(steps: Vec<u128>) -> Self {
+        let leaves = steps.len().next_power_of_two().max(2);
+        // Nobody has a tag, so the lowest label wins everywhere.
+        let mut tournament: Vec<u32> = vec![0; leaves];
+        for node in (1..leaves).rev() {
+            let leftmost = (0..).map(|level| node << level).find(|&place| place >= leaves).expect("leaves are below");
+            tournament[node] = u32::try_from(leftmost - leaves).expect("labels fit 32 bits");
+        }
+        Self { tags: vec![NONE; leaves], previous: vec![0; steps.len()], tournament, v_now: 0, steps }
+    }
+
+    /// A VC's first cell has another tag.
+    #[inline]
+    fn play(&mut self, queue: usize, tag: u128) {
+        self.tags[queue] = tag;
+        let (tags, tournament) = (&self.tags[..], &mut self.tournament[..]);
+        let mut place = (tags.len() + queue) / 2;
+        let pair = queue & !1;
+        let mut winner = pair + usize::from(tags[pair + 1] < tags[pair]);
+        loop {
+            tournament[place] = winner as u32;
+            if place == 1 {
+                return;
+            }
+            let other = tournament[place ^ 1] as usize;
+            // Labels left of the place are lower.
+            let (left, right) = if place & 1 == 0 { (winner, other) } else { (other, winner) };
+            winner = if tags[right] < tags[left] { right } else { left };
+            place /= 2;
+        }
+    }
 }
 
 impl Scheduler for Wfq {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
-        let tag = self.tags[queue].max(self.v_now) + self.steps[queue];
-        self.tags[queue] = tag;
-        self.heads.push(Reverse((tag, queue)));
+        self.play(queue, self.previous[queue].max(self.v_now) + self.steps[queue]);
     }
 
-    #[inline]
-    fn serve(&mut self, cells: &[u32]) -> usize {
-        let mut head = self.heads.peek_mut().expect("a cell waits");
-        let Reverse((tag, queue)) = *head;
-        self.v_now = tag;
-        if cells[queue] > 1 {
-            let next = tag + self.steps[queue];
-            self.tags[queue] = next;
-            *head = Reverse((next, queue));
-        } else {
-            std::collections::binary_heap::PeekMut::pop(head);
+    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
+        for _ in 0..cells {
+            let queue = self.tournament[1] as usize;
+            self.v_now = self.tags[queue];
+            self.previous[queue] = self.v_now;
+            waiting.send(queue, 1);
+            let next = if waiting.cells(queue) > 0 { self.v_now + self.steps[queue] } else { NONE };
+            self.play(queue, next);
         }
-        queue
     }
 }
 
