@@ -225,7 +225,8 @@ impl Waiting<'_> {
     }
 
     /// Sends the first cells of a queue: `most`, or those of the frame in front if they are fewer. How many they were.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
     pub fn send(&mut self, queue: usize, most: u32) -> u32 {
         let Queue { cells, front, untold, .. } = &mut self.queues[queue];
         let sent = most.min(front.cells);
@@ -241,7 +242,7 @@ impl Waiting<'_> {
     }
 
     /// Notes what was sent of the run in front, and turns to the next one if that was all.
-    #[inline]
+    #[inline(never)]
     fn tell(&mut self, queue: usize) {
         let Queue { front, behind, untold, .. } = &mut self.queues[queue];
         let cells = std::mem::take(untold);

@@ -36,58 +36,77 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let steps = steps(&self.weights.resolve(&names));
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), Wfq::new(steps)))
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), Wfq::new(&steps)))
     }
 }
 
 /// The scheduler.
 struct Wfq {
-    /// `1 / w_v`, in a unit in which all of them are whole.
-    steps: Vec<u128>,
-    /// F of each VC's first waiting cell; [`NONE`] when none waits. As many as the tournament has leaves.
-    tags: Vec<u128>,
-    /// F of each VC's latest cell that was sent.
-    previous: Vec<u128>,
-    /// Who has the smallest tag of each two, of the winners of each two, and so on; the lower label among equals. The last
-    /// winner is at 1, those before him behind it.
-    tournament: Vec<u32>,
+    vcs: Vec<Vc>,
+    /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The last
+    /// winner is at 1, the VCs themselves are the second half.
+    tournament: Vec<Player>,
     /// `v_now`: F of the cell in service.
     v_now: u128,
 }
 
-/// The tag of a VC that has no cells waiting.
-const NONE: u128 = u128::MAX;
+#[derive(Clone, Copy)]
+struct Vc {
+    /// `1 / w_v`, in a unit in which all of them are whole.
+    step: u128,
+    /// F of its latest cell that was sent.
+    previous: u128,
+}
+
+/// A VC by F of its first waiting cell. One wide number, F above the label: comparing two is one subtraction, and among
+/// equals the lower label comes first.
+#[derive(Clone, Copy)]
+struct Player(u128);
+
+/// A cell's label has so many bits.
+const LABEL_BITS: u32 = 24;
+
+impl Player {
+    /// No cell waits.
+    const NONE: Player = Player(u128::MAX);
+
+    #[inline]
+    fn new(tag: u128, vc: usize) -> Self {
+        Self(tag << LABEL_BITS | vc as u128)
+    }
+
+    #[inline]
+    fn tag(self) -> u128 {
+        self.0 >> LABEL_BITS
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the label is the lowest bits")]
+    fn vc(self) -> usize {
+        self.0 as usize & ((1 << LABEL_BITS) - 1)
+    }
+}
 
 impl Wfq {
-    fn new(steps: Vec<u128>) -> Self {
-        let leaves = steps.len().next_power_of_two().max(2);
-        // Nobody has a tag, so the lowest label wins everywhere.
-        let mut tournament: Vec<u32> = vec![0; leaves];
-        for node in (1..leaves).rev() {
-            let leftmost = (0..).map(|level| node << level).find(|&place| place >= leaves).expect("leaves are below");
-            tournament[node] = u32::try_from(leftmost - leaves).expect("labels fit 32 bits");
+    fn new(steps: &[u128]) -> Self {
+        let leaves = steps.len().next_power_of_two();
+        Self {
+            vcs: steps.iter().map(|&step| Vc { step, previous: 0 }).collect(),
+            tournament: vec![Player::NONE; 2 * leaves],
+            v_now: 0,
         }
-        Self { tags: vec![NONE; leaves], previous: vec![0; steps.len()], tournament, v_now: 0, steps }
     }
 
     /// A VC's first cell has another tag.
     #[inline]
-    fn play(&mut self, queue: usize, tag: u128) {
-        self.tags[queue] = tag;
-        let (tags, tournament) = (&self.tags[..], &mut self.tournament[..]);
-        let mut place = (tags.len() + queue) / 2;
-        let pair = queue & !1;
-        let mut winner = pair + usize::from(tags[pair + 1] < tags[pair]);
-        loop {
-            tournament[place] = winner as u32;
-            if place == 1 {
-                return;
-            }
-            let other = tournament[place ^ 1] as usize;
-            // Labels left of the place are lower.
-            let (left, right) = if place & 1 == 0 { (winner, other) } else { (other, winner) };
-            winner = if tags[right] < tags[left] { right } else { left };
+    fn play(&mut self, vc: usize, player: Player) {
+        let mut winner = player;
+        let mut place = self.tournament.len() / 2 + vc;
+        self.tournament[place] = winner;
+        while place > 1 {
+            winner = Player(winner.0.min(self.tournament[place ^ 1].0));
             place /= 2;
+            self.tournament[place] = winner;
         }
     }
 }
@@ -96,16 +115,21 @@ impl Scheduler for Wfq {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
-        self.play(queue, self.previous[queue].max(self.v_now) + self.steps[queue]);
+        let Vc { step, previous } = self.vcs[queue];
+        let tag = previous.max(self.v_now) + step;
+        assert!(tag < MOST_TAG, "tags stay within their bits");
+        self.play(queue, Player::new(tag, queue));
     }
 
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
         for _ in 0..cells {
-            let queue = self.tournament[1] as usize;
-            self.v_now = self.tags[queue];
-            self.previous[queue] = self.v_now;
+            let first = self.tournament[1];
+            let queue = first.vc();
             waiting.send(queue, 1);
-            let next = if waiting.cells(queue) > 0 { self.v_now + self.steps[queue] } else { NONE };
+            let Vc { step, previous } = &mut self.vcs[queue];
+            *previous = first.tag();
+            self.v_now = *previous;
+            let next = if waiting.cells(queue) > 0 { Player(first.0 + (*step << LABEL_BITS)) } else { Player::NONE };
             self.play(queue, next);
         }
     }
@@ -148,8 +172,10 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
 const MOST_DIGITS: usize = 19;
 /// The heaviest VC's step where steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
-/// 2^63 cells of that step are within a tag.
+/// 2^39 cells of that step are within a tag: more than are sent in days.
 const MOST_STEP: u128 = 1 << 64;
+/// Beyond it a tag and a label are no number of 128 bits after some more steps.
+const MOST_TAG: u128 = 1 << (127 - LABEL_BITS);
 
 fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
