@@ -638,7 +638,9 @@ impl Port {
             return;
         };
         match held.runs.last_mut() {
-            Some(before) if before.goes_on_with(run) => *before = Run { last: run.last, cells: before.cells + run.cells },
+            Some(before) if before.goes_on_with(run) => {
+                *before = Run { last: run.last, cells: before.cells + run.cells }
+            }
             _ => held.runs.push(run),
         }
         held.cells += run.cells;

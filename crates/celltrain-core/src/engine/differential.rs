@@ -107,6 +107,79 @@ fn network(seed: u64) -> Network {
     }
 }
 
+/// Many hosts on one switch of a chain whose trunks all depart late or merge, with windows that keep them busy: long trains
+/// that come alone, in step and interleaved, faster and slower than the trunk.
+fn crowded(seed: u64) -> Network {
+    let mut rng = Stream::new(seed, "differential/crowded");
+    let mut pick = |n: u32| rng.below(n);
+    let mut graph = Graph::default();
+    let switches: Vec<usize> = (0..2 + pick(2)).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
+    let trunk = BitRate::from_bits_per_second(155_520_000);
+    let delay = Duration::from_microseconds([0, 5, 300][pick(3) as usize]);
+    for pair in switches.windows(2) {
+        graph.connect(pair[0], pair[1], trunk, delay);
+    }
+    let (same_rate, hosts) = (pick(2) == 0, 2 + pick(11));
+    let rates = [155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
+    let rate = rates[pick(5) as usize];
+    let sources: Vec<usize> = (0..hosts)
+        .map(|i| {
+            let host = graph.add_node(format!("host{i}"), NodeKind::Host);
+            let rate = if same_rate { rate } else { rates[pick(5) as usize] };
+            // Some come in behind the first trunk.
+            let switch = switches[usize::from(pick(5) == 0) * (switches.len() - 2)];
+            graph.connect(host, switch, BitRate::from_bits_per_second(rate), Duration::from_microseconds(5));
+            host
+        })
+        .collect();
+    let ends: Vec<usize> = (0..=pick(3))
+        .map(|i| {
+            let end = graph.add_node(format!("end{i}"), NodeKind::Host);
+            graph.connect(switches[switches.len() - 1], end, trunk, Duration::from_microseconds(5));
+            end
+        })
+        .collect();
+    for link in graph.links.iter_mut().filter(|link| graph.nodes[link.from].kind == NodeKind::Switch) {
+        let capacity = [1, 13, 100, 1000, 5000][pick(5) as usize];
+        let mut policies = PolicyConfig::samples(capacity);
+        if pick(5) > 0 {
+            link.buffer = Some(capacity);
+            link.policy = policies.swap_remove(pick(u32::try_from(policies.len()).unwrap()) as usize);
+        }
+    }
+    let leaving = graph.leaving();
+    let mut later = Stream::new(seed, "differential/crowded/tcp");
+    let tcp = self::tcp(&mut pick, &mut later);
+    let options = TcpOptions { receive_window: Bytes { bytes: 300_000 }, ..tcp.options().clone() };
+    let tcp = TcpConfig::named(tcp.name(), options).expect("a listed name");
+    let (mut flows, mut vcs) = (Vec::new(), Vec::new());
+    for (&from, i) in sources.iter().zip(0..) {
+        let to = ends[pick(u32::try_from(ends.len()).unwrap()) as usize];
+        let data_vc = vcs.len();
+        for (a, b) in [(from, to), (to, from)] {
+            let path = graph.shortest_path(&leaving, a, b).expect("a chain reaches everywhere");
+            vcs.push(Vc { path, tagged: pick(8) == 0, ..Vc::default() });
+        }
+        let start = Duration::from_microseconds([0, 0, 3, 500][pick(4) as usize]);
+        let traffic = TrafficConfig::default();
+        flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc: data_vc + 1, start, tcp: tcp.clone(), traffic });
+    }
+    let merges = if pick(3) == 0 { merge(&graph, &mut vcs, &mut pick) } else { Vec::new() };
+    Network {
+        seed,
+        duration: Duration::from_microseconds(u64::from(1 + pick(30_000))),
+        nodes: graph.nodes,
+        links: graph.links,
+        vcs,
+        merges,
+        flows,
+        bottleneck: 0,
+        tie_order: [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][pick(3) as usize],
+        service_order: [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][pick(2) as usize],
+        aal5: Aal5Options::default(),
+    }
+}
+
 /// The same network with classes of its VCs and schedulers at its ports.
 fn scheduled(mut network: Network) -> Network {
     let mut rng = Stream::new(network.seed, "differential/schedulers");
@@ -252,6 +325,11 @@ proptest! {
     #[test]
     fn both_engines_agree_where_ports_schedule(seed in any::<u64>()) {
         compare(&scheduled(network(seed)))?;
+    }
+
+    #[test]
+    fn both_engines_agree_where_long_trains_meet_late_ports(seed in any::<u64>()) {
+        compare(&scheduled(crowded(seed)))?;
     }
 
     #[test]

@@ -318,9 +318,7 @@ impl Server {
             self.ties.order(&mut together, |&(input, _)| input);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
-            if self.timing.departs_late
-                && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label()))
-            {
+            if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
                 self.tell(depart);
             }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
