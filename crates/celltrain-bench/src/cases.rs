@@ -162,8 +162,7 @@ fn whole() -> Vec<Case> {
 fn scheduled(sources: u32) -> Vec<Case> {
     let lan = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };
-    let wfq = "wfq.weights = { tcp1-2 = 1, tcp3-4 = 2, default = 3 }";
-    let toml = format!("{}scheduler.{wfq}\n", lan.toml(&format!("{seconds}s")));
+    let toml = wfq(lan, &format!("{seconds}s"));
     let title = format!("LAN, {sources} sources, WFQ, {seconds} s");
     let mut cases = vec![Case::whole(format!("lan-{sources}-wfq"), title, toml)];
     for (scheduler, name, title) in [
@@ -188,6 +187,11 @@ class = "vbr"
         cases.push(Case::whole(format!("lan-{sources}-vbr-{name}"), title, toml));
     }
     cases
+}
+
+fn wfq(network: NSource<'_>, duration: &str) -> String {
+    let weights = "{ tcp1-2 = 1, tcp3-4 = 2, default = 3 }";
+    format!("{}scheduler.wfq.weights = {weights}\n", network.toml(duration))
 }
 
 fn scaling() -> Vec<Case> {
@@ -217,6 +221,8 @@ fn guard() -> Vec<Case> {
         Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 1 s", NSource::LAN.toml("1s")),
         Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 1 s", fba.toml("1s")),
         Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")),
+        Case::guard("wfq", "LAN, 5 sources, WFQ, 0.3 s", wfq(NSource::LAN, "300ms")),
+        Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
     ]
 }

@@ -335,9 +335,8 @@ impl Port {
         }
         match self.vcs[vc].mode {
             Mode::Pass => Fate::Admitted,
-            Mode::RefuseFrame => Fate::Refused,
             Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
-            Mode::RefuseRest { .. } => Fate::Refused,
+            Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
         }
     }
 

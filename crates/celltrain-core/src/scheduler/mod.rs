@@ -164,7 +164,7 @@ pub trait Configure {
 pub struct Queues {
     /// By label.
     queue_of: Vec<usize>,
-    queues: Vec<Queue>,
+    all: Vec<Queue>,
     scheduler: Box<dyn Scheduler>,
     /// What the latest service sent.
     sent: Vec<Sent>,
@@ -261,14 +261,14 @@ impl Queues {
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
         let none = Run { last: Cell::new(0, 0, false), cells: 0 };
         let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), untold: 0 };
-        Self { queue_of, queues: vec![queue; queues], scheduler: Box::new(scheduler), sent: Vec::new() }
+        Self { queue_of, all: vec![queue; queues], scheduler: Box::new(scheduler), sent: Vec::new() }
     }
 
     /// Puts cells at the end of their VC's queue.
     #[inline]
     pub fn push(&mut self, run: Run) {
         let number = self.queue_of[run.last.label() as usize];
-        let queue = &mut self.queues[number];
+        let queue = &mut self.all[number];
         queue.cells += run.cells;
         if queue.front.cells == 0 {
             queue.front = run;
@@ -284,7 +284,7 @@ impl Queues {
     /// Where each is told of, nothing was sent before that was not told of.
     #[inline]
     pub fn serve(&mut self, cells: u32, counts: &mut Counts, telling: Telling, mut tell: impl FnMut(Run, u32)) {
-        let Self { queues, scheduler, sent, .. } = self;
+        let Self { all: queues, scheduler, sent, .. } = self;
         scheduler.serve(cells, &mut Waiting { queues, counts, sent, telling, number: 0 });
         for Sent { run, after } in sent.drain(..) {
             tell(run, after);
@@ -293,7 +293,7 @@ impl Queues {
 
     /// Tells of what was sent of runs that have not gone as a whole.
     pub fn tell_parts(&mut self, mut tell: impl FnMut(Run)) {
-        for Queue { front, untold, .. } in self.queues.iter_mut().filter(|queue| queue.untold > 0) {
+        for Queue { front, untold, .. } in self.all.iter_mut().filter(|queue| queue.untold > 0) {
             tell(Run { last: front.last.not_last(), cells: std::mem::take(untold) });
         }
     }
@@ -301,22 +301,22 @@ impl Queues {
     /// Cells waiting in the queue of a VC.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
-        self.queues[self.queue_of[label as usize]].cells
+        self.all[self.queue_of[label as usize]].cells
     }
 
     /// No frame's last cell is among fewer of the next cells than this; one at least waits.
     pub fn least_to_an_end(&self) -> u32 {
-        if self.queues.len() > FEW {
+        if self.all.len() > FEW {
             return 1;
         }
-        let waiting = self.queues.iter().filter(|queue| queue.cells > 0);
+        let waiting = self.all.iter().filter(|queue| queue.cells > 0);
         waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
     }
 
     /// The waiting cells, queue by queue.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
-        self.queues.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
+        self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
     }
 }
 

@@ -81,7 +81,6 @@ impl Player {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the label is the lowest bits")]
     fn vc(self) -> usize {
         self.0 as usize & ((1 << LABEL_BITS) - 1)
     }

@@ -407,9 +407,9 @@ impl Server {
         }
         // The queue runs empty under way: from then on every cell starts as it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.timing.cell_time.0) + 1;
-        let head = run.first(u32::try_from(in_a_row).expect("fewer than all"));
-        depart(head, first_start, self.timing.cell_time);
-        depart(Run { cells: run.cells - head.cells, ..run }, now + period * in_a_row, period);
+        let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        depart(first, first_start, self.timing.cell_time);
+        depart(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period);
         true
     }
 
