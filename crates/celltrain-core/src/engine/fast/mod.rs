@@ -523,11 +523,15 @@ fn server(
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
+        // Where VCs merge, one that does not complete a frame does not even leave.
+        every_cell_matters: stages
+            .iter()
+            .zip(&routing.merging[index])
+            .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: port.departs_late() || marks_above.is_some(),
         marks_above,
-        tells: allocator.is_some(),
+        notes: allocator.is_some(),
     };
     let inputs = routing.inputs[link.from];
     Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
