@@ -29,7 +29,7 @@ impl Cell {
 
     /// A cell of frame `frame` on the VC labelled `label`.
     #[inline]
-    pub fn new(label: Label, frame: u32, last_cell: bool) -> Self {
+    pub const fn new(label: Label, frame: u32, last_cell: bool) -> Self {
         debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
         Self { label_and_bits: label | if last_cell { LAST_CELL } else { 0 }, frame }
     }

@@ -31,6 +31,8 @@ pub(super) struct Server {
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
+    /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
+    gathered: Vec<Run>,
     timing: Timing,
 }
 
@@ -161,11 +163,14 @@ struct Input {
     behind: VecDeque<Train>,
 }
 
+/// No run.
+const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
+
 /// Beyond so many active inputs the bound on effects is taken more simply.
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(port: Port, ties: TieBreaker, inputs: u32, timing: Timing) -> Self {
+    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
         Self {
             port,
             ties,
@@ -177,6 +182,7 @@ impl Server {
             in_step: Vec::new(),
             arrivals: Vec::new(),
             gone: Vec::new(),
+            gathered: vec![NOTHING; vcs],
             timing,
         }
     }
@@ -431,6 +437,7 @@ impl Server {
             self.put_back_first((at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
             if !self.timing.departs_late && !self.port.holds(cell.label()) {
+                self.tell_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }
         }
@@ -498,6 +505,7 @@ impl Server {
         if peak > self.port.capacity() {
             return false;
         }
+        self.tell_gathered(run.last.label(), depart);
         self.port.admit(run, peak, ready + run.cells - ready_at_last);
         self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
@@ -621,7 +629,43 @@ impl Server {
         if self.port.merges() {
             self.release(start, depart);
         } else {
-            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+            self.depart_one(cell, start, depart);
+        }
+    }
+
+    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too late
+    /// for the end of the run.
+    #[inline]
+    fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        let run = Run { last: cell, cells: 1 };
+        let matters = cell.last_cell() || cell.is_rm() || start > self.timing.latest_start;
+        if matters || self.timing.every_cell_matters {
+            self.tell_gathered(cell.label(), depart);
+            depart(run, start, self.timing.cell_time);
+            return;
+        }
+        let gathered = &mut self.gathered[cell.label() as usize];
+        if gathered.cells > 0 && gathered.goes_on_with(run) {
+            gathered.cells += 1;
+            return;
+        }
+        self.tell_gathered(cell.label(), depart);
+        self.gathered[cell.label() as usize] = run;
+    }
+
+    /// Tells of the cells of a VC whose starts matter to nobody.
+    #[inline]
+    fn tell_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+        let gathered = &mut self.gathered[label as usize];
+        if gathered.cells > 0 {
+            depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
+        }
+    }
+
+    /// Tells of all such cells, at the end of the run.
+    pub(super) fn tell_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+        for label in 0..self.gathered.len() {
+            self.tell_gathered(number(label), &mut depart);
         }
     }
 
