@@ -9,6 +9,7 @@
 # Longer campaigns, each on its own:
 #
 #   make paper          every table of both papers with 30 seeds, into out/af-96-1269 and out/af-97-0831
+#   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
 #   make search         the open choices of 96-1269 against its WAN numbers, into papers/af-96-1269/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
@@ -20,13 +21,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
-SHIPPED := $(shell find papers docs/models scenarios -type f)
+SHIPPED := $(shell find papers studies docs/models scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper search differential bench performance guard fuzz
+.PHONY: demo test setup models lint format clean paper studies search differential bench performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -66,6 +67,12 @@ models: .make/built
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
 	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
+
+studies: .make/built
+	set -e; for study in $(patsubst studies/%/study.toml,%,$(wildcard studies/*/study.toml)); do \
+	    $(BIN)/celltrain study $$study --seeds 10 --out out/studies/$$study; \
+	    $(BIN)/python scripts/paper_page.py out/studies/$$study/study.json; \
+	done
 
 search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269

@@ -1,38 +1,47 @@
-"""Fills a paper's page with the numbers and claims of a saved reproduction.
+"""Fills the page of a paper, or of a study, with the numbers and claims of a saved answer.
 
     celltrain reproduce af-96-1269 --json > out/af-96-1269.json
     python scripts/paper_page.py out/af-96-1269.json
 
-The page is docs/papers/<id>.md. What stands between `<!-- numbers:begin -->` and `<!-- numbers:end -->`, and between
-`<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
+    celltrain study tagging --out out/tagging
+    python scripts/paper_page.py out/tagging/study.json
+
+The page is docs/papers/<id>.md or docs/studies/<id>.md. What stands between `<!-- numbers:begin -->` and
+`<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
+Figures of a study that lie beside its answer are copied to docs/images.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduce.paper import Paper, Table, load
+from celltrain.reproduce.paper import PAPER, STUDY, Paper, Table, load
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
     """Read the answer, fill the page."""
-    parser = argparse.ArgumentParser(description="Fill a paper's page with the numbers of a saved reproduction.")
-    parser.add_argument("answer", type=Path, help="what `celltrain reproduce <paper> --json` printed")
-    parser.add_argument("--page", type=Path, help="the page; docs/papers/<id>.md when absent")
+    parser = argparse.ArgumentParser(description="Fill a page with the numbers of a saved answer.")
+    parser.add_argument("answer", type=Path, help="what `celltrain reproduce <paper> --json` or `study` printed")
+    parser.add_argument("--page", type=Path, help="the page; docs/papers/<id>.md or docs/studies/<id>.md when absent")
     arguments = parser.parse_args()
     answer = json.loads(arguments.answer.read_text(encoding="utf-8"))
-    page: Path = arguments.page or ROOT / "docs" / "papers" / f"{answer['paper']}.md"
+    kind = PAPER if PAPER.word in answer else STUDY
+    paper = load(answer[kind.word], kind=kind)
+    page: Path = arguments.page or ROOT / "docs" / kind.folder / f"{paper.id}.md"
     text = page.read_text(encoding="utf-8")
-    text = replaced(text, "numbers", numbers(answer, load(answer["paper"])))
-    text = replaced(text, "claims", claims(answer))
+    text = replaced(text, "numbers", numbers(answer, paper) if kind is PAPER else study_numbers(answer, paper))
+    text = replaced(text, "claims", claims(answer) if kind is PAPER else study_claims(answer))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")
+    for figure_file in sorted(arguments.answer.parent.glob(f"{paper.id}-*.png")) if kind is STUDY else []:
+        print(f"wrote {shutil.copyfile(figure_file, ROOT / 'docs' / 'images' / figure_file.name)}")
     return 0
 
 
@@ -122,12 +131,74 @@ def claims(answer: dict[str, Any]) -> str:
     return "\n".join([lines[0], "", *lines[1:]])
 
 
+def study_numbers(answer: dict[str, Any], paper: Paper) -> str:
+    """Every table of a study, each quantity by itself, the values of one key side by side."""
+    parts = [
+        f"Mean of {answer['seeds']} seeds \u00b1 half of the 95 % interval of the mean (Student); without \u00b1 all seeds "
+        f"gave the same; version {answer['build']['version']}."
+    ]
+    for table in paper.tables:
+        parts.append(f"### {table.heading}")
+        for name in table.quantities:
+            quantity = paper.quantities[name]
+            unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
+            members = [n for n in answer["numbers"] if (n["table"], n["quantity"]) == (table.number, name)]
+            parts += [f"**{words(name).capitalize()}**: {quantity.meaning}{unit}.", across(table, members, paper)]
+    return "\n\n".join(parts)
+
+
+def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
+    """One quantity of a study's table."""
+    down = [key for key in table.keys if key != table.across]
+    heads = [headed(key, paper) for key in down]
+    rows: dict[str, list[str]] = {}
+    for number in members:
+        line = rows.setdefault(
+            json.dumps([number["row"][key] for key in down]), [str(number["row"][key]) for key in down]
+        )
+        digits = paper.quantities[number["quantity"]].decimals
+        mean, spread = figure(number["mean"], digits), figure(number["interval"], digits)
+        same = number["low"] == number["high"]
+        line.append(mean if same else f"{mean} \u00b1 {spread}")
+    if table.across is None:
+        heads.append(words(members[0]["quantity"]))
+    else:
+        values = dict.fromkeys(number["row"][table.across] for number in members)
+        heads += [str(value) if isinstance(value, str) else f"{words(table.across)} {value}" for value in values]
+    return grid(heads, list(rows.values()))
+
+
+def headed(key: str, paper: Paper) -> str:
+    """A key with its unit, unless its name ends in it."""
+    unit, name = paper.keys[key].unit, words(key)
+    return name if unit in ("", "1") or name.endswith(f" {unit}") else f"{name} ({unit})"
+
+
+def study_claims(answer: dict[str, Any]) -> str:
+    """Every claim of a study with its reason and verdict."""
+    held = sum(claim["holds"] for claim in answer["claims"])
+    lines = [f"{held} of {len(answer['claims'])} hold."]
+    for claim in answer["claims"]:
+        quoted = (
+            f'  - ATM Forum 97-0831, section {claim["section"]}: "{claim["quote"]}"\n'
+            if claim["section"][:1].isdigit()
+            else f'  - ATM Forum 97-0831, {claim["section"].lower()}: "{claim["quote"]}"\n'
+        )
+        lines.append(
+            f"- `{claim['id']}`: {claim['text']}\n"
+            f"  - Expected because: {claim['reason']}\n"
+            + (quoted if claim["quote"] else "")
+            + f"  - Holds: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']})."
+        )
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
 def notes(members: list[dict[str, Any]]) -> list[str]:
     """The different notes on a table's numbers, in the order they come."""
     return list(dict.fromkeys(number["note"] for number in members if number["note"]))
 
 
-def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...]) -> str:
+def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...] = ()) -> str:
     """A Markdown table: numbers to the right, the columns named in `left` to the left."""
     rule = [":---" if head in left else "---:" for head in heads]
     return "\n".join("| " + " | ".join(line) + " |" for line in [heads, rule, *rows])

@@ -11,7 +11,7 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `reproduce` runs a paper's tables again.
+one, `reproduce` runs a paper's tables again, `study` a study of ours.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.models import *
     from celltrain.reproduce.run import reproduce as reproduce
+    from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
     from celltrain.results import run as run
     from celltrain.scenario import check as check
@@ -51,6 +52,7 @@ _HOMES = {
     "check": "scenario",
     "load": "scenario",
     "n_source": "scenario",
+    "study": "reproduce.run",
 }
 
 

@@ -1,6 +1,6 @@
-"""What there is to choose from: policies, TCP variants and topologies with their parameters, papers, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, studies, scenarios.
 
-Models and parameters come from the JSON Schema of a scenario, so a new policy is here without a word.
+Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from celltrain import _core
 Schema = dict[str, Any]
 
 # Where the schema defines the choices of each kind.
-CHOICES = {"policies": "Policy", "tcp": "Tcp", "topologies": "Topology"}
-KINDS = (*CHOICES, "papers", "scenarios")
+CHOICES = {
+    "policies": "Policy",
+    "schedulers": "Scheduler",
+    "tcp": "Tcp",
+    "traffic": "Traffic",
+    "topologies": "Topology",
+}
+KINDS = (*CHOICES, "papers", "studies", "scenarios")
 SINGULAR = {
     "policies": "policy",
+    "schedulers": "scheduler",
     "tcp": "TCP variant",
+    "traffic": "kind of traffic",
     "topologies": "topology",
     "papers": "paper",
+    "studies": "study",
     "scenarios": "scenario",
 }
 
@@ -69,6 +78,8 @@ def entries(kind: str) -> tuple[Entry, ...]:
     """Everything of a kind."""
     if kind == "papers":
         return tuple(_papers())
+    if kind == "studies":
+        return tuple(_studies())
     if kind == "scenarios":
         return tuple(_scenarios())
     return tuple(_models(kind))
@@ -167,6 +178,20 @@ def _papers() -> Iterator[Entry]:
         paper = load(name)
         summary = f"{paper.title} ({paper.published_in})"
         yield Entry(kind="papers", name=name, summary=summary, page=_core.data(f"papers/{name}/README.md"))
+
+
+def _studies() -> Iterator[Entry]:
+    from celltrain.reproduce.paper import STUDY, load, study_ids
+
+    for name in study_ids():
+        study = load(name, kind=STUDY)
+        yield Entry(
+            kind="studies",
+            name=name,
+            summary=study.title,
+            description=study.question,
+            page=_core.data(f"studies/{name}/README.md"),
+        )
 
 
 def _scenarios() -> Iterator[Entry]:

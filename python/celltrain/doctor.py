@@ -93,13 +93,15 @@ def _version(name: str) -> str | None:
 def _shipped() -> list[Finding]:
     from celltrain.catalog import CHOICES, entries
 
-    papers, scenarios = [entry.name for entry in entries("papers")], entries("scenarios")
+    papers, studies = ([entry.name for entry in entries(kind)] for kind in ("papers", "studies"))
+    scenarios = entries("scenarios")
     models = [entry for kind in CHOICES for entry in entries(kind)]
     without = [entry.name for entry in models if entry.page is None]
     broken = [entry.name for entry in scenarios if not entry.summary]
     incomplete = "this installation is incomplete: install it again"
     return [
         Finding(name="papers", value=papers, fine=bool(papers), advice="" if papers else incomplete),
+        Finding(name="studies", value=studies, fine=bool(studies), advice="" if studies else incomplete),
         Finding(
             name="example scenarios",
             value=len(scenarios),

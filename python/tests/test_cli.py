@@ -36,7 +36,7 @@ BENCH_FIELDS = {
     "peak_rss_mib": float,
 }
 FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
-COMMANDS = ["run", "reproduce", "check", "list", "explain", "schema", "bench", "doctor"]
+COMMANDS = ["run", "reproduce", "study", "check", "list", "explain", "schema", "bench", "doctor"]
 
 
 def test_run_prints_what_matters(celltrain, small):
@@ -109,10 +109,15 @@ def test_list_lists(celltrain, kind):
     assert all(entry["name"] in plain.out for entry in listed)
 
 
+def names_of(celltrain, kind: str) -> set[str]:
+    return {entry["name"] for entry in celltrain("list", kind, "--json").json}
+
+
 def test_list_knows_what_the_models_know(celltrain):
-    names = [entry["name"] for entry in celltrain("list", "policies", "--json").json]
-    assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= set(names)
-    assert "af-96-1269" in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
+    assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= names_of(celltrain, "policies")
+    assert {"fifo", "strict_priority", "guaranteed_rate", "wfq"} <= names_of(celltrain, "schedulers")
+    assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
+    assert "af-96-1269" in names_of(celltrain, "papers")
 
 
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
@@ -135,6 +140,16 @@ def test_explain_tells_units_defaults_and_ranges(celltrain):
     assert (threshold["unit"], threshold["required"], threshold["type"]) == ("cells", True, "whole number")
     share, scale = celltrain("explain", "fba", "--json").json["parameters"]
     assert (share["default"], share["range"], scale["range"]) == (0.9, "0 to 1", "0 or more")
+
+
+def test_explain_tells_of_schedulers_and_traffic(celltrain):
+    told = celltrain("explain", "guaranteed_rate", "--json").json
+    [share] = told["parameters"]
+    assert (told["kind"], share["required"], share["range"]) == ("scheduler", True, "0 to 1")
+    told = celltrain("explain", "on_off", "--json").json
+    assert told["kind"] == "kind of traffic"
+    assert {p["name"]: p["default"] for p in told["parameters"]}["on"] == "300ms"
+    assert "Golestani" in celltrain("explain", "wfq").out
 
 
 def test_an_example_scenario_is_printed_as_it_is(celltrain):

@@ -19,7 +19,7 @@ WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
 def registered() -> list[str]:
-    """Every policy, TCP variant and topology of the schema."""
+    """Every policy, scheduler, TCP variant, kind of traffic and topology of the schema."""
     definitions = json.loads(_core.schema())["$defs"]
     return [choice["required"][0] for name in CHOICES.values() for choice in definitions[name]["oneOf"]]
 

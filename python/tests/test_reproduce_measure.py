@@ -40,7 +40,16 @@ def test_a_measure_is_a_product_of_paths(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "efficiency *", "efficiency + 1", "nothing", "flows.tcp9.goodput_mbps", "flows.median(*).goodput_mbps"]
+    "text",
+    [
+        "",
+        "efficiency *",
+        "efficiency % 1",
+        "efficiency - ",
+        "nothing",
+        "flows.tcp9.goodput_mbps",
+        "flows.median(*).goodput_mbps",
+    ],
 )
 def test_what_leads_nowhere_is_refused_by_name(text: str) -> None:
     with pytest.raises(PaperError):

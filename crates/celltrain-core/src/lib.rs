@@ -5,6 +5,7 @@
 //! `aal5`, `port`, `end_systems`) know nothing of the engine that drives them, so that two engines can share them.
 
 pub mod aal5;
+pub mod abr;
 pub mod cell;
 pub mod codec;
 pub mod end_systems;

@@ -19,9 +19,12 @@ class Kind(str, Enum):
     """What can be listed."""
 
     policies = "policies"
+    schedulers = "schedulers"
     tcp = "tcp"
+    traffic = "traffic"
     topologies = "topologies"
     papers = "papers"
+    studies = "studies"
     scenarios = "scenarios"
 
 
@@ -37,7 +40,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List the policies, TCP variants, topologies, papers or example scenarios there are."""
+    """List the policies, schedulers, TCP variants, kinds of traffic, topologies, papers, studies or scenarios there are."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -52,7 +55,12 @@ def list_(
 
 @shell.command
 def explain(
-    name: Annotated[str, typer.Argument(help="A policy, TCP variant, topology, paper or example scenario.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A policy, scheduler, TCP variant, kind of traffic, topology, paper, study or example scenario."
+        ),
+    ],
     as_json: shell.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example scenario."""
@@ -64,9 +72,8 @@ def explain(
     if wanted not in known:
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
-        raise InputError(
-            [Fault.of_option("name", name, f"is not a policy, TCP variant, topology, paper or scenario{hint}")]
-        )
+        problem = "is not a policy, scheduler, TCP variant, kind of traffic, topology, paper, study or scenario"
+        raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:
         shell.answer(known[wanted].to_dict())
     elif known[wanted].kind == "scenarios":

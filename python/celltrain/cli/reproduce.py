@@ -1,4 +1,4 @@
-"""`celltrain reproduce`: a paper's tables, run again."""
+"""`celltrain reproduce` and `celltrain study`: a paper's tables, run again, and studies of our own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the commands."""
     app.command("reproduce", epilog="For example: celltrain reproduce af-96-1269 --table 2 --seeds 10 --out out/t2")(
         reproduce
     )
+    app.command("study", epilog="For example: celltrain study different-rtts --out out/rtts")(study)
 
 
 @shell.command
@@ -50,7 +51,6 @@ def reproduce(
     """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
     from celltrain.reproduce.paper import load
     from celltrain.reproduce.run import reproduce as run
-    from celltrain.scenario import shown
 
     if out is not None:
         shell.folder(out)
@@ -58,6 +58,45 @@ def reproduce(
     counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
     with _progress(paper) as progress:
         reproduction = run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=progress)
+    code = _tell(reproduction, out=out, as_json=as_json)
+    return shell.NO if code == shell.DONE and strict and not _all_agree(reproduction) else code
+
+
+@shell.command
+def study(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="Such as different-rtts; see: celltrain list studies.")],
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this table. May be repeated; all when absent.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of every scenario.")] = 10,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Simulate every scenario this long, such as 1s: a quick look, not the study."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
+    as_json: shell.Json = False,
+) -> int:
+    """Run a study of ours: its tables, and whether what theory made us expect holds. Ctrl-C keeps what is done."""
+    from celltrain.reproduce.paper import STUDY, load
+    from celltrain.reproduce.run import study as run
+
+    load(study, kind=STUDY).numbers(tables=table)
+    if out is not None:
+        shell.folder(out)
+    overrides = {} if duration is None else {"duration": duration}
+    with _progress(study) as progress:
+        reproduction = run(study, tables=table, seeds=seeds, jobs=jobs, progress=progress, overrides=overrides)
+    return _tell(reproduction, out=out, as_json=as_json)
+
+
+def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool) -> int:
+    from celltrain.scenario import shown
+
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -72,7 +111,7 @@ def reproduce(
     if reproduction.interrupted:
         shell.complain("interrupted")
         return shell.INTERRUPTED
-    return shell.NO if strict and not _all_agree(reproduction) else shell.DONE
+    return shell.DONE
 
 
 def _all_agree(reproduction: Reproduction) -> bool:

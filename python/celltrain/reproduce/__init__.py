@@ -1,4 +1,4 @@
-"""Running a paper's tables again, and saying number by number whether they agree.
+"""Running a paper's tables again, and saying number by number whether they agree; running studies of our own.
 
 The package can be called, as `celltrain.reproduce(...)`:
 
@@ -15,11 +15,25 @@ import sys
 from types import ModuleType
 
 from celltrain.reproduce.claims import Claim
-from celltrain.reproduce.paper import Paper, PaperError, load, paper_ids
-from celltrain.reproduce.run import Progress, Reproduction, reproduce
+from celltrain.reproduce.paper import PAPER, STUDY, Paper, PaperError, load, paper_ids, study_ids
+from celltrain.reproduce.run import Progress, Reproduction, reproduce, study
 from celltrain.reproduce.score import Scored
 
-__all__ = ["Claim", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "paper_ids", "reproduce"]
+__all__ = [
+    "PAPER",
+    "STUDY",
+    "Claim",
+    "Paper",
+    "PaperError",
+    "Progress",
+    "Reproduction",
+    "Scored",
+    "load",
+    "paper_ids",
+    "reproduce",
+    "study",
+    "study_ids",
+]
 
 
 class _CallableModule(ModuleType):

@@ -1,7 +1,8 @@
 """The sentences of a paper that state an order or a trend, and whether our runs bear them out.
 
 A claim stands in the paper's `claims.toml` with its quotation and one or more tests; it holds when all of them do. The same
-tests are also put to the numbers the paper prints, because a text may say more than its own tables do.
+tests are also put to the numbers the paper prints, because a text may say more than its own tables do. A claim of a study
+has a `reason`, the theory behind it, and a quotation only where a text says the same.
 
 A test looks at rows. A *selection* names them: a table, and values of keys (a list means any of its members). The forms:
 
@@ -39,6 +40,8 @@ class Claim:
 
     id: str
     text: str
+    reason: str
+    """Why a study expects it; empty in a paper."""
     quote: str
     section: str
     holds: bool
@@ -54,6 +57,7 @@ class Claim:
             "text": self.text,
             "holds": self.holds,
             "evidence": self.evidence,
+            "reason": self.reason,
             "quote": self.quote,
             "section": self.section,
             "published_holds": self.published_holds,
@@ -93,8 +97,9 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
             Claim(
                 id=entry["id"],
                 text=entry["text"],
-                quote=entry["quote"],
-                section=str(entry["section"]),
+                reason=entry.get("reason", ""),
+                quote=entry.get("quote", ""),
+                section=str(entry.get("section", "")),
                 holds=holds,
                 evidence=evidence,
                 published_holds=published_holds,

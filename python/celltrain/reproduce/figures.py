@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Distinct in print and for the colour-blind (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "celltrain",
     "svg.fonttype": "none",
@@ -141,30 +142,53 @@ def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Fig
 
 
 def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """A quantity of an experiment along a key, a panel for each value of another; what a table prints as dots beside it."""
+    """A quantity of an experiment along a key, a panel for each value of another; what a table prints as dots beside it.
+
+    Only the figure of a paper has dots, and one without `columns` has one panel. With a `scale`, `linear` or `log`, the
+    key's values stand at their places on it, otherwise evenly.
+    """
     from matplotlib.figure import Figure
 
     members = _of(_members(reproduction, spec["table"]), spec["quantity"])
     if not members:
         return None
-    printed = _of(_members(reproduction, spec["printed"]), spec["quantity"])
-    across, places = (_values(members, spec[name]) for name in ("columns", "x"))
-    figure = Figure(figsize=(3.6 * len(across), 3.6), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    printed = _of(_members(reproduction, spec["printed"]), spec["quantity"]) if "printed" in spec else []
+    columns, scale = spec.get("columns"), spec.get("scale")
+    across = _values(members, columns) if columns else [None]
+    places = _values(members, spec["x"])
+    figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
+    heading = f"{spec['title']} ({_seeds(members)} seeds{'' if printed else ': mean and range'})"
+    figure.suptitle(heading, fontsize="large" if columns and printed else "medium")
     for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
-        for value, colour in zip(_values(members, spec["colour"]), COLOURS, strict=False):
-            wanted = {spec["columns"]: column, spec["colour"]: value}
-            line = [s for s in members if all(s.number.keys[key] == v for key, v in wanted.items())]
-            at = [places.index(s.number.keys[spec["x"]]) for s in line]
-            axes.plot(at, [s.mean for s in line], color=colour, marker=".", label=f"{spec['colour']} {value}")
+        _height(axes, spec)
+        for index, value in enumerate(_values(members, spec["colour"])):
+            colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
+            wanted = {spec["colour"]: value} | ({columns: column} if columns else {})
+            line = [s for s in members if matches(s.number.keys, wanted)]
+            at = [s.number.keys[spec["x"]] if scale else places.index(s.number.keys[spec["x"]]) for s in line]
+            label = f"{spec['colour']} {value}".replace("_", " ") if printed or not isinstance(value, str) else value
+            axes.plot(at, [s.mean for s in line], color=colour, marker=marker, markersize=5, linewidth=1.2, label=label)
             axes.fill_between(at, [s.low for s in line], [s.high for s in line], color=colour, alpha=0.12, linewidth=0)
-            dots = [s.printed for s in printed if all(s.number.keys[key] == v for key, v in wanted.items())]
+            dots = [s.printed for s in printed if matches(s.number.keys, wanted)]
             axes.scatter([-0.7] * len(dots), dots, color=colour, marker="x", s=26)
-        axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=60)
-        axes.set_xlabel(_label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
-        axes.set_title(f"{spec['columns']} {column}", fontsize="medium")
-    figure.axes[0].set_ylabel(_label(spec["quantity"], reproduction.paper.quantities[spec["quantity"]].unit))
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+        if scale:
+            axes.set_xscale(scale)
+        axes.set_xticks(
+            places if scale else range(len(places)),
+            [str(place) for place in places],
+            rotation=60 if len(places) > 6 else 0,
+        )
+        axes.minorticks_off()
+        axes.set_xlabel(spec.get("x_label") or _label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
+        if columns:
+            axes.set_title(f"{columns} {column}", fontsize="medium")
+    quantity = reproduction.paper.quantities[spec["quantity"]]
+    figure.axes[0].set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    if columns:
+        figure.legend(handles, labels, loc="outside lower center", ncols=5 if printed else 6, fontsize="small")
+    else:
+        figure.legend(handles, labels, loc="outside center right", fontsize="small")
     return figure
 
 
@@ -208,7 +232,10 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
 
 
 def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """Printed values against the range of the seeds: a panel for each network and number of sources, say."""
+    """Printed values against the range of the seeds: a panel for each network and number of sources, say.
+
+    A study's have no printed values. Without `rows` there is one row, without `columns` one column.
+    """
     from matplotlib.figure import Figure
 
     members = _of(_members(reproduction, spec["table"]), spec["quantity"])
@@ -216,20 +243,24 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     members = [s for s in members if without is None or not matches(s.number.keys, without)]
     if not members:
         return None
-    across, down = (_values(members, key) for key in (spec["columns"], spec["rows"]))
+    across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
     quantity = reproduction.paper.quantities[spec["quantity"]]
-    figure = Figure(figsize=(4.2 * len(across), 0.6 + 2.6 * len(down)), layout="constrained")
-    figure.suptitle(f"{spec['title']} ({_seeds(members)} seeds)")
+    figure = Figure(figsize=(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)), layout="constrained")
+    figure.suptitle(
+        f"{spec['title']} ({_seeds(members)} seeds{'' if members[0].number.scored else ': mean and range'})"
+    )
     grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
     for row, first in enumerate(down):
         for column, second in enumerate(across):
-            wanted = {spec["rows"]: first, spec["columns"]: second}
-            panel = [s for s in members if all(s.number.keys[key] == value for key, value in wanted.items())]
+            wanted = {spec[n]: value for n, value in (("rows", first), ("columns", second)) if n in spec}
+            panel = [s for s in members if matches(s.number.keys, wanted)]
             axes = grid[row, column]
+            _height(axes, spec)
             _panel(axes, panel, x=spec["x"], colour=spec["colour"], unit=reproduction.paper.keys[spec["x"]].unit)
-            axes.set_title(", ".join(f"{key} {value}" for key, value in wanted.items()), fontsize="medium")
+            titles = [_valued(key, value, reproduction.paper.keys[key].unit) for key, value in wanted.items()]
+            axes.set_title(", ".join(titles), fontsize="medium")
             if column == 0:
-                axes.set_ylabel(_label(quantity.name, quantity.unit))
+                axes.set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
     return figure
@@ -255,12 +286,42 @@ def _panel(axes: Axes, panel: Sequence[Scored], *, x: str, colour: str, unit: st
         low, high = [s.low for s in chosen], [s.high for s in chosen]
         axes.vlines(at, low, high, color=colour_of_name, linewidth=6, alpha=0.35)
         means = [s.mean for s in chosen]
-        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=f"{name}: range and mean")
-        label = "printed" if index == len(series) - 1 else None
-        axes.scatter(at, [s.printed for s in chosen], color="black", marker="x", s=22, zorder=3, label=label)
+        crosses = [(place, s.printed) for place, s in zip(at, chosen, strict=True) if s.number.published is not None]
+        label = name if isinstance(name, str) else f"{colour.replace('_', ' ')} {name}"
+        label = f"{label}: range and mean" if crosses else label
+        axes.scatter(at, means, color=colour_of_name, marker="_", s=60, label=label)
+        if crosses:
+            axes.scatter(
+                [place for place, _ in crosses],
+                [printed for _, printed in crosses],
+                color="black",
+                marker="x",
+                s=22,
+                zorder=3,
+                label="printed" if index == len(series) - 1 else None,
+            )
     axes.set_xticks(range(len(places)), [str(place) for place in places])
     axes.set_xlabel(_label(x, unit))
     axes.grid(visible=False, axis="x")
+
+
+def _valued(key: str, value: Value | None, unit: str) -> str:
+    """A key and its value with its unit: "rtt 6 ms"."""
+    name = key.replace("_", " ")
+    return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
+
+
+def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
+    """A line at a `level` of its own, such as an equal share, and a logarithmic height where `y_scale` is `log`."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    if "level" in spec:
+        axes.axhline(spec["level"], color="black", linewidth=0.8, linestyle=":")
+    if spec.get("y_scale") == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter("{x:g}")
 
 
 def _members(reproduction: Reproduction, table: str) -> list[Scored]:

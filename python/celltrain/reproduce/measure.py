@@ -1,14 +1,16 @@
 """Where a run holds a number, and how one is made of several.
 
-A *measure* is a path, or paths and plain numbers multiplied and divided, with spaces around `*` and `/`:
+A *measure* is a path, or paths and plain numbers multiplied and divided, then added and subtracted, with spaces around
+`*`, `/`, `+` and `-`:
 
     efficiency
     ports.sw1->sw2.max_queue_cells
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
+    flows.tcp1.goodput_mbps * 1.19 - 20
 
-A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member.
-Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, or `variation`
-(standard deviation over mean), of a name, of a range of names such as `tcp1-3`, or of all (`*`). A path that begins with
+A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a contract by that of its VC.
+Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
+(standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, or of all (`*`). A path that begins with
 `scenario` goes into the scenario that was run. One that begins with `series` leads to a trace (see `SERIES`).
 """
 
@@ -33,19 +35,21 @@ SHORTEST_CLIMB = 0.4
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
-    factors = text.split()
-    value, divide = 1.0, False
-    for place, token in enumerate(factors):
-        if place % 2:
-            if token not in ("*", "/"):
-                raise PaperError(f"{text!r}: {token!r} stands where '*' or '/' should")
-            divide = token == "/"
-            continue
+    tokens = text.split()
+    if len(tokens) % 2 == 0:
+        raise PaperError(f"{text!r} is not made of paths and signs in turn")
+    total, product = 0.0, _factor(tokens[0], answer, series)
+    for sign, token in zip(tokens[1::2], tokens[2::2], strict=True):
+        if sign not in ("*", "/", "+", "-"):
+            raise PaperError(f"{text!r}: {sign!r} stands where '*', '/', '+' or '-' should")
         factor = _factor(token, answer, series)
-        value = value / factor if divide else value * factor
-    if len(factors) % 2 == 0:
-        raise PaperError(f"{text!r} is not a product of paths")
-    return value
+        if sign == "*":
+            product *= factor
+        elif sign == "/":
+            product /= factor
+        else:
+            total, product = total + product, factor if sign == "+" else -factor
+    return total + product
 
 
 def needs_series(text: str) -> bool:
@@ -58,7 +62,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if not path:
         return float(answer)
     step, *rest = path
-    members = {member["name"]: member for member in answer} if isinstance(answer, list) else answer
+    members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
     several = re.fullmatch(r"(\w+)\((.+)\)", step)
     if several is None:
         return follow(members[step], rest)
@@ -73,12 +77,19 @@ def _variation(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
 
+def _fairness(values: NDArray[np.float64]) -> float:
+    """Jain's index; nobody has anything: all have the same."""
+    squares = float(values @ values)
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares else 1.0
+
+
 COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
     "sum": lambda values: float(values.sum()),
     "mean": lambda values: float(values.mean()),
     "least": lambda values: float(values.min()),
     "largest": lambda values: float(values.max()),
     "variation": _variation,
+    "fairness": _fairness,
 }
 
 

@@ -1,7 +1,8 @@
 """A paper as data: its printed numbers, and the scenario each of them belongs to.
 
 Everything a paper needs stands in its folder (`paper.toml`, `published/*.csv`, `scenarios/*.toml`, `claims.toml`); this
-module reads it and expands it. The format is explained in the folder's README.
+module reads it and expands it. The format is explained in the folder's README. A study is a paper of ours without
+printed numbers: its folder is the same, with a `study.toml` that holds experiments only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from celltrain import _core
 from celltrain.errors import CelltrainError
@@ -31,6 +32,26 @@ Row = dict[str, Value]
 
 class PaperError(CelltrainError, ValueError):
     """What was asked of a paper, or what its folder says, makes no sense; the message says what would."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What can be run from a folder of data, and how one asks for it."""
+
+    word: str
+    """What one of them is called; its description is `<word>.toml`."""
+    folder: str
+    command: str
+    """Of `celltrain`."""
+
+    def ids(self) -> list[str]:
+        """Those shipped with this package."""
+        names = (name.split("/") for name in _core.data_names(f"{self.folder}/"))
+        return sorted({parts[1] for parts in names if parts[2:] == [f"{self.word}.toml"]})
+
+
+PAPER = Kind(word="paper", folder="papers", command="reproduce")
+STUDY = Kind(word="study", folder="studies", command="study")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +127,8 @@ class Table:
     quantities: tuple[str, ...]
     numbers: tuple[Number, ...]
     experiment: bool
+    across: str | None = None
+    """An experiment's key whose values stand side by side on its page."""
 
     @property
     def heading(self) -> str:
@@ -124,18 +147,26 @@ class Configuration:
     @property
     def duration_s(self) -> float:
         """Simulated seconds: how long the run is, compared with others."""
-        return seconds(str(self.scenario["duration"]))
+        try:
+            return seconds(str(self.scenario["duration"]))
+        except PaperError as error:
+            raise PaperError(f"duration = {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """A paper, expanded."""
+    """A paper, or a study, expanded."""
 
     id: str
+    kind: Kind = PAPER
     title: str
-    authors: tuple[str, ...]
-    year: int
-    published_in: str
+    authors: Sequence[str] = ()
+    year: int | None = None
+    published_in: str = ""
+    question: str = ""
+    """What a study asks."""
+    follows: str = ""
+    """The text that suggests a study."""
     quantities: dict[str, Quantity]
     keys: dict[str, Key]
     tables: tuple[Table, ...]
@@ -177,29 +208,40 @@ class Paper:
 
 def paper_ids() -> list[str]:
     """The papers shipped with this package."""
-    names = (name.split("/") for name in _core.data_names("papers/"))
-    return sorted({parts[1] for parts in names if parts[2:] == ["paper.toml"]})
+    return PAPER.ids()
+
+
+def study_ids() -> list[str]:
+    """The studies shipped with this package."""
+    return STUDY.ids()
 
 
 def load(
     paper_id: str,
     *,
+    kind: Kind = PAPER,
     overrides: Mapping[str, Any] | None = None,
     read: Callable[[str], str | None] | None = None,
 ) -> Paper:
-    """Read a paper and expand it into numbers and configurations.
+    """Read a paper, or a study, and expand it into numbers and configurations.
 
     Args:
         paper_id: Such as `"af-96-1269"`.
+        kind: `PAPER` or `STUDY`: what the id is one of.
         overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`.
         read: Gives the text of a shipped file (such as `"papers/af-96-1269/paper.toml"`) or None; by default from the
             files that are built into the package.
     """
-    folder = _Folder(f"papers/{paper_id}", read or _core.data)
-    if folder.read("paper.toml", needed=False) is None:
-        known = f"; it has {', '.join(paper_ids())}" if read is None else ""
-        raise PaperError(f"there is no paper {paper_id!r}{known}")
-    return _Expansion(folder, dict(overrides or {})).paper()
+    folder = _Folder(f"{kind.folder}/{paper_id}", read or _core.data)
+    if folder.read(f"{kind.word}.toml", needed=False) is None:
+        [other] = [one for one in (PAPER, STUDY) if one != kind]
+        if read is None and paper_id in other.ids():
+            raise PaperError(
+                f"{paper_id!r} is a {other.word}, not a {kind.word}; type: celltrain {other.command} {paper_id}"
+            )
+        known = f"; there are {', '.join(kind.ids())}" if read is None else ""
+        raise PaperError(f"there is no {kind.word} {paper_id!r}{known}")
+    return _Expansion(folder, kind, dict(overrides or {})).paper()
 
 
 JUDGED_BY = ("range", "mean", "either")
@@ -247,11 +289,15 @@ def substitute(template: Any, names: Mapping[str, Value]) -> Any:
 
 
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included."""
+    """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included.
+
+    A list is entered by the place of its member, counted from 0: `topology.network.links.5.delay`.
+    """
     *parents, last = path.split(".")
+    place: Any = scenario
     for parent in parents:
-        scenario = scenario.setdefault(parent, {})
-    scenario[last] = value
+        place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
+    place[last] = value
 
 
 def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
@@ -307,12 +353,14 @@ class _Folder:
 
 
 class _Expansion:
-    """Turns `paper.toml` into numbers, and collects the configurations they need."""
+    """Turns `paper.toml`, or `study.toml`, into numbers, and collects the configurations they need."""
 
-    def __init__(self, folder: _Folder, overrides: dict[str, Any]) -> None:
+    def __init__(self, folder: _Folder, kind: Kind, overrides: dict[str, Any]) -> None:
         self.folder = folder
+        self.kind = kind
         self.overrides = overrides
-        self.source = folder.toml("paper.toml")
+        self.description = f"{kind.word}.toml"
+        self.source = folder.toml(self.description)
         self.quantities = {
             name: Quantity(
                 name=name,
@@ -326,18 +374,20 @@ class _Expansion:
         self.configurations: dict[str, Configuration] = {}
         self.bases: dict[str, dict[str, Any]] = {}
 
+    #: What else is said of a paper, and of a study.
+    OF_KIND: ClassVar = {"paper": ("authors", "year", "published_in"), "study": ("question", "follows")}
+
     def paper(self) -> Paper:
         source = self.source
-        tables = tuple(self.table(entry) for entry in source["tables"])
+        tables = tuple(self.table(entry) for entry in source.get("tables", []))
         experiments = tuple(self.experiment(entry) for entry in source.get("experiments", []))
         figures = tuple(source.get("figures", []))
         claims = self.folder.read("claims.toml", needed=False)
         return Paper(
             id=source["id"],
+            kind=self.kind,
             title=source["title"],
-            authors=tuple(source["authors"]),
-            year=source["year"],
-            published_in=source["published_in"],
+            **{name: source[name] for name in self.OF_KIND[self.kind.word]},
             quantities=self.quantities,
             keys={n: Key(name=n, unit=e["unit"], meaning=e["meaning"]) for n, e in source["keys"].items()},
             tables=tables + experiments,
@@ -395,6 +445,7 @@ class _Expansion:
             quantities=tuple(entry["quantities"]),
             numbers=tuple(numbers),
             experiment=True,
+            across=entry.get("columns"),
         )
 
     def number(self, entry: dict[str, Any], table: str, row: Row, name: str, published: float | None) -> Number:
@@ -436,7 +487,7 @@ class _Expansion:
         effects = []
         for name, value in keys.items():
             if name not in declared:
-                raise PaperError(f"{self.folder.path}/paper.toml: the key {name!r} is used but not described")
+                raise PaperError(f"{self.folder.path}/{self.description}: the key {name!r} is used but not described")
             effects += [declared[name], declared[name].get("values", {}).get(str(value), {})]
             effects += [case for case in declared[name].get("cases", []) if matches(keys, case["where"])]
         return effects
@@ -465,7 +516,7 @@ class _Expansion:
         names = self.names(keys)
         base = next((e["scenario"] for e in effects if "scenario" in e), self.source.get("scenario"))
         if base is None:
-            raise PaperError(f"{self.folder.path}/paper.toml: no key of {keys} names a scenario")
+            raise PaperError(f"{self.folder.path}/{self.description}: no key of {keys} names a scenario")
         scenario = copy.deepcopy(self.base(base))
         for effect in effects:
             for path, template in effect.get("set", {}).items():

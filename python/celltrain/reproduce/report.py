@@ -1,4 +1,4 @@
-"""A reproduction as text: the paper's tables with ours beside them, then the summary and the claims."""
+"""A reproduction as text: the paper's tables with ours beside them, or those of a study, then the summary and the claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from celltrain.reproduce.paper import Table
+from celltrain.reproduce.paper import STUDY, Table
 from celltrain.reproduce.score import Scored
 
 if TYPE_CHECKING:
@@ -23,11 +23,16 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
     """Print everything."""
     console = console or Console()
     paper = reproduction.paper
-    console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
+    if paper.kind is STUDY:
+        console.print(Text(paper.title, style="bold"))
+        console.print(f"{paper.question}\nIt follows {paper.follows}\n")
+    else:
+        console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
     seeds = ", ".join(f"{count} seeds {network}".rstrip() for network, count in reproduction.seeds.items())
-    console.print(f"{seeds}; ours: mean over the seeds (lowest to highest)\n")
+    ours_is = "" if paper.kind is STUDY else "ours: "
+    console.print(f"{seeds}; {ours_is}mean over the seeds (lowest to highest)\n")
     for path, value in paper.overrides.items():
-        console.print(Text(f"Not the paper as it stands: {path} = {value!r}\n", style="bold yellow"))
+        console.print(Text(f"Not the {paper.kind.word} as it stands: {path} = {value!r}\n", style="bold yellow"))
     if reproduction.interrupted:
         console.print(Text("Interrupted: what follows holds only the runs that had ended.\n", style="bold yellow"))
     for table in paper.tables:
@@ -37,7 +42,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
             for mark, note in enumerate(notes(members), start=1):
                 console.print(Text(f"  {mark}) {note}", style="dim"))
             console.print()
-    if reproduction.numbers:
+    if reproduction.summary["by"]:
         console.print(summary_grid(reproduction))
         console.print()
     if reproduction.claims:
@@ -138,16 +143,18 @@ def summary_grid(reproduction: Reproduction) -> Grid:
 def claims_grid(reproduction: Reproduction) -> Grid:
     """Every claim, whether it holds in our runs and in the numbers the paper prints, and why."""
     held = sum(claim.holds for claim in reproduction.claims)
-    title = f"{held} of {len(reproduction.claims)} claims of the text hold"
+    printed = reproduction.paper.kind is not STUDY
+    title = f"{held} of {len(reproduction.claims)} claims {'of the text ' if printed else ''}hold"
     grid = _grid(title)
     grid.add_column("holds")
-    grid.add_column("in print")
+    if printed:
+        grid.add_column("in print")
     grid.add_column("claim, and what the runs show")
     for claim in reproduction.claims:
         in_print = Text("", style="dim") if claim.published_holds is None else YES if claim.published_holds else NO
         grid.add_row(
             YES if claim.holds else NO,
-            in_print,
+            *([in_print] if printed else []),
             Text.assemble((claim.text, ""), "\n", (f"{claim.id}: {claim.evidence}", "dim")),
         )
     return grid

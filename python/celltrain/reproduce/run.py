@@ -1,4 +1,4 @@
-"""Runs what a paper's numbers need, on all cores, and puts the verdicts together."""
+"""Runs what the numbers of a paper, or a study, need, on all cores, and puts the verdicts together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from celltrain import _core
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
 from celltrain.reproduce.measure import STEP, measure, needs_series
-from celltrain.reproduce.paper import Number, Paper, PaperError, load
+from celltrain.reproduce.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
 
@@ -36,7 +36,7 @@ class Progress:
 
 
 class Reproduction:
-    """A paper's tables, run again: every number with its ensemble, every claim with its verdict.
+    """The tables of a paper, run again, or of a study: every number with its ensemble, every claim with its verdict.
 
     An interrupted reproduction (`interrupted`) holds what the runs that had ended by then can say.
     """
@@ -64,13 +64,16 @@ class Reproduction:
 
     @property
     def numbers(self) -> list[Scored]:
-        """The numbers the paper prints, each with what the seeds gave."""
-        return [scored for scored in self.scored if scored.number.published is not None]
+        """The numbers the paper prints, or all of a study, each with what the seeds gave."""
+        return [scored for scored in self.scored if self._is_number(scored)]
 
     @property
     def experiments(self) -> list[Scored]:
         """Numbers the paper does not print, run for its claims."""
-        return [scored for scored in self.scored if scored.number.published is None]
+        return [scored for scored in self.scored if not self._is_number(scored)]
+
+    def _is_number(self, scored: Scored) -> bool:
+        return scored.number.published is not None or self.paper.kind is STUDY
 
     @property
     def claims(self) -> list[Claim]:
@@ -92,9 +95,9 @@ class Reproduction:
         return claims.judge(self.paper, self.scored)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer of `celltrain reproduce --json`."""
+        """The answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
         return {
-            "paper": self.paper.id,
+            self.paper.kind.word: self.paper.id,
             "seeds": max(self.seeds.values()),
             "numbers": [scored.to_dict() for scored in self.numbers],
             "claims": [claim.to_dict() for claim in self.claims],
@@ -128,14 +131,15 @@ class Reproduction:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        answer = folder / "reproduce.json"
+        answer = folder / f"{self.paper.kind.command}.json"
         answer.write_text(self.to_json() + "\n", encoding="utf-8")
         return [answer, *export.write(self, folder), *(figures.write(self, folder) if figures.available() else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)
+        inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
         return (
-            f"Reproduction({self.paper.id!r}, {self.summary['inside']} of {self.summary['scored']} numbers inside, "
+            f"Reproduction({self.paper.id!r}, {f'{len(self.scored)} numbers' if self.paper.kind is STUDY else inside}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
 
@@ -169,9 +173,50 @@ def reproduce(
         ScenarioError: When a scenario with the overrides is refused.
     """
     paper = load(paper_id, overrides=overrides)
+    return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
+
+
+def study(
+    study_id: str,
+    *,
+    tables: Sequence[str] | None = None,
+    seeds: int = 10,
+    jobs: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Reproduction:
+    """Run a study: tables of our own design, and a verdict on what theory made us expect of them.
+
+    Ctrl-C stops the runs and returns what had been done by then, marked as `interrupted`.
+
+    Args:
+        study_id: Such as `"different-rtts"`; `celltrain list studies` shows them.
+        tables: The tables wanted, such as `["ratios"]`; all of them when None.
+        seeds: Seeds 1 to n of every scenario.
+        jobs: Threads; one for each core when None.
+        progress: Called after every run.
+        overrides: Values set in every scenario by their dotted path, such as `{"duration": "1s"}` for a quick look.
+
+    Raises:
+        PaperError: When there is no such study or table, or too few seeds or threads.
+        ScenarioError: When a scenario with the overrides is refused.
+    """
+    paper = load(study_id, kind=STUDY, overrides=overrides)
+    return _reproduction(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
+
+
+def _reproduction(
+    paper: Paper,
+    *,
+    tables: Sequence[str | int] | None,
+    networks: Sequence[str] | None,
+    seeds: int | Mapping[str, int],
+    jobs: int | None,
+    progress: Callable[[Progress], object] | None,
+) -> Reproduction:
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
-        raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper_id} to run")
+        raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     if jobs is not None and jobs < 1:
         raise PaperError(f"jobs = {jobs} is not a number of threads; at least 1")

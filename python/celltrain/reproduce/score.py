@@ -45,6 +45,11 @@ class Scored:
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     @property
+    def interval(self) -> float | None:
+        """Half the width of the 95 % interval of the mean, by Student's distribution."""
+        return None if self.sd is None else student(len(self.values) - 1) * self.sd / math.sqrt(len(self.values))
+
+    @property
     def low(self) -> float:
         """Smallest value of any seed."""
         return min(self.values)
@@ -78,6 +83,7 @@ class Scored:
             "published": number.published,
             "mean": self.mean,
             "sd": self.sd,
+            "interval": self.interval,
             "low": self.low,
             "high": self.high,
             "inside": self.inside,
@@ -137,6 +143,23 @@ def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
             others = (array.sum() - array) / (len(array) - 1)
             misses.append(np.abs(array - others))
     return float(np.mean(np.concatenate(misses))) if misses else None
+
+
+# The upper 2.5 % of Student's distribution with 1, 2, 3, ... degrees of freedom.
+STUDENT = [
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+]
+
+
+def student(freedom: int) -> float:
+    """How many standard errors from the mean a 95 % interval reaches, for so many degrees of freedom."""
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    # The first two terms of the expansion by Cornish and Fisher: off by less than 0.001 from here on.
+    z = 1.959964
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def ranks(values: Sequence[float]) -> NDArray[np.float64]:

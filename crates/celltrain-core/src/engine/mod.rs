@@ -55,6 +55,4 @@ pub struct Interrupted;
 pub type Outcome = Result<RunResult, Interrupted>;
 
 #[cfg(test)]
-mod differential;
-#[cfg(test)]
 mod tests;

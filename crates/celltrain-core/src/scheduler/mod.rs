@@ -2,8 +2,8 @@
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one queue;
 //! under any other there are several, by class or by VC, each of them first in, first out, and the scheduler says which of
-//! them goes next. A new scheduler is one file beside these, one line in the list below and a section of
-//! `docs/schedulers.md`.
+//! them goes next. A new scheduler is one file beside these, one line in the list below and one page under
+//! `docs/models/`.
 
 use std::collections::VecDeque;
 

@@ -290,7 +290,7 @@ fn every_script_holds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= 110, "the scripts are found");
+    assert!(paths.len() >= 160, "the scripts are found");
     let mut failures = String::new();
     for path in paths {
         if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {
@@ -298,6 +298,57 @@ fn every_script_holds() {
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// What every variant is put through, each in the script `VARIANT_SITUATION`.
+const SITUATIONS: &[&str] = &[
+    "single_loss",
+    "two_losses",
+    "many_losses",
+    "lost_retransmission",
+    "lost_acks",
+    "reordering",
+    "timeout_during_recovery",
+    "window_shrinks_during_recovery",
+    "zero_window_probe",
+    "sequence_wrap",
+    "scaled_window",
+    "delayed_acks",
+];
+
+/// What CUBIC is put through, each in the script `cubic_SITUATION`, beside a single loss under every variant.
+const CUBIC: &[&str] = &[
+    "concave_then_convex",
+    "grows_as_reno_in_short_round_trips",
+    "adds_a_segment_a_round_trip_once_back",
+    "fast_convergence",
+    "timeout_leaves_seven_tenths",
+    "after_a_timeout_rises_from_where_it_is",
+    "idle",
+    "window_shrinks",
+    "lost_acks",
+    "delayed_acks",
+];
+
+#[test]
+fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
+    let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
+    let mut cells: Vec<_> =
+        TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
+    let cubic = Some("set congestion cubic");
+    cells.extend(TcpConfig::NAMES.iter().map(|&variant| ((variant, format!("cubic_{variant}_single_loss")), cubic)));
+    cells.extend(CUBIC.iter().map(|situation| (("", format!("cubic_{situation}")), cubic)));
+    let mut missing = Vec::new();
+    for ((variant, name), setting) in cells {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp").join(format!("{name}.script"));
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let wants = format!("set variant {variant}");
+        let is_set = |setting: &str| text.lines().any(|line| line == setting);
+        if text.is_empty() || !(variant.is_empty() || is_set(&wants)) || !setting.is_none_or(is_set) {
+            missing.push(name);
+        }
+    }
+    assert!(missing.is_empty(), "no script, or one for something else: {missing:?}");
 }
 
 #[test]

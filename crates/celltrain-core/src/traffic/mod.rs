@@ -2,7 +2,7 @@
 //!
 //! TCP's is a matter of bytes: without end (`greedy`), or a file. Other sources put packets in at instants of their own,
 //! whatever becomes of them, as an application over UDP does. A new kind is one file beside these, one line in the list
-//! below and a section of `docs/traffic.md`.
+//! below and one page under `docs/models/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,11 @@
 //! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make differential`). A scenario on which the
 //! engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is a test.
 
+mod count;
 mod draw;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use celltrain_core::engine::Engine;
@@ -20,12 +23,31 @@ use serde_json::{Value, json};
 
 #[test]
 fn both_engines_agree_on_random_networks() {
-    agree_on(draw::any_network(), cases(), RngSeed::Fixed(5));
+    let drawn = RefCell::new(BTreeMap::new());
+    let scenarios = draw::any_network().prop_map(|scenario| {
+        for what in count::all_of(&scenario) {
+            *drawn.borrow_mut().entry(what).or_insert(0) += 1;
+        }
+        scenario
+    });
+    agree_on(scenarios, cases(), RngSeed::Fixed(5));
+    let drawn = drawn.borrow();
+    let rare: Vec<_> = count::every_one()
+        .into_iter()
+        .map(|what| (drawn.get(&what).copied().unwrap_or(0), what))
+        .filter(|&(times, _)| times < cases() / RAREST)
+        .collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
 }
 
 #[test]
 fn both_engines_agree_where_trains_run_in_step() {
     agree_on(draw::in_step(), cases() / 2, RngSeed::Fixed(6));
+}
+
+#[test]
+fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
+    agree_on(draw::crowded(), cases(), RngSeed::Fixed(8));
 }
 
 #[test]
@@ -43,7 +65,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
-    let strategy = prop_oneof![draw::any_network(), draw::in_step()];
+    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded()];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn", Machine::default());
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
@@ -52,6 +74,9 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     });
     same.unwrap();
 }
+
+/// Everything there is comes in one scenario of so many at least.
+const RAREST: u32 = 100;
 
 /// How many random scenarios, unless a campaign asks for more.
 fn cases() -> u32 {

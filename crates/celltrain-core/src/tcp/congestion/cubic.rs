@@ -5,6 +5,7 @@
 //! Departures: the round-trip time is smoothed as RFC 6298 (2.3) says from one exact sample a round trip, apart from the
 //! retransmission timer's, which counts coarse ticks; min(cwnd, rwnd) stands for the flight size (4.6), which it equals
 //! while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not undone (4.9).
+//! From the receiver's window on cwnd does not grow in congestion avoidance (5.8), whatever `window_growth` says.
 
 use super::Windows;
 use crate::units::{Clock, Span, Time};
@@ -47,7 +48,10 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    start: Time,
+    /// t: how long it has lasted, without the time in which the receiver's window kept cwnd from growing.
+    t: Span,
+    /// When cwnd last grew; none while the receiver's window keeps it from growing.
+    grew: Option<Time>,
     /// K: seconds from its start until the cubic reaches `w_max`.
     k: f64,
     w_max: f64,
@@ -75,8 +79,17 @@ impl Cubic {
             windows.grow_to(cwnd + 1.0);
             return;
         }
+        if cwnd >= windows.rwnd {
+            // Section 5.8: no growth while the flow sends less than cwnd allows; 4.2: nor does that time count.
+            if let Some(epoch) = &mut self.epoch {
+                epoch.grew = None;
+            }
+            return;
+        }
         let mut epoch = self.epoch.unwrap_or_else(|| self.begin(now, cwnd));
-        let t = (now - epoch.start).0 as f64 / self.units_per_second;
+        epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
+        epoch.grew = Some(now);
+        let t = epoch.t.0 as f64 / self.units_per_second;
         // Figure 4 in section 4.3, with alpha 1 once the estimate is back where the window was.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
@@ -114,13 +127,13 @@ impl Cubic {
         self.epoch = None;
     }
 
-    fn begin(&self, now: Time, cwnd_epoch: f64) -> Epoch {
-        let w_max = match self.ended_by {
+    fn begin(&mut self, now: Time, cwnd_epoch: f64) -> Epoch {
+        if self.ended_by == EndedBy::Timeout {
             // Section 4.8: "K is set to 0, and W_max is set to the congestion window size at the beginning".
-            EndedBy::Timeout => cwnd_epoch,
-            EndedBy::Reduction => self.w_max.max(cwnd_epoch),
-        };
-        Epoch { start: now, k: cube_root((w_max - cwnd_epoch) / C), w_max, w_est: cwnd_epoch }
+            self.w_max = cwnd_epoch;
+        }
+        let w_max = self.w_max.max(cwnd_epoch);
+        Epoch { t: Span(0), grew: Some(now), k: cube_root((w_max - cwnd_epoch) / C), w_max, w_est: cwnd_epoch }
     }
 }
 
@@ -248,6 +261,11 @@ mod tests {
         w.on_new_ack(Time(5000), 1.0);
         let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
         let epoch = cubic.epoch.expect("congestion avoidance has begun");
-        assert_eq!((epoch.k, epoch.w_max, epoch.start), (0.0, 14.0, Time(5000)), "RFC 9438 (4.8)");
+        assert_eq!((epoch.k, epoch.w_max, epoch.grew), (0.0, 14.0, Some(Time(5000))), "RFC 9438 (4.8)");
+        // A loss at 15 is then no loss before the window was back where it had been, 20.
+        w.cwnd = 15.0;
+        w.on_fast_retransmit();
+        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        assert_eq!(cubic.w_max, 15.0, "RFC 9438 (4.7, 4.8)");
     }
 }

@@ -1,0 +1,24 @@
+//! ABR, the available bit rate service: rate control in closed loops of resource management (RM) cells.
+//!
+//! Source: ATM Forum Traffic Management 4.0 as `MECHANISMS` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section 2. How the
+//! parts work together stands in `docs/design/abr.md`.
+
+/// What an RM cell says (`MECHANISMS` 4.4). Rates are cells per second; inside the engines they are not rounded to the
+/// cell's 16-bit format unless the VC asks for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmCell {
+    /// DIR: whether it is on its way back to the source.
+    pub backward: bool,
+    /// BN: whether a switch or destination made it, not the source.
+    pub bn: bool,
+    /// CI: congestion indication, the source must go down.
+    pub ci: bool,
+    /// NI: no increase, the source must not go up.
+    pub ni: bool,
+    /// ER: the rate the source may have.
+    pub er: f64,
+    /// CCR: the rate the source had when it sent the cell.
+    pub ccr: f64,
+    /// MCR: the rate the source is guaranteed.
+    pub mcr: f64,
+}

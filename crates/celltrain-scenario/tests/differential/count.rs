@@ -1,0 +1,83 @@
+//! What a scenario is made of, by name: so that a test can say that everything there is was drawn.
+
+use std::collections::BTreeSet;
+
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::tcp::{Congestion, TcpConfig};
+use celltrain_core::traffic::TrafficConfig;
+use celltrain_scenario::{Scenario, build};
+
+/// What else is to come.
+const OTHERS: &[&str] = &[
+    "CUBIC",
+    "a pace",
+    "a loss at a window",
+    "a TCP of its own",
+    "a start of its own",
+    "a contract",
+    "a contract without tagging",
+    "a tagged VC",
+    "a merge",
+    "a merge of VCs with contracts",
+    "a merge beside a scheduler",
+    "packets beside a scheduler",
+];
+
+/// Everything there is.
+pub(crate) fn every_one() -> BTreeSet<String> {
+    let mut all: BTreeSet<String> = OTHERS.iter().map(ToString::to_string).collect();
+    let kinds = [
+        ("policy", PolicyConfig::NAMES),
+        ("scheduler", SchedulerConfig::NAMES),
+        ("TCP", TcpConfig::NAMES),
+        ("traffic", TrafficConfig::NAMES),
+    ];
+    for (kind, names) in kinds {
+        all.extend(names.iter().map(|name| format!("{kind} {name}")));
+    }
+    all.extend(Class::ALL.map(|class| format!("class {}", class.name())));
+    all
+}
+
+/// What a scenario has of it, at ports that cells cross and for flows that there are.
+pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
+    let network = build::network(scenario, scenario.seed);
+    let mut all = BTreeSet::new();
+    let is_crossed = |link: usize| network.vcs.iter().any(|vc| vc.path[1..].contains(&link));
+    let mut is_scheduled = false;
+    for link in (0..network.links.len()).filter(|&link| is_crossed(link)).map(|link| &network.links[link]) {
+        all.insert(format!("policy {}", link.policy.name()));
+        all.insert(format!("scheduler {}", link.scheduler.name()));
+        is_scheduled |= link.scheduler != SchedulerConfig::default();
+    }
+    let mut others = Vec::new();
+    for flow in &network.flows {
+        all.insert(format!("traffic {}", flow.traffic.name()));
+        let options = flow.tcp.options();
+        if flow.traffic.packets().is_none() {
+            all.insert(format!("TCP {}", flow.tcp.name()));
+            others.push((options.congestion == Congestion::Cubic, "CUBIC"));
+            others.push((options.pacing_rate.is_some(), "a pace"));
+            others.push((options.lose_at_window.is_some(), "a loss at a window"));
+        }
+        others.push((is_scheduled && flow.traffic.packets().is_some(), "packets beside a scheduler"));
+    }
+    for flow in scenario.flow.values() {
+        others.push((flow.tcp.is_some(), "a TCP of its own"));
+        others.push((flow.start.is_some(), "a start of its own"));
+    }
+    for vc in &network.vcs {
+        all.insert(format!("class {}", vc.class.name()));
+        others.push((vc.tagged, "a tagged VC"));
+        others.push((vc.merge.is_some(), "a merge"));
+        others.push((vc.merge.is_some() && is_scheduled, "a merge beside a scheduler"));
+        if let Some(contract) = &vc.contract {
+            others.push((true, "a contract"));
+            others.push((!contract.tagging, "a contract without tagging"));
+            others.push((vc.merge.is_some(), "a merge of VCs with contracts"));
+        }
+    }
+    all.extend(others.into_iter().filter(|(has, _)| *has).map(|(_, what)| what.to_string()));
+    all
+}

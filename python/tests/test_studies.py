@@ -1,0 +1,225 @@
+"""Studies: papers of our own, without printed numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Command
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.reproduce import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
+from celltrain.reproduce.claims import FORMS
+from celltrain.reproduce.measure import measure
+from celltrain.reproduce.paper import matches, set_key
+from celltrain.reproduce.score import student
+
+STUDIES = ROOT / "studies"
+
+
+@pytest.fixture(scope="module", params=study_ids())
+def study(request: pytest.FixtureRequest) -> Paper:
+    return load(request.param, kind=STUDY)
+
+
+@pytest.fixture(scope="module")
+def short() -> Reproduction:
+    """A table with one seed, a twentieth of a second of every scenario."""
+    return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
+
+
+def test_every_folder_of_studies_with_a_description_is_known() -> None:
+    assert study_ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
+    assert {"different-rtts", "mixed-tcps", "non-adaptive-traffic", "tagging"} <= set(study_ids())
+
+
+def test_studies_hold_no_code() -> None:
+    assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
+
+
+def test_a_study_says_what_it_asks_and_prints_nothing(study: Paper) -> None:
+    assert study.question.endswith("?")
+    assert study.kind is STUDY
+    assert all(table.experiment for table in study.tables)
+    assert all(n.published is None and not n.scored for table in study.tables for n in table.numbers)
+
+
+def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study: Paper) -> None:
+    for configuration in study.configurations:
+        judged = json.loads(_core.parse_json(configuration.text, study.id))
+        assert (judged["faults"], judged.get("warnings", [])) == ([], []), configuration.text
+
+
+def test_every_key_makes_a_difference(study: Paper) -> None:
+    # A key whose values never reach the scenario or the measure would compare a run with itself.
+    for table in study.tables:
+        for key in table.keys:
+            seen: dict[str, set[tuple[int, str]]] = {}
+            for n in table.numbers:
+                rest = json.dumps([n.quantity.name, {k: v for k, v in n.row.items() if k != key}], sort_keys=True)
+                seen.setdefault(rest, set()).add((n.configuration, n.result))
+            values = {n.row[key] for n in table.numbers}
+            assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
+
+
+def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
+    assert 3 <= len(study.claims) <= 6
+    assert len({claim["id"] for claim in study.claims}) == len(study.claims)
+    for claim in study.claims:
+        assert claim["reason"]
+        assert ("quote" in claim) == ("section" in claim)
+        for test in claim["tests"]:
+            assert test["form"] in FORMS
+            for side in {"a", "b", "over"} & test.keys():
+                rows = [n for n in study.numbers() if n.table in _list(test[side]["table"])]
+                where = {k: v for k, v in test[side].items() if k != "table"}
+                found = [n for n in rows if matches(n.keys, where) and n.quantity.name == test["quantity"]]
+                assert found, (claim["id"], test)
+                # Each value that a test lists is there.
+                for key, wanted in where.items():
+                    assert {n.keys[key] for n in found} == set(_list(wanted)), (claim["id"], key)
+
+
+def test_quotations_of_claims_are_of_a_paper_that_is_named(study: Paper) -> None:
+    assert "ATM Forum 97-0831" in study.follows
+
+
+def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Path) -> None:
+    arguments = ["study", "different-rtts", "--table", "buffers", "--seeds", 1, "--duration", "50ms", "--jobs", 2]
+    answer = celltrain(*arguments, "--out", tmp_path / "out", "--json")
+    assert answer.code == 0, answer.err
+    told = answer.json
+    assert told["study"] == "different-rtts"
+    assert "paper" not in told
+    assert told["overrides"] == {"duration": "50ms"}
+    assert told["experiments"] == []
+    rows = load("different-rtts", kind=STUDY).table("buffers").numbers
+    assert len(told["numbers"]) == len(rows)
+    assert {n["published"] for n in told["numbers"]} == {None}
+    assert {n["inside"] for n in told["numbers"]} == {None}
+    assert told["summary"]["scored"] == 0
+    assert {c["published_holds"] for c in told["claims"]} == {None}
+    # Of the claims only those whose rows were run are judged.
+    assert [claim["id"] for claim in told["claims"]] == ["larger-buffers-even-out"]
+    assert "fifo-favours-the-near" in told["claims_left_out"]
+    assert json.loads((tmp_path / "out" / "study.json").read_text()) == told
+    assert (tmp_path / "out" / "numbers.parquet").exists()
+    if figures.available():
+        assert (tmp_path / "out" / "different-rtts-buffers.png").exists()
+        assert not (tmp_path / "out" / "different-rtts-ratios.png").exists()
+
+
+def test_a_study_is_told_in_words(celltrain: Command) -> None:
+    told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
+    assert told.code == 0
+    for words in ("Guaranteed frame rates", "Not the study as it stands: duration = '20ms'", "utilisation"):
+        assert words in told.out
+    assert "published" not in told.out
+    assert "in print" not in told.out
+
+
+def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short: Reproduction) -> None:
+    told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "50ms", "--json").json
+    assert told["numbers"] == short.to_dict()["numbers"]
+    assert [n.mean for n in short.numbers] == [n["mean"] for n in told["numbers"]]
+    assert "'tagging', 32 numbers" in repr(short)
+
+
+@pytest.mark.parametrize(
+    ("command", "named", "says"),
+    [
+        ("study", "af-97-0831", "is a paper, not a study; type: celltrain reproduce af-97-0831"),
+        ("reproduce", "tagging", "is a study, not a paper; type: celltrain study tagging"),
+        ("study", "nope", "there is no study 'nope'; there are different-rtts, mixed-tcps"),
+        ("reproduce", "nope", "there is no paper 'nope'; there are af-96-1269, af-97-0831"),
+    ],
+)
+def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: str, named: str, says: str) -> None:
+    answer = celltrain(command, named)
+    assert answer.code == 2
+    assert says in answer.err
+    assert says in celltrain(command, named, "--json").json["faults"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--table", "ratio"], "different-rtts has no table 'ratio'; it has ratios, buffers"),
+        (["--duration", "1"], "duration = '1' is not a duration such as '10s'"),
+        (["--seeds", "0"], "--seeds"),
+        (["--jobs", "0"], "--jobs"),
+    ],
+)
+def test_a_study_refuses_what_makes_no_sense(celltrain: Command, arguments: list[str], says: str) -> None:
+    answer = celltrain("study", "different-rtts", *arguments)
+    assert answer.code == 2
+    assert says in answer.err
+
+
+def test_python_refuses_an_unknown_study() -> None:
+    with pytest.raises(PaperError, match="type: celltrain reproduce af-96-1269"):
+        ct.study("af-96-1269")
+    with pytest.raises(PaperError, match="there are different-rtts"):
+        ct.study("rtts")
+    assert not set(paper_ids()) & set(study_ids())
+
+
+def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> None:
+    assert study.id in [entry["name"] for entry in celltrain("list", "studies", "--json").json]
+    told = celltrain("explain", study.id, "--json").json
+    assert told["kind"] == "study"
+    assert f"celltrain study {study.id}" in told["page"]
+
+
+def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: Paper) -> None:
+    page = (ROOT / "docs" / "studies" / f"{study.id}.md").read_text()
+    for claim in study.claims:
+        assert f"- `{claim['id']}`: {claim['text']}" in page
+    for table in study.tables:
+        assert f"### {table.heading}" in page
+    images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)
+    assert images == [f"{study.id}-{figure['id']}.png" for figure in study.figures]
+    assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
+
+
+def test_a_measure_may_be_a_sum() -> None:
+    answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
+    assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
+    assert measure("1 - a - a", answer) == -3
+    assert measure("flows.fairness(*).v", answer) == pytest.approx(16 / (2 * 10))
+    assert measure("contracts.vc2.tagged", {"contracts": [{"vc": "vc1"}, {"vc": "vc2", "tagged": 7}]}) == 7
+    with pytest.raises(PaperError, match="'%' stands where"):
+        measure("a % a", answer)
+
+
+def test_nobody_who_has_nothing_is_unfairly_treated() -> None:
+    assert measure("flows.fairness(*).v", {"flows": [{"name": "x", "v": 0.0}, {"name": "y", "v": 0.0}]}) == 1
+
+
+def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
+    scenario: dict[str, Any] = {"links": [{"delay": "1ms"}, {"delay": "1ms"}]}
+    set_key(scenario, "links.1.delay", "5ms")
+    assert scenario == {"links": [{"delay": "1ms"}, {"delay": "5ms"}]}
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    assert student(9) == 2.262
+    # Of a printed table: 1.990 for 80, 1.984 for 100; without end 1.960.
+    assert (student(80), student(100), student(10**9)) == pytest.approx((1.990, 1.984, 1.960), abs=6e-4)
+    assert all(student(n) > student(n + 1) for n in range(1, 60))
+
+
+def test_the_interval_is_that_of_the_seeds() -> None:
+    run = ct.study("tagging", tables=["link"], seeds=3, overrides={"duration": "20ms"})
+    one = max(run.numbers, key=lambda number: number.sd or 0)
+    assert one.sd
+    assert one.interval == pytest.approx(4.303 * one.sd / math.sqrt(3))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
