@@ -380,7 +380,8 @@ impl<'a> Engine<'a> {
         for number in 0..self.servers.len() {
             let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
             let (link, count) = (plan.contended[number], servers.len());
-            let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+            let mut roads =
+                Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
             servers[number].tell_all_gathered(|run, first_start, period| {
                 let onward = roads.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
