@@ -147,7 +147,8 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
 
 #[test]
 fn marks_and_rates_conserve_cells_on_both_engines_alike() {
-    for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"] {
+    for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
+    {
         let network = network(&format!(
             r#"
             duration = "400ms"

@@ -17,6 +17,7 @@ pub(super) fn abr(
     layout: &Layout,
     channels: &Channels,
     promised: &mut BTreeMap<usize, u64>,
+    refused: &[KeyFault],
     faults: &mut Vec<KeyFault>,
 ) {
     let links = &layout.graph.links;
@@ -51,16 +52,21 @@ pub(super) fn abr(
                     once(KeyFault::of_key(join(&join("vc", &vc.name), "gfr"), problem));
                 }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
-                for fault in parameters.check(links[vc.path[part.start]].rate) {
+                let wrong = parameters.check(links[vc.path[part.start]].rate);
+                // A rate that cannot be promised has had its fault.
+                let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
+                for fault in wrong {
                     if !found.iter().any(|other| other.key == fault.key) {
                         found.push(fault);
                     }
                 }
                 for &link in &vc.path[part] {
-                    *promised.entry(link).or_insert(0) += parameters.mcr.bits_per_second;
+                    *promised.entry(link).or_insert(0) += mcr;
                 }
                 for fault in without_allocator(scenario, layout, vc) {
-                    if !faults.iter().any(|other| other.key == fault.key) {
+                    // An allocator that was refused, or misspelt, is not missing as well.
+                    let is_told = |other: &KeyFault| other.key.starts_with(&fault.key);
+                    if !faults.iter().chain(refused).any(is_told) {
                         faults.push(fault);
                     }
                 }
@@ -98,14 +104,15 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
             let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
             let example = match devices().next() {
                 Some(device) => {
-                    format!("Write a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
+                    format!("write a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
                 }
-                None => format!("The topology {} has none", scenario.topology.name()),
+                None => format!("the topology {} has none", scenario.topology.name()),
             };
             faults.push(KeyFault::of_key(&path, format!("is not an edge device; {hint}{example}")));
         }
         for fault in config.check(longest_packet(scenario, layout, key)) {
-            faults.push(KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem));
+            let key = fault.key.split('.').fold(path.clone(), |path, key| join(&path, key));
+            faults.push(KeyFault::of_value(key, fault.value, fault.problem));
         }
     }
     if let Some(device) = devices().find(|device| build::edge_of(scenario, &device.name).is_none()) {
