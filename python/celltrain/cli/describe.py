@@ -42,8 +42,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List the policies, schedulers, ABR allocators, discard algorithms of edge devices, TCP variants, kinds of traffic,
-    topologies, papers, studies or scenarios there are."""
+    """List what there is of a kind: models such as policies and TCP variants, papers, studies or scenarios."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::error::Fault;
+use celltrain_core::names::is_in_range;
 use celltrain_core::network::{NodeKind, Vc, atm_part};
 
 use super::{frame_cells, meant_vcs};
@@ -48,8 +49,14 @@ pub(super) fn abr(
             }
             for vc in [vc, &channels.vcs[ack_vc]] {
                 if build::vc_options(scenario, &vc.name).is_some_and(|own| own.gfr.is_some()) {
-                    let problem = format!("is of a VC whose rate [vc.{key}.abr] controls; a VC has one service");
-                    once(KeyFault::of_key(join(&join("vc", &vc.name), "gfr"), problem));
+                    // Its own table, or that of a range.
+                    let is_range = |table: &&String| is_in_range(table, &vc.name);
+                    let table = scenario.vc.get_key_value(&vc.name).map(|(name, _)| name);
+                    let table = table.or_else(|| scenario.vc.keys().find(is_range)).unwrap_or(&vc.name);
+                    let problem = format!(
+                        "does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR"
+                    );
+                    once(KeyFault::of_key(join(&join("vc", table), "gfr"), problem));
                 }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
                 let wrong = parameters.check(links[vc.path[part.start]].rate);
@@ -101,14 +108,14 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
         let path = join("edge", key);
         if !devices().any(|device| build::matches_link(key, &device.name)) {
             let hint = nearest(key, devices().map(|device| device.name.as_str()));
-            let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
             let example = match devices().next() {
                 Some(device) => {
-                    format!("write a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
+                    format!("{hint} a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
                 }
                 None => format!("the topology {} has none", scenario.topology.name()),
             };
-            faults.push(KeyFault::of_key(&path, format!("is not an edge device; {hint}{example}")));
+            faults.push(KeyFault::of_key(&path, format!("is not an edge device; {example}")));
         }
         for fault in config.check(longest_packet(scenario, layout, key)) {
             let key = fault.key.split('.').fold(path.clone(), |path, key| join(&path, key));
