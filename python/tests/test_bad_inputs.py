@@ -218,7 +218,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             "nrm = 32",
             'mcr = "60Mbps"',
-            20,
+            21,
             "vc promises VCs 180Mbps in all over sw1->sw2, which has 155.52Mbps; the sum of mcr must not be above it",
         ),
         (
@@ -247,7 +247,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
             "",
-            12,
+            13,
             'port."sw*->sw*".allocator is missing, and sw1->sw2 carries the ABR VC tcp1; write which allocator tells its '
             f"source the rate: {ALLOCATORS}",
         ),
@@ -255,14 +255,14 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             "allocator.efci",
             "allocator.efcj",
-            17,
+            18,
             f'port."sw*->sw*".allocator.efcj is unknown; did you mean efci? It must be one of {ALLOCATORS}',
         ),
         (
             INTERNETWORK,
             "threshold = 250",
             "threshold = 1001",
-            18,
+            19,
             'port."sw*->sw*".allocator.efci.threshold = 1001 is above the buffer of 1000 cells; a threshold is at most the '
             "buffer",
         ),
@@ -278,14 +278,14 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             "adaptive_discard]",
             "adaptive_discard]\nlow_threshold = 900",
-            12,
+            13,
             'edge."*".discard.adaptive_discard.low_threshold = 900 is more packets than the buffer holds (41 of the longest)',
         ),
         (
             INTERNETWORK,
             "[vc.",
             "[edge.egde1]\n\n[vc.",
-            20,
+            21,
             'edge.egde1 is not an edge device; did you mean "edge1"? Write a device\'s name such as "edge1", or a pattern '
             'such as "*"',
         ),
@@ -300,7 +300,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             "[vc.tcp1-3.abr]",
             "[vc.tcp1-acks.abr]",
-            20,
+            21,
             "vc.tcp1-acks.abr is for both directions: write it for the VC of the data, [vc.tcp1.abr]",
         ),
         (
