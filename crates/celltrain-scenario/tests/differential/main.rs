@@ -46,6 +46,11 @@ fn both_engines_agree_where_trains_run_in_step() {
 }
 
 #[test]
+fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
+    agree_on(draw::crowded(), cases(), RngSeed::Fixed(8));
+}
+
+#[test]
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -60,7 +65,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
-    let strategy = prop_oneof![draw::any_network(), draw::in_step()];
+    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded()];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn", Machine::default());
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);

@@ -377,6 +377,16 @@ impl<'a> Engine<'a> {
 
     fn measure(&mut self) -> RunResult {
         self.settle(self.end);
+        for number in 0..self.servers.len() {
+            let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+            let (link, count) = (plan.contended[number], servers.len());
+            let mut roads =
+                Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+            servers[number].tell_all_gathered(|run, first_start, period| {
+                let onward = roads.go(link, run, first_start, period);
+                assert!(onward.is_none(), "cells are gathered only on their way to hosts");
+            });
+        }
         let mut ports = vec![PortState::default(); self.plan.roles.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
             let vcs = self.routing.vcs[link].len();
@@ -523,14 +533,18 @@ fn server(
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
+        // Where VCs merge, one that does not complete a frame does not even leave.
+        every_cell_matters: stages
+            .iter()
+            .zip(&routing.merging[index])
+            .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: port.departs_late() || marks_above.is_some(),
         marks_above,
-        tells: allocator.is_some(),
+        notes: allocator.is_some(),
     };
     let inputs = routing.inputs[link.from];
-    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
+    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.
