@@ -278,7 +278,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             INTERNETWORK,
             "adaptive_discard]",
             "adaptive_discard]\nlow_threshold = 900",
-            13,
+            12,
             'edge."*".discard.adaptive_discard.low_threshold = 900 is more packets than the buffer holds (41 of the longest)',
         ),
         (

@@ -2,7 +2,7 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `MECHANISMS` 5. The buffer owns the queues, the counts and the room;
 //! a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the list below and
-//! a section of `docs/edge-devices.md`.
+//! a page in `docs/models/`.
 
 mod packets;
 
