@@ -218,7 +218,9 @@ impl Policer {
         if !too_fast {
             self.peak_rate.add_cell(now);
         }
-        self.counters.nonconforming_cells += u64::from(too_fast || self.in_frame > self.mfs);
+        // The last cell, or fewer than MFS up to and with this one.
+        let too_long = !cell.last_cell() && self.in_frame >= self.mfs;
+        self.counters.nonconforming_cells += u64::from(too_fast || too_long);
         if cell.last_cell() {
             self.in_frame = 0;
         }
@@ -296,11 +298,15 @@ mod tests {
     #[test]
     fn cells_beyond_pcr_or_mfs_do_not_conform() {
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
-        let contract = Gfr { pcr, mfs: 10, mbs: Some(24), ..contract(31_104_000) };
-        let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
-        send(&mut policer, 1, 60);
-        // Of 12 cells at twice PCR every second is too fast: 6; the eleventh is beyond MFS besides.
-        assert_eq!(policer.counters.nonconforming_cells, 7);
+        let nonconforming = |mfs| {
+            let contract = Gfr { pcr, mfs, mbs: Some(24), ..contract(31_104_000) };
+            let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
+            send(&mut policer, 1, 60);
+            policer.counters.nonconforming_cells
+        };
+        // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where MFS
+        // is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
+        assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 
     #[test]

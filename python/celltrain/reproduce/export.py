@@ -47,7 +47,12 @@ def numbers_table(reproduction: Reproduction) -> pa.Table:
         _column("low", "float64", "see column unit", "smallest value of any seed"),
         _column("high", "float64", "see column unit", "largest value of any seed"),
         _column("tolerance", "float64", "see column unit", "how far outside low to high still counts as inside"),
-        _column("inside", "bool", "", "whether the printed value lies in the range of the seeds"),
+        _column(
+            "inside",
+            "bool",
+            "",
+            "whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
+        ),
         _column("scored", "bool", "", "whether the number counts in the summary"),
         _column("seeds", "int64", "1", "number of seeds"),
         _column("note", "string", "", "what to know about the number"),

@@ -104,7 +104,7 @@ def ours(scored: Scored) -> str:
 
 
 def verdict(scored: Scored) -> Text:
-    """Whether the published value is inside the seeds' range."""
+    """Whether the published value is inside: in the seeds' range, or as near as the paper's file allows."""
     if not scored.number.scored:
         return NOT_SCORED.copy()
     return (YES if scored.inside else NO).copy()
@@ -113,7 +113,7 @@ def verdict(scored: Scored) -> Text:
 def summary_grid(reproduction: Reproduction) -> Grid:
     """How many numbers agree and how closely, per table, network and quantity."""
     summary = reproduction.summary
-    title = f"{summary['inside']} of {summary['scored']} scored numbers inside the range of the seeds"
+    title = f"{summary['inside']} of {summary['scored']} scored numbers are inside"
     if summary["scored"]:
         title += f" ({100 * summary['share_inside']:.0f} %)"
     grid = _grid(title)
@@ -133,6 +133,7 @@ def summary_grid(reproduction: Reproduction) -> Grid:
             _figure(group["ks"], 2),
         )
     grid.caption = (
+        "inside: in the range of the seeds, or as near to it or to their mean as the paper's file allows; "
         "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
         "KS: below 1.36 if the printed values could be draws of the model"
     )

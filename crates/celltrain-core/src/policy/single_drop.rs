@@ -36,9 +36,14 @@ pub struct SingleDrop {
 impl Configure for Config {
     type Policy = SingleDrop;
 
-    fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let problem = "is not a threshold of 1 cell or more; the VC would lose its first frame";
-        self.thresholds.check("thresholds", |r| r >= 1.0, problem)
+        let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, problem);
+        if let Some(k) = capacity {
+            let problem = format!("is above the buffer of {k} cells; a VC could not reach it");
+            faults.extend(self.thresholds.check("thresholds", |r| r <= f64::from(k) || r.is_nan(), &problem));
+        }
+        faults
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
@@ -110,7 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_below_one_cell_is_refused() {
-        assert_eq!(Config { thresholds: PerVc::Same(0.0) }.check(Some(100))[0].key, "thresholds");
+    fn a_threshold_below_one_cell_or_above_the_buffer_is_refused() {
+        let problems = |r, capacity| -> Vec<String> {
+            let faults = Config { thresholds: PerVc::Same(r) }.check(capacity);
+            faults.into_iter().map(|fault| fault.problem).collect()
+        };
+        assert_eq!(problems(0.0, Some(100)), ["is not a threshold of 1 cell or more; the VC would lose its first frame"]);
+        assert_eq!(problems(f64::NAN, Some(100)).len(), 1);
+        assert_eq!(problems(101.0, Some(100)), ["is above the buffer of 100 cells; a VC could not reach it"]);
+        assert!(problems(100.0, Some(100)).is_empty() && problems(101.0, None).is_empty());
     }
 }

@@ -23,9 +23,9 @@
 //! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at its
 //! end for the same line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and asks for 7.
 //!
-//! Two settings are not options: `first_segment`, before which everything is sent and acknowledged, and `pace`, the
-//! milliseconds between segments. Whatever is sent or received goes through the bytes of a TCP header, whose sequence
-//! numbers wrap after 8000 bytes.
+//! Three settings are not options: `first_segment`, before which everything is sent and acknowledged, `segments`, how many
+//! there are to send, and `pace`, the milliseconds between segments. Whatever is sent or received goes through the bytes of
+//! a TCP header, whose sequence numbers wrap after 8000 bytes.
 //!
 //! Everything sent must be written down: a script fails on a segment too many as on one too few. `#` begins a comment,
 //! where the sentence of the source that asks for the behaviour stands. A number alone in the comment behind an
@@ -268,7 +268,7 @@ fn play(text: &str) -> Result<(), String> {
 fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -> Result<Player, String> {
     let mut settings = settings.clone();
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
-    let (first_segment, pace) = (own("first_segment").unwrap_or(0), own("pace"));
+    let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
     let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {
@@ -277,6 +277,10 @@ fn begin(variant: &str, settings: &serde_json::Map<String, serde_json::Value>) -
     let config = TcpConfig::named(variant, options.clone()).ok_or_else(|| format!("unknown variant {variant}"))?;
     let una = first_segment * options.mss.bytes;
     let sender = Sender::new(&config, CLOCK).starting_at(una);
+    let sender = match segments {
+        Some(segments) => sender.of_bytes(segments * options.mss.bytes),
+        None => sender,
+    };
     let sender = match pace {
         Some(interval) => sender.paced(Span(interval)),
         None => sender,

@@ -339,7 +339,7 @@ impl Sender {
     }
 
     fn flight(&self) -> Flight<'_> {
-        Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board }
+        Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board: &self.board }
     }
 
     fn on_new_ack(&mut self, ack: u64, now: Time) {
@@ -353,7 +353,8 @@ impl Sender {
         if !self.board.is_empty() {
             self.board.forget_before(ack);
         }
-        let flight = Flight { una: ack, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        let flight =
+            Flight { una: ack, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board: &self.board };
         let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
         if ack == self.snd_max {
             self.timer.stop();
@@ -379,7 +380,13 @@ impl Sender {
         if self.duplicate_acks == DuplicateAcks::GrowWindow {
             self.windows.on_new_ack(now, 1.0);
         }
-        let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        let flight = Flight {
+            una: self.snd_una,
+            max: self.snd_max,
+            end: self.end,
+            mss: u64::from(self.mss),
+            board: &self.board,
+        };
         match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
             Reaction::Ignore => {}
             Reaction::GoBack => {
@@ -402,7 +409,13 @@ impl Sender {
             self.rtt.back_off();
         }
         self.windows.on_timeout((self.snd_max - self.snd_una) as f64 / f64::from(self.mss));
-        let flight = Flight { una: self.snd_una, max: self.snd_max, mss: u64::from(self.mss), board: &self.board };
+        let flight = Flight {
+            una: self.snd_una,
+            max: self.snd_max,
+            end: self.end,
+            mss: u64::from(self.mss),
+            board: &self.board,
+        };
         self.recovery.on_timeout(&flight);
         self.chosen = false;
         self.pending = Pending::Nothing;

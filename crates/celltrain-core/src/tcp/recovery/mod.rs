@@ -57,6 +57,8 @@ pub struct Flight<'a> {
     pub una: u64,
     /// First byte never sent.
     pub max: u64,
+    /// Where the data ends: no segment begins there or beyond.
+    pub end: u64,
     /// Payload bytes of a segment.
     pub mss: u64,
     /// What the receiver reported beyond a gap.
@@ -67,6 +69,11 @@ impl Flight<'_> {
     /// Whether a segment at `seq` fits the receiver's window.
     pub fn fits(&self, seq: u64, windows: &Windows) -> bool {
         (seq + self.mss - self.una) as f64 <= windows.rwnd * self.mss as f64
+    }
+
+    /// Whether there is a segment that was never sent and it fits the receiver's window.
+    pub fn has_new(&self, windows: &Windows) -> bool {
+        self.max < self.end && self.fits(self.max, windows)
     }
 
     /// Bytes in segments.

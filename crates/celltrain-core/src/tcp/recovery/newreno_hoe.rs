@@ -59,7 +59,7 @@ impl Recovery for NewrenoHoe {
     }
 
     fn choose(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
-        (self.allowed > 0 && flight.fits(flight.max, windows)).then_some(Choice::New(flight.max))
+        (self.allowed > 0 && flight.has_new(windows)).then_some(Choice::New(flight.max))
     }
 
     fn on_sent(&mut self, choice: Choice, _mss: u64) {

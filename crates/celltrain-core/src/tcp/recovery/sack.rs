@@ -79,7 +79,7 @@ impl Recovery for Sack {
             return self.next_seg(flight, windows);
         }
         // Step 3.3, Limited Transmit.
-        flight.fits(flight.max, windows).then_some(Choice::New(flight.max))
+        flight.has_new(windows).then_some(Choice::New(flight.max))
     }
 
     fn on_sent(&mut self, choice: Choice, mss: u64) {
@@ -109,9 +109,11 @@ impl Sack {
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));
         }
-        if flight.fits(flight.max, windows) {
+        // 2: "available unsent data and the receiver's advertised window allows".
+        if flight.has_new(windows) {
             return Some(Choice::New(flight.max));
         }
+        // 3.
         if let Some(seq) = hole {
             return Some(Choice::Hole(seq));
         }
@@ -147,7 +149,7 @@ mod tests {
                 block.push(segment * MSS, (segment + 1) * MSS);
                 board.record(&block, 0);
             }
-            let flight = Flight { una: 0, max: MAX * MSS, mss: MSS, board: &board };
+            let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
             // The text, octet by octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
