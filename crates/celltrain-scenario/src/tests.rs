@@ -273,11 +273,11 @@ fn a_share_outside_zero_to_one_is_refused_in_words() {
 fn networks_that_cannot_carry_their_flows_are_refused() {
     let cases = [
         ("between = [\"a\", \"s\"]", "between = [\"a\", \"a\"]", "is a loop: it joins a node to itself"),
-        ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host or a switch"),
+        ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host, a switch or an edge device"),
         ("between = [\"a\", \"s\"]", "between = [\"b\", \"t\"]", "joined already"),
         ("between = [\"a\", \"s\"]", "between = [\"a\"]", "has 1 items; it must have 2"),
         ("to = \"b\"", "to = \"s\"", "\"s\" is a switch; a flow joins two hosts"),
-        ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host or a switch"),
+        ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host, a switch or an edge device"),
         ("to = \"b\"", "to = \"a\"", "is the flow's own source"),
         (
             "to = \"b\"",
