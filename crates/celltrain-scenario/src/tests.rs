@@ -276,7 +276,7 @@ fn networks_that_cannot_carry_their_flows_are_refused() {
         ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host, a switch or an edge device"),
         ("between = [\"a\", \"s\"]", "between = [\"b\", \"t\"]", "joined already"),
         ("between = [\"a\", \"s\"]", "between = [\"a\"]", "has 1 items; it must have 2"),
-        ("to = \"b\"", "to = \"s\"", "\"s\" is a switch; a flow joins two hosts"),
+        ("to = \"b\"", "to = \"s\"", "\"s\" is not a host; a flow joins two hosts"),
         ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host, a switch or an edge device"),
         ("to = \"b\"", "to = \"a\"", "is the flow's own source"),
         (
