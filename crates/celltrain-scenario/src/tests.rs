@@ -133,7 +133,7 @@ fn every_fault_is_named_with_its_line_key_and_value() {
         (
             "buffer = 1000",
             "bufer = 1000",
-            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy, scheduler",
+            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: allocator, buffer, policy, scheduler",
         ),
         (
             "buffer = 1000",
