@@ -133,7 +133,7 @@ fn every_fault_is_named_with_its_line_key_and_value() {
         (
             "buffer = 1000",
             "bufer = 1000",
-            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: buffer, policy, scheduler",
+            "test.toml:16: port.bottleneck.bufer is unknown; did you mean buffer? Known keys: allocator, buffer, policy, scheduler",
         ),
         (
             "buffer = 1000",
@@ -273,11 +273,11 @@ fn a_share_outside_zero_to_one_is_refused_in_words() {
 fn networks_that_cannot_carry_their_flows_are_refused() {
     let cases = [
         ("between = [\"a\", \"s\"]", "between = [\"a\", \"a\"]", "is a loop: it joins a node to itself"),
-        ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host or a switch"),
+        ("between = [\"a\", \"s\"]", "between = [\"a\", \"x\"]", "\"x\" is not a host, a switch or an edge device"),
         ("between = [\"a\", \"s\"]", "between = [\"b\", \"t\"]", "joined already"),
         ("between = [\"a\", \"s\"]", "between = [\"a\"]", "has 1 items; it must have 2"),
-        ("to = \"b\"", "to = \"s\"", "\"s\" is a switch; a flow joins two hosts"),
-        ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host or a switch"),
+        ("to = \"b\"", "to = \"s\"", "\"s\" is not a host; a flow joins two hosts"),
+        ("to = \"b\"", "to = \"nowhere\"", "\"nowhere\" is not a host, a switch or an edge device"),
         ("to = \"b\"", "to = \"a\"", "is the flow's own source"),
         (
             "to = \"b\"",
