@@ -138,8 +138,60 @@ fn whole() -> Vec<Case> {
     }
     cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 10 s", WAN_EPD.toml("10s")));
     cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", chain(4, "1s")));
+    for sources in [5, 15] {
+        cases.extend(scheduled(sources));
+        for (policy, title) in [("tail_drop", "tail drop"), ("drop_from_front", "drop from front")] {
+            let toml = NSource { sources, buffer: "1000", policy: &format!("{policy} = {{}}"), ..NSource::LAN };
+            let title = format!("LAN, {sources} sources, K = 1000, {title}, 5 s");
+            cases.push(Case::whole(format!("lan-{sources}-{}", policy.replace('_', "-")), title, toml.toml("5s")));
+        }
+    }
+    for (vcs, per_vc) in [(1, 5), (1, 15), (5, 3)] {
+        for (merges, name, title) in [(false, "apart", "apart"), (true, "merged", "merged")] {
+            let title = format!("LAN, {vcs} x {per_vc} sources, VCs {title}, 5 s");
+            let name = format!("vcs-{vcs}x{per_vc}-{name}");
+            cases.push(Case::whole(name, title, groups(vcs, per_vc, merges, "5s")));
+        }
+    }
     cases.push(Case::whole("idle", "idle: one segment in flight on links of 250 ms, 20000 s", IDLE.toml("20000s")));
     cases
+}
+
+/// The LAN where the shared port schedules, which n-source-lan-SOURCES-infinite is the same without; and the LAN with a
+/// background of class VBR for three fifths of the link, its port first in, first out and under the schedulers by class.
+fn scheduled(sources: u32) -> Vec<Case> {
+    let lan = NSource { sources, ..NSource::LAN };
+    let seconds = if sources == 5 { 10 } else { 5 };
+    let toml = wfq(lan, &format!("{seconds}s"));
+    let title = format!("LAN, {sources} sources, WFQ, {seconds} s");
+    let mut cases = vec![Case::whole(format!("lan-{sources}-wfq"), title, toml)];
+    for (scheduler, name, title) in [
+        ("fifo = {}", "fifo", "FIFO"),
+        ("strict_priority = {}", "strict-priority", "strict priority"),
+        ("guaranteed_rate = { share = 0.5 }", "guaranteed-rate", "guaranteed rate"),
+    ] {
+        let background = sources + 1;
+        let toml = NSource { sources: background, ..lan }.toml("5s");
+        let toml = format!(
+            r#"{toml}scheduler.{scheduler}
+
+[flow.tcp{background}.traffic.on_off]
+on = "300ms"
+off = "100ms"
+
+[vc.tcp{background}]
+class = "vbr"
+"#
+        );
+        let title = format!("LAN, {sources} sources and VBR, {title}, 5 s");
+        cases.push(Case::whole(format!("lan-{sources}-vbr-{name}"), title, toml));
+    }
+    cases
+}
+
+fn wfq(network: NSource<'_>, duration: &str) -> String {
+    let weights = "{ tcp1-2 = 1, tcp3-4 = 2, default = 3 }";
+    format!("{}scheduler.wfq.weights = {weights}\n", network.toml(duration))
 }
 
 fn scaling() -> Vec<Case> {
@@ -169,6 +221,8 @@ fn guard() -> Vec<Case> {
         Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 1 s", NSource::LAN.toml("1s")),
         Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 1 s", fba.toml("1s")),
         Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")),
+        Case::guard("wfq", "LAN, 5 sources, WFQ, 0.3 s", wfq(NSource::LAN, "300ms")),
+        Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
     ]
 }
@@ -214,6 +268,48 @@ policy.{policy}
 "#
         )
     }
+}
+
+/// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in the
+/// local switch, or stay apart.
+fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
+    let (mut hosts, mut switches) = (Vec::new(), vec!["sw1".to_string(), "sw2".to_string()]);
+    let mut links = vec![["sw1".to_string(), "sw2".to_string()]];
+    let mut flows = String::new();
+    for group in 1..=vcs {
+        let (local, to) = (format!("local{group}"), format!("to{group}"));
+        let vc = if merge { format!(", vc = \"vc{group}\"") } else { String::new() };
+        for i in 1..=per_vc {
+            let host = format!("host{group}-{i}");
+            links.push([host.clone(), local.clone()]);
+            writeln!(flows, r#"    {{ from = "{host}", to = "{to}"{vc} }},"#).expect("a string takes all");
+            hosts.push(host);
+        }
+        links.push([local.clone(), "sw1".into()]);
+        links.push(["sw2".into(), to.clone()]);
+        hosts.push(to);
+        switches.push(local);
+    }
+    let link = |between: &[String; 2]| format!("    {{ between = {between:?}, delay = \"5us\" }},\n");
+    let links: String = links.iter().map(link).collect();
+    format!(
+        r#"duration = "{duration}"
+
+[topology.network]
+hosts = {hosts:?}
+switches = {switches:?}
+links = [
+{links}]
+flows = [
+{flows}]
+
+[tcp.vanilla]
+
+[port.default]
+buffer = "infinite"
+policy.tail_drop = {{}}
+"#
+    )
 }
 
 /// A chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.

@@ -29,7 +29,7 @@ impl Cell {
 
     /// A cell of frame `frame` on the VC labelled `label`.
     #[inline]
-    pub fn new(label: Label, frame: u32, last_cell: bool) -> Self {
+    pub const fn new(label: Label, frame: u32, last_cell: bool) -> Self {
         debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
         Self { label_and_bits: label | if last_cell { LAST_CELL } else { 0 }, frame }
     }
@@ -143,27 +143,33 @@ impl Run {
         }
     }
 
+    /// Whether cells are the next of the same frame.
+    #[inline]
+    pub fn goes_on_with(self, next: Run) -> bool {
+        self.last == next.last.not_last()
+    }
+
     /// Puts these cells at the end of a queue, with the run before them where they go on with it.
     #[inline]
     pub fn append(queue: &mut VecDeque<Run>, run: Run) {
         match queue.back_mut() {
-            Some(back) if back.last == run.last.not_last() => {
+            Some(back) if back.goes_on_with(run) => {
                 *back = Run { last: run.last, cells: back.cells + run.cells };
             }
             _ => queue.push_back(run),
         }
     }
 
-    /// Takes the first cell of a queue.
+    /// Takes the first cells of a queue: `most`, or those of the first run if they are fewer.
     #[inline]
-    pub fn take_first(queue: &mut VecDeque<Run>) -> Option<Cell> {
+    pub fn take_first_cells(queue: &mut VecDeque<Run>, most: u32) -> Option<Run> {
         let run = queue.front_mut()?;
-        let (cell, rest) = run.split_first();
-        match rest {
-            Some(rest) => *run = rest,
-            None => drop(queue.pop_front()),
+        if run.cells <= most {
+            return queue.pop_front();
         }
-        Some(cell)
+        let first = run.first(most);
+        run.cells -= most;
+        Some(first)
     }
 
     /// Its cells one by one.

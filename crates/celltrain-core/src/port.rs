@@ -8,19 +8,18 @@ use std::collections::VecDeque;
 use crate::cell::{Cell, Label, Run};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::scheduler::Queues;
+use crate::scheduler::{Queues, Telling};
 
 /// An output port's buffer with its policy.
 pub struct Port {
     capacity: u32,
-    /// Cells waiting: those of `fifo` but for the first `uncounted`.
+    /// Cells waiting: those of the queue but for `uncounted` that go first.
     occupancy: u32,
     max_queue: u32,
-    active_vcs: u32,
     fifo: VecDeque<Run>,
-    /// Cells at the front of `fifo` that have gone ([`Port::let_go`]) and are still to be taken off the per-VC counts.
+    /// Cells that have gone ([`Port::let_go`]) and are still to be taken off the queue and the per-VC counts.
     uncounted: u32,
-    per_vc: Vec<u32>,
+    counts: Counts,
     vcs: Vec<VcState>,
     refused: Vec<Refused>,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
@@ -105,6 +104,38 @@ pub struct PortState {
     pub max_queue: u32,
 }
 
+/// Waiting cells by VC.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// By label.
+    per_vc: Vec<u32>,
+    /// VCs with at least one.
+    active_vcs: u32,
+}
+
+impl Counts {
+    /// None of any of so many VCs.
+    pub fn new(vcs: usize) -> Self {
+        Self { per_vc: vec![0; vcs], active_vcs: 0 }
+    }
+
+    /// Cells of a VC come.
+    #[inline]
+    pub fn put(&mut self, label: Label, cells: u32) {
+        let count = &mut self.per_vc[label as usize];
+        self.active_vcs += u32::from(*count == 0);
+        *count += cells;
+    }
+
+    /// Cells of a VC go.
+    #[inline]
+    pub fn take(&mut self, label: Label, cells: u32) {
+        let count = &mut self.per_vc[label as usize];
+        *count -= cells;
+        self.active_vcs -= u32::from(*count == 0);
+    }
+}
+
 /// What every arriving cell of a VC looks at, beside the count of its waiting cells.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
@@ -180,10 +211,9 @@ impl Port {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
             max_queue: 0,
-            active_vcs: 0,
             fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k.min(RESERVED_RUNS) as usize)),
             uncounted: 0,
-            per_vc: vec![0; vcs],
+            counts: Counts::new(vcs),
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
             held: Vec::new(),
@@ -224,7 +254,11 @@ impl Port {
 
     /// Whether a cell's departure is known only as it happens: one that comes later may go first, or push it out.
     pub fn departs_late(&self) -> bool {
-        self.queues.is_some() || self.overflow == Overflow::PushOutFront
+        self.queues.is_some() || self.pushes_out()
+    }
+
+    fn pushes_out(&self) -> bool {
+        self.overflow == Overflow::PushOutFront && self.capacity < u32::MAX
     }
 
     /// Whether frames of some VC wait until they are whole.
@@ -273,6 +307,34 @@ impl Port {
         vc.mode == Mode::Pass && !vc.at_start
     }
 
+    /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
+    /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    #[inline]
+    pub fn must_tell_before(&self, label: Label) -> bool {
+        self.uncounted > 0
+            && (self.vcs[label as usize].at_start
+                || self.occupancy >= self.capacity
+                || self.ahead(label) <= self.uncounted)
+    }
+
+    /// Cells in the queue of a VC, those among them that have gone and were not told of.
+    #[inline]
+    pub fn ahead(&self, label: Label) -> u32 {
+        self.queues.as_ref().map_or(self.occupancy + self.uncounted, |queues| queues.ahead(label))
+    }
+
+    /// Of the cells that wait in a port that departs late, and of which there are some, no frame's last is among fewer of
+    /// the next than this.
+    pub fn least_to_an_end(&self) -> u32 {
+        self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
+    }
+
+    /// No fewer cells than this will go before a cell of the VC that arrives now.
+    pub fn least_ahead(&self, label: Label) -> u32 {
+        // What waits in front may be pushed out.
+        self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.uncounted)
+    }
+
     /// Whether a VC's next cell starts a frame.
     #[cfg(test)]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
@@ -289,8 +351,8 @@ impl Port {
         }
         match self.vcs[vc].mode {
             Mode::Pass => Fate::Admitted,
-            Mode::RefuseFrame => Fate::Refused,
-            Mode::RefuseRest { .. } => Fate::CellByCell,
+            Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
+            Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
         }
     }
 
@@ -310,15 +372,18 @@ impl Port {
     }
 
     /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
+    /// A port that departs late must not have to tell before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
         for cell in cells {
             self.vcs[cell.label() as usize].offered += 1;
-            let count = &mut self.per_vc[cell.label() as usize];
-            self.active_vcs += u32::from(*count == 0);
-            *count += 1;
-            self.fifo.push_back(Run { last: cell, cells: 1 });
+            if self.apart {
+                self.count_in(Run { last: cell, cells: 1 });
+            } else {
+                self.counts.put(cell.label(), 1);
+                self.fifo.push_back(Run { last: cell, cells: 1 });
+            }
         }
         self.occupancy += arrived;
         self.max_queue = self.max_queue.max(self.occupancy);
@@ -331,7 +396,12 @@ impl Port {
         vc.offered += u64::from(run.cells);
         vc.current = run.last.frame;
         vc.at_start = run.last.last_cell();
-        self.refused[run.last.label() as usize].frame += u64::from(run.cells);
+        let refused = &mut self.refused[run.last.label() as usize];
+        match vc.mode {
+            Mode::RefuseFrame => refused.frame += u64::from(run.cells),
+            Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
+            Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
+        }
     }
 
     /// The places of the buffer.
@@ -348,8 +418,8 @@ impl Port {
         let view = View {
             occupancy: self.occupancy,
             capacity: self.capacity,
-            active_vcs: self.active_vcs,
-            per_vc: &self.per_vc,
+            active_vcs: self.counts.active_vcs,
+            per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
         };
         let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
@@ -402,18 +472,17 @@ impl Port {
     /// Hands the next cell to the transmitter.
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
-        let cell = match &mut self.queues {
-            None => {
-                self.count_off();
-                Run::take_first(&mut self.fifo)?
-            }
-            Some(_) if self.occupancy == 0 => return None,
-            Some(queues) => queues.pop(),
-        };
-        self.count_out(cell.label(), 1);
-        self.occupancy -= 1;
-        self.gone += 1;
-        Some(cell)
+        if self.queues.is_none() {
+            self.count_off();
+        }
+        if self.ready() == 0 {
+            return None;
+        }
+        let mut cell = None;
+        self.let_go(1);
+        self.tell(Telling::Each, |run, _| cell = Some(run.last));
+        assert!(cell.is_some(), "a cell that waits can be sent");
+        cell
     }
 
     /// Hands the next `cells` to the transmitter, of which there are as many, for one who knows already which they are.
@@ -422,8 +491,39 @@ impl Port {
         self.occupancy -= cells;
         self.uncounted += cells;
         self.gone += u64::from(cells);
-        if self.uncounted > UNCOUNTED_CELLS {
+        if self.uncounted > UNCOUNTED_CELLS && !self.departs_late() {
             self.count_off();
+        }
+    }
+
+    /// Cells that have gone and were not yet taken off the per-VC counts.
+    #[inline]
+    pub fn uncounted(&self) -> u32 {
+        self.uncounted
+    }
+
+    /// Brings the per-VC counts up to date with what has gone, and tells of it: runs of cells and how many have gone since
+    /// they were up to date last, as `telling` says.
+    #[inline]
+    pub fn tell(&mut self, telling: Telling, mut tell: impl FnMut(Run, u32)) {
+        let gone = std::mem::take(&mut self.uncounted);
+        if let Some(queues) = &mut self.queues {
+            queues.serve(gone, &mut self.counts, telling, tell);
+            return;
+        }
+        let mut after = 0;
+        while after < gone {
+            let run = Run::take_first_cells(&mut self.fifo, gone - after).expect("what has gone was in the queue");
+            self.counts.take(run.last.label(), run.cells);
+            tell(run, if telling == Telling::Each { after } else { after + run.cells - 1 });
+            after += run.cells;
+        }
+    }
+
+    /// Tells of what has gone of runs that were told of as a whole so far.
+    pub fn tell_parts(&mut self, tell: impl FnMut(Run)) {
+        if let Some(queues) = &mut self.queues {
+            queues.tell_parts(tell);
         }
     }
 
@@ -431,19 +531,20 @@ impl Port {
     /// first; the policy is asked with counts that are.
     #[inline]
     pub fn count_off(&mut self) {
+        debug_assert!(self.uncounted == 0 || self.queues.is_none(), "what was sent of several queues has to be told");
         let mut uncounted = std::mem::take(&mut self.uncounted);
         while uncounted > 0 {
             let run = self.fifo.front_mut().expect("what has gone was in the queue");
             let label = run.last.label();
             if run.cells > uncounted {
                 run.cells -= uncounted;
-                self.count_out(label, uncounted);
+                self.counts.take(label, uncounted);
                 return;
             }
             uncounted -= run.cells;
             let cells = run.cells;
             self.fifo.pop_front();
-            self.count_out(label, cells);
+            self.counts.take(label, cells);
         }
     }
 
@@ -471,13 +572,13 @@ impl Port {
     /// `Y_i`: cells waiting of each VC, by label.
     pub fn per_vc(&self) -> &[u32] {
         assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
-        &self.per_vc
+        &self.counts.per_vc
     }
 
     /// `N_a`: VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
         assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
-        self.active_vcs
+        self.counts.active_vcs
     }
 
     /// The largest number of cells that ever waited.
@@ -511,7 +612,7 @@ impl Port {
     pub fn state(&self) -> PortState {
         let state = PortState {
             counters: self.vc_counters().collect(),
-            waiting: self.per_vc.clone(),
+            waiting: self.counts.per_vc.clone(),
             max_queue: self.max_queue,
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
@@ -533,9 +634,7 @@ impl Port {
     /// Puts cells at the end of the queue and into the per-VC counts.
     #[inline]
     fn count_in(&mut self, run: Run) {
-        let count = &mut self.per_vc[run.last.label() as usize];
-        self.active_vcs += u32::from(*count == 0);
-        *count += run.cells;
+        self.counts.put(run.last.label(), run.cells);
         if !self.apart {
             Run::append(&mut self.fifo, run);
         } else if let Some(queues) = &mut self.queues {
@@ -553,7 +652,12 @@ impl Port {
             self.released = 1;
             return;
         };
-        held.runs.push(run);
+        match held.runs.last_mut() {
+            Some(before) if before.goes_on_with(run) => {
+                *before = Run { last: run.last, cells: before.cells + run.cells }
+            }
+            _ => held.runs.push(run),
+        }
         held.cells += run.cells;
         self.held_cells += run.cells;
         if run.last.last_cell() {
@@ -563,7 +667,9 @@ impl Port {
         }
     }
 
-    fn holds(&self, label: Label) -> bool {
+    /// Whether a VC's frames wait until they are whole.
+    #[inline]
+    pub fn holds(&self, label: Label) -> bool {
         self.held.get(label as usize).is_some_and(Option::is_some)
     }
 
@@ -576,15 +682,8 @@ impl Port {
         self.occupancy -= cells;
         self.refused[label as usize].pushed_out += u64::from(cells);
         if cells > 0 {
-            self.count_out(label, cells);
+            self.counts.take(label, cells);
         }
-    }
-
-    #[inline]
-    fn count_out(&mut self, label: Label, cells: u32) {
-        let count = &mut self.per_vc[label as usize];
-        *count -= cells;
-        self.active_vcs -= u32::from(*count == 0);
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
@@ -610,7 +709,7 @@ impl Port {
             kept > 0
         });
         let vc = victim.label() as usize;
-        self.count_out(victim.label(), pushed_out);
+        self.counts.take(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
         self.refused[vc].pushed_out += u64::from(pushed_out);
         // Its last cell ends it, so what is pushed out of one frame is pushed out at once.

@@ -1,9 +1,9 @@
 //! What holds for every scheduler of the list.
 
-use super::{Class, Queues, SchedulerConfig, VcKind};
+use super::{Class, Queues, SchedulerConfig, Telling, VcKind};
 use crate::cell::{Cell, Label};
 use crate::policy::{PolicyConfig, tail_drop};
-use crate::port::Port;
+use crate::port::{Counts, Port};
 use crate::rng::Stream;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
@@ -19,6 +19,20 @@ pub(super) fn sent(queues: &mut Queues, come: &[Label], number: usize) -> Vec<La
         queues.push(crate::cell::Run { last: Cell::new(label, 0, true), cells: 1 });
     }
     (0..number).map(|_| queues.pop().label()).collect()
+}
+
+impl Queues {
+    /// The cell that is sent next; one waits.
+    pub(super) fn pop(&mut self) -> Cell {
+        // Who waits is no concern of a scheduler's.
+        let mut counts = Counts::new(NAMES.len());
+        for label in 0..6 {
+            counts.put(label, 1);
+        }
+        let mut cell = None;
+        self.serve(1, &mut counts, Telling::Each, |run, _| cell = Some(run.last));
+        cell.expect("a scheduler sends as many cells as it is asked for")
+    }
 }
 
 #[test]

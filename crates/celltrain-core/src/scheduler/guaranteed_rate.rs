@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Configure, Queues, Scheduler, VcKind};
+use super::{Class, Configure, Queues, Scheduler, VcKind, Waiting};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
 /// of the link while it has cells; each of the two first in, first out.
@@ -55,15 +55,18 @@ struct GuaranteedRate {
 }
 
 impl Scheduler for GuaranteedRate {
-    #[inline]
-    fn serve(&mut self, cells: &[u32]) -> usize {
-        // "1 + small": of a whole cell's credit nothing is lost that came with its last part.
-        self.credit = (self.credit + self.g).min(CELL + self.g);
-        if cells[UBR] > 0 && (self.credit >= CELL || cells[OTHERS] == 0) {
-            self.credit = self.credit.saturating_sub(CELL);
-            return UBR;
+    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
+        for _ in 0..cells {
+            // "1 + small": of a whole cell's credit nothing is lost that came with its last part.
+            self.credit = (self.credit + self.g).min(CELL + self.g);
+            let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
+                self.credit = self.credit.saturating_sub(CELL);
+                UBR
+            } else {
+                OTHERS
+            };
+            waiting.send(queue, 1);
         }
-        OTHERS
     }
 }
 

@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, Label, Run};
 use crate::error::Fault;
 use crate::policy::PerVc;
+use crate::port::Counts;
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $module:ident: $Scheduler:ident,)*) => {
@@ -127,15 +128,15 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// What a scheduler is asked. Both engines ask only this.
+/// What a scheduler is asked. Both engines ask only this; the reference engine for one cell at a time.
 pub trait Scheduler: Send {
     /// A cell has come to `queue`, where none waited.
     fn on_backlog(&mut self, queue: usize) {
         let _ = queue;
     }
 
-    /// The queue whose first cell is sent now, of those that have one. `cells` says how many wait in each.
-    fn serve(&mut self, cells: &[u32]) -> usize;
+    /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
+    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>);
 }
 
 /// What every scheduler's `Config` can do.
@@ -163,44 +164,164 @@ pub trait Configure {
 pub struct Queues {
     /// By label.
     queue_of: Vec<usize>,
-    /// Cells waiting, by queue.
-    cells: Vec<u32>,
-    runs: Vec<VecDeque<Run>>,
+    all: Vec<Queue>,
     scheduler: Box<dyn Scheduler>,
+    /// What the latest service sent.
+    sent: Vec<Sent>,
+}
+
+/// The cells of a class or of a VC, first in, first out.
+#[derive(Clone, Debug)]
+struct Queue {
+    /// Cells waiting.
+    cells: u32,
+    /// Those of one frame that go first; none when the queue is empty.
+    front: Run,
+    behind: VecDeque<Run>,
+    /// Cells of the first run that were sent and not yet told of.
+    untold: u32,
+}
+
+/// Cells of one frame that were sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    run: Run,
+    /// Of the cells of the same service, how many went before the first of these, where each is told of; otherwise
+    /// before the last.
+    after: u32,
+}
+
+/// Whether each cell's start is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Runs of cells that go one after the other: how many cells went before the first.
+    Each,
+    /// What waits together may go with other queues' cells in between, and is told of when the last of it has gone:
+    /// how many cells went before that one.
+    Runs,
+}
+
+/// What waits at a port, as its scheduler serves it.
+pub struct Waiting<'a> {
+    queues: &'a mut [Queue],
+    counts: &'a mut Counts,
+    sent: &'a mut Vec<Sent>,
+    telling: Telling,
+    /// Cells sent in this service.
+    number: u32,
+}
+
+impl Waiting<'_> {
+    /// The queues.
+    #[inline]
+    pub fn queues(&self) -> std::ops::Range<usize> {
+        0..self.queues.len()
+    }
+
+    /// Cells waiting in a queue.
+    #[inline]
+    pub fn cells(&self, queue: usize) -> u32 {
+        self.queues[queue].cells
+    }
+
+    /// Sends the first cells of a queue: `most`, or those of the frame in front if they are fewer. How many they were.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    pub fn send(&mut self, queue: usize, most: u32) -> u32 {
+        let Queue { cells, front, untold, .. } = &mut self.queues[queue];
+        let sent = most.min(front.cells);
+        *cells -= sent;
+        front.cells -= sent;
+        *untold += sent;
+        self.counts.take(front.last.label(), sent);
+        self.number += sent;
+        if front.cells == 0 || self.telling == Telling::Each {
+            self.tell(queue);
+        }
+        sent
+    }
+
+    /// Notes what was sent of the run in front, and turns to the next one if that was all.
+    #[inline(never)]
+    fn tell(&mut self, queue: usize) {
+        let Queue { front, behind, untold, .. } = &mut self.queues[queue];
+        let cells = std::mem::take(untold);
+        let after = self.number - if self.telling == Telling::Each { cells } else { 1 };
+        let is_rest = front.cells == 0;
+        let last = if is_rest { front.last } else { front.last.not_last() };
+        self.sent.push(Sent { run: Run { last, cells }, after });
+        if is_rest && let Some(next) = behind.pop_front() {
+            *front = next;
+        }
+    }
 }
 
 impl Queues {
     /// `queues` of them, none with a cell; `queue_of` says by label where a VC's cells wait.
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
-        Self { queue_of, cells: vec![0; queues], runs: vec![VecDeque::new(); queues], scheduler: Box::new(scheduler) }
+        let none = Run { last: Cell::new(0, 0, false), cells: 0 };
+        let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), untold: 0 };
+        Self { queue_of, all: vec![queue; queues], scheduler: Box::new(scheduler), sent: Vec::new() }
     }
 
     /// Puts cells at the end of their VC's queue.
     #[inline]
     pub fn push(&mut self, run: Run) {
-        let queue = self.queue_of[run.last.label() as usize];
-        let count = &mut self.cells[queue];
-        let was_empty = *count == 0;
-        *count += run.cells;
-        Run::append(&mut self.runs[queue], run);
-        if was_empty {
-            self.scheduler.on_backlog(queue);
+        let number = self.queue_of[run.last.label() as usize];
+        let queue = &mut self.all[number];
+        queue.cells += run.cells;
+        if queue.front.cells == 0 {
+            queue.front = run;
+            self.scheduler.on_backlog(number);
+        } else if queue.behind.is_empty() && queue.front.goes_on_with(run) {
+            queue.front = Run { last: run.last, cells: queue.front.cells + run.cells };
+        } else {
+            Run::append(&mut queue.behind, run);
         }
     }
 
-    /// Takes the cell that is sent next; one waits.
+    /// Sends the next `cells` cells, of which there are as many, takes them off the counts and tells of them, in order.
+    /// Where each is told of, nothing was sent before that was not told of.
     #[inline]
-    pub fn pop(&mut self) -> Cell {
-        let queue = self.scheduler.serve(&self.cells);
-        self.cells[queue] -= 1;
-        Run::take_first(&mut self.runs[queue]).expect("a scheduler serves a queue that has a cell")
+    pub fn serve(&mut self, cells: u32, counts: &mut Counts, telling: Telling, mut tell: impl FnMut(Run, u32)) {
+        let Self { all: queues, scheduler, sent, .. } = self;
+        scheduler.serve(cells, &mut Waiting { queues, counts, sent, telling, number: 0 });
+        for Sent { run, after } in sent.drain(..) {
+            tell(run, after);
+        }
+    }
+
+    /// Tells of what was sent of runs that have not gone as a whole.
+    pub fn tell_parts(&mut self, mut tell: impl FnMut(Run)) {
+        for Queue { front, untold, .. } in self.all.iter_mut().filter(|queue| queue.untold > 0) {
+            tell(Run { last: front.last.not_last(), cells: std::mem::take(untold) });
+        }
+    }
+
+    /// Cells waiting in the queue of a VC.
+    #[inline]
+    pub fn ahead(&self, label: Label) -> u32 {
+        self.all[self.queue_of[label as usize]].cells
+    }
+
+    /// No frame's last cell is among fewer of the next cells than this; one at least waits.
+    pub fn least_to_an_end(&self) -> u32 {
+        if self.all.len() > FEW {
+            return 1;
+        }
+        let waiting = self.all.iter().filter(|queue| queue.cells > 0);
+        waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
     }
 
     /// The waiting cells, queue by queue.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        self.runs.iter().flatten().flat_map(|run| run.iter())
+        let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
+        self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
     }
 }
+
+/// Among more queues than this, looking for the shortest costs more than it saves.
+const FEW: usize = 8;
 
 #[cfg(test)]
 mod conformance;

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Configure, Queues, Scheduler, VcKind};
+use super::{Class, Configure, Queues, Scheduler, VcKind, Waiting};
 
 /// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first in,
 /// first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
@@ -30,9 +30,11 @@ impl Configure for Config {
 struct StrictPriority;
 
 impl Scheduler for StrictPriority {
-    #[inline]
-    fn serve(&mut self, cells: &[u32]) -> usize {
-        cells.iter().position(|&cells| cells > 0).expect("a cell waits")
+    fn serve(&mut self, mut cells: u32, waiting: &mut Waiting<'_>) {
+        while cells > 0 {
+            let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("a cell waits");
+            cells -= waiting.send(queue, cells);
+        }
     }
 }
 

@@ -4,13 +4,10 @@
 //! Departures: of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, Queues, Scheduler, VcKind};
+use super::{Configure, Queues, Scheduler, VcKind, Waiting};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
@@ -39,45 +36,101 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let steps = steps(&self.weights.resolve(&names));
-        let wfq = Wfq { tags: vec![0; steps.len()], heads: BinaryHeap::with_capacity(steps.len()), v_now: 0, steps };
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), wfq))
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), Wfq::new(&steps)))
     }
 }
 
 /// The scheduler.
 struct Wfq {
-    /// `1 / w_v`, in a unit in which all of them are whole.
-    steps: Vec<u128>,
-    /// F of each VC's first waiting cell, or of its latest when none waits.
-    tags: Vec<u128>,
-    /// The VCs that have cells waiting by F of the first, the lower label first among equals.
-    heads: BinaryHeap<Reverse<(u128, usize)>>,
+    vcs: Vec<Vc>,
+    /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The last
+    /// winner is at 1, the VCs themselves are the second half.
+    tournament: Vec<Player>,
     /// `v_now`: F of the cell in service.
     v_now: u128,
+}
+
+#[derive(Clone, Copy)]
+struct Vc {
+    /// `1 / w_v`, in a unit in which all of them are whole.
+    step: u128,
+    /// F of its latest cell that was sent.
+    previous: u128,
+}
+
+/// A VC by F of its first waiting cell. One wide number, F above the label: comparing two is one subtraction, and among
+/// equals the lower label comes first.
+#[derive(Clone, Copy)]
+struct Player(u128);
+
+/// A cell's label has so many bits.
+const LABEL_BITS: u32 = 24;
+
+impl Player {
+    /// No cell waits.
+    const NONE: Player = Player(u128::MAX);
+
+    #[inline]
+    fn new(tag: u128, vc: usize) -> Self {
+        Self(tag << LABEL_BITS | vc as u128)
+    }
+
+    #[inline]
+    fn tag(self) -> u128 {
+        self.0 >> LABEL_BITS
+    }
+
+    #[inline]
+    fn vc(self) -> usize {
+        self.0 as usize & ((1 << LABEL_BITS) - 1)
+    }
+}
+
+impl Wfq {
+    fn new(steps: &[u128]) -> Self {
+        let leaves = steps.len().next_power_of_two();
+        Self {
+            vcs: steps.iter().map(|&step| Vc { step, previous: 0 }).collect(),
+            tournament: vec![Player::NONE; 2 * leaves],
+            v_now: 0,
+        }
+    }
+
+    /// A VC's first cell has another tag.
+    #[inline]
+    fn play(&mut self, vc: usize, player: Player) {
+        let mut winner = player;
+        let mut place = self.tournament.len() / 2 + vc;
+        self.tournament[place] = winner;
+        while place > 1 {
+            winner = Player(winner.0.min(self.tournament[place ^ 1].0));
+            place /= 2;
+            self.tournament[place] = winner;
+        }
+    }
 }
 
 impl Scheduler for Wfq {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
-        let tag = self.tags[queue].max(self.v_now) + self.steps[queue];
-        self.tags[queue] = tag;
-        self.heads.push(Reverse((tag, queue)));
+        let Vc { step, previous } = self.vcs[queue];
+        let tag = previous.max(self.v_now) + step;
+        assert!(tag < MOST_TAG, "tags stay within their bits");
+        self.play(queue, Player::new(tag, queue));
     }
 
-    #[inline]
-    fn serve(&mut self, cells: &[u32]) -> usize {
-        let mut head = self.heads.peek_mut().expect("a cell waits");
-        let Reverse((tag, queue)) = *head;
-        self.v_now = tag;
-        if cells[queue] > 1 {
-            let next = tag + self.steps[queue];
-            self.tags[queue] = next;
-            *head = Reverse((next, queue));
-        } else {
-            std::collections::binary_heap::PeekMut::pop(head);
+    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
+        for _ in 0..cells {
+            let first = self.tournament[1];
+            let queue = first.vc();
+            waiting.send(queue, 1);
+            let Vc { step, previous } = &mut self.vcs[queue];
+            *previous = first.tag();
+            self.v_now = *previous;
+            let next = if waiting.cells(queue) > 0 { Player(first.0 + (*step << LABEL_BITS)) } else { Player::NONE };
+            self.play(queue, next);
         }
-        queue
     }
 }
 
@@ -118,8 +171,10 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
 const MOST_DIGITS: usize = 19;
 /// The heaviest VC's step where steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
-/// 2^63 cells of that step are within a tag.
+/// 2^39 cells of that step are within a tag: more than are sent in days.
 const MOST_STEP: u128 = 1 << 64;
+/// Beyond it a tag and a label are no number of 128 bits after some more steps.
+const MOST_TAG: u128 = 1 << (127 - LABEL_BITS);
 
 fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }

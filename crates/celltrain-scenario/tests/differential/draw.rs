@@ -118,6 +118,43 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
     )
 }
 
+/// Many hosts at both ends of a trunk, over links faster and slower than it, whose frames cross one or two ports that schedule,
+/// push out or merge: long trains, alone, interleaved and in step, into queues of several classes that stay filled.
+pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
+    let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
+    let graph = (
+        prop::collection::vec(source, 1..13),
+        [line(CROWDING_RATES, DELAYS), line(CROWDING_RATES, DELAYS), line(CROWDING_RATES, DELAYS)],
+        (line(FEW_RATES, DELAYS), line(FEW_RATES, DELAYS), 1usize..4),
+        mixed(0.7),
+    );
+    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[300_000, 65_535] };
+    let ports = (port(BUFFERS, 0.8), prop::collection::vec((0usize..64, port(BUFFERS, 0.8)), 0..3));
+    let vcs = prop::collection::vec((0usize..12, Just(false), vc()), 0..8);
+    (graph, ports, vcs, rest(sizes, 20_000)).prop_map(
+        |((sources, access, (trunk, exit, ends), mixed), ports, vcs, rest)| {
+            let source = |i: usize| format!("s{}", i + 1);
+            let end = |i: usize| format!("d{}", i % ends + 1);
+            let mut links = vec![link("sw1".into(), "sw2".into(), trunk)];
+            for (i, &(class, behind, ..)) in sources.iter().enumerate() {
+                links.push(link(source(i), if behind { "sw2" } else { "sw1" }.into(), access[class]));
+            }
+            links.extend((0..ends).map(|i| link("sw2".into(), end(i), exit)));
+            make_alike(&mut links, mixed);
+            let flows = sources.iter().enumerate().map(|(i, &(_, _, to, start))| flow(source(i), end(to), start));
+            let network = GeneralNetwork {
+                hosts: (0..sources.len()).map(source).chain((0..ends).map(end)).collect(),
+                switches: vec!["sw1".into(), "sw2".into()],
+                edge_devices: Vec::new(),
+                flows: flows.collect(),
+                links,
+                bottleneck: None,
+            };
+            rest.scenario(&network, &ports, &Own { flows: Vec::new(), vcs, edge: Edge::default() })
+        },
+    )
+}
+
 /// A variant of TCP with nothing set.
 pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
@@ -127,6 +164,8 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
 /// Mostly multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
+/// Faster than a trunk, as fast, slower.
+const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[5, 5, 5, 0, 20, 1_000];
 /// Microseconds.

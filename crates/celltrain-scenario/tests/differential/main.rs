@@ -46,6 +46,11 @@ fn both_engines_agree_where_trains_run_in_step() {
 }
 
 #[test]
+fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
+    agree_on(draw::crowded(), cases(), RngSeed::Fixed(8));
+}
+
+#[test]
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -60,7 +65,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
-    let strategy = prop_oneof![draw::any_network(), draw::in_step()];
+    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded()];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn", Machine::default());
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
@@ -104,6 +109,11 @@ fn compare(scenario: &Scenario) -> Result<(), String> {
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
+    same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
+    same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
+    same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
+    same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
+    same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
     let unwatched = run(Engine::Fast, &network, &mut Nothing);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))
 }

@@ -214,21 +214,22 @@ impl<'a> Engine<'a> {
                 continue;
             };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
-            let mut tagged = tagged;
+            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if self.edge.polices_at(vc, link) {
-                let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
                 let at_switch = first_start + period + self.plan.delays[link as usize];
+                let mut tagged = tagged;
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }
+                run.last = run.last.with_tag(tagged);
             }
-            let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             self.go(link as usize, run, first_start, period);
         }
         self.departures = departures;
     }
 
     /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
+    #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let servers = self.servers.len();
         let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
@@ -237,7 +238,9 @@ impl<'a> Engine<'a> {
             let effect = self.servers[server as usize].join(input as usize, train);
             settle_by(&mut self.agenda, server as usize, effect);
         }
-        self.schedule_errands();
+        if self.plan.controls {
+            self.schedule_errands();
+        }
     }
 
     /// A contended port catches up with everything before `now`.
@@ -247,7 +250,11 @@ impl<'a> Engine<'a> {
         let until = now.min(*end + Span(1));
         let count = servers.len();
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
-        servers[number].work(until, |run, first_start, period| onward.extend(roads.go(link, run, first_start, period)));
+        servers[number].work(until, |run, first_start, period| {
+            if let Some(on) = roads.go(link, run, first_start, period) {
+                onward.push(on);
+            }
+        });
         for Arrival { run, first, period } in servers[number].arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             shaping.on_arrival(index(link), vc, run, first, period);
@@ -258,7 +265,9 @@ impl<'a> Engine<'a> {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
         }
-        self.schedule_errands();
+        if self.plan.controls {
+            self.schedule_errands();
+        }
     }
 
     /// The first RM cell with something to do at `now` does it.
@@ -336,9 +345,6 @@ impl<'a> Engine<'a> {
     }
 
     fn schedule_errands(&mut self) {
-        if !self.plan.controls {
-            return;
-        }
         let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 2;
         let key = |errand: &Errand| {
             let rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
@@ -377,6 +383,16 @@ impl<'a> Engine<'a> {
 
     fn measure(&mut self) -> RunResult {
         self.settle(self.end);
+        for number in 0..self.servers.len() {
+            let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+            let (link, count) = (plan.contended[number], servers.len());
+            let mut roads =
+                Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+            servers[number].tell_all_gathered(|run, first_start, period| {
+                let onward = roads.go(link, run, first_start, period);
+                assert!(onward.is_none(), "cells are gathered only on their way to hosts");
+            });
+        }
         let mut ports = vec![PortState::default(); self.plan.roles.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
             let vcs = self.routing.vcs[link].len();
@@ -523,14 +539,18 @@ fn server(
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        every_cell_matters: stages.iter().any(|stage| matches!(stage.end, StageEnd::Port { .. })),
+        // Where VCs merge, one that does not complete a frame does not even leave.
+        every_cell_matters: stages
+            .iter()
+            .zip(&routing.merging[index])
+            .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
         departs_late: port.departs_late() || marks_above.is_some(),
         marks_above,
-        tells: allocator.is_some(),
+        notes: allocator.is_some(),
     };
     let inputs = routing.inputs[link.from];
-    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), inputs, timing)
+    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.

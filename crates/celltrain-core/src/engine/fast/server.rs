@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use crate::cell::{Cell, Label, Run};
 use crate::port::{Fate, Port};
+use crate::scheduler::Telling;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -19,8 +20,8 @@ pub(super) struct Server {
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    /// When a cell that is admitted now can start: after all that wait.
-    tail_start: Time,
+    /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
+    tells_each: bool,
     inputs: Vec<Input>,
     /// Inputs that have a train, by the arrival of its next cell, then by number. What is put in goes to the end more often
     /// than not: trains come in the order hosts send them in, and cells of trains under way take turns.
@@ -28,10 +29,15 @@ pub(super) struct Server {
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
     arrivals: Vec<Arrival>,
+    /// Cells that have gone from a port that marks, with their starts, as they were marked.
+    gone: Vec<(Cell, Time)>,
+    /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
+    gathered: Vec<Run>,
     timing: Timing,
 }
 
 /// What a server needs to know about when things happen.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     /// One cell's transmission.
@@ -48,8 +54,8 @@ pub(super) struct Timing {
     pub(super) departs_late: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
-    /// Whether cells that arrive are told of: the port has an allocator.
-    pub(super) tells: bool,
+    /// Whether cells that arrive are noted: the port has an allocator.
+    pub(super) notes: bool,
 }
 
 /// Cells that have arrived, for the port's allocator.
@@ -71,33 +77,15 @@ pub(super) struct Train {
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
-    /// Whether they may be discarded before others (CLP = 1).
-    pub(super) tagged: bool,
-    /// Whether they are marked (EFCI).
-    efci: bool,
-    /// Whether they are an RM cell.
-    rm: bool,
-    /// Their label at this port.
-    pub(super) label: Label,
-    /// Their frame.
-    pub(super) frame: u32,
+    /// One of them that is not, under their label at this port.
+    pub(super) cell: Cell,
 }
 
 impl Train {
     /// The cells of a run under a new label, the first arriving at `next`.
     #[inline]
     pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
-        let (ends_frame, tagged, efci, rm) = (last.last_cell(), last.tagged(), last.efci(), last.is_rm());
-        Self { next, period, cells, ends_frame, tagged, efci, rm, label, frame: last.frame }
-    }
-
-    /// One of its cells that does not end the frame.
-    #[inline]
-    fn cell(&self) -> Cell {
-        if self.rm {
-            return Cell::rm(self.label, self.frame);
-        }
-        Cell::new(self.label, self.frame, false).with_tag(self.tagged).with_efci(self.efci)
+        Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
     }
 
     #[inline]
@@ -118,32 +106,19 @@ impl Train {
         };
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
-        let last = self.cell();
-        Run { last: if self.cells == 0 && self.ends_frame { last.ending_frame() } else { last }, cells }
+        let ends_frame = self.cells == 0 && self.ends_frame;
+        Run { last: if ends_frame { self.cell.ending_frame() } else { self.cell }, cells }
     }
 
     /// No train.
-    const NONE: Train = Train {
-        next: Time(0),
-        period: Span(0),
-        cells: 0,
-        ends_frame: false,
-        tagged: false,
-        efci: false,
-        rm: false,
-        label: 0,
-        frame: 0,
-    };
+    const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(0, 0, false) };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
-        self.frame == later.frame
-            && self.label == later.label
-            && (self.tagged, self.efci) == (later.tagged, later.efci)
-            && !(self.rm || later.rm)
-            && self.period == later.period
-            && self.last() + self.period == later.next
+        // RM cells have numbers of their own, so none is like another.
+        self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }
 }
 
@@ -158,21 +133,26 @@ struct Input {
     behind: VecDeque<Train>,
 }
 
+/// No run.
+const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
+
 /// Beyond so many active inputs the bound on effects is taken more simply.
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(port: Port, ties: TieBreaker, inputs: u32, timing: Timing) -> Self {
+    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
         Self {
             port,
             ties,
             next_start: Time::default(),
-            tail_start: Time::default(),
+            tells_each: false,
             inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs as usize],
             next: VecDeque::new(),
             together: Vec::new(),
             in_step: Vec::new(),
             arrivals: Vec::new(),
+            gone: Vec::new(),
+            gathered: vec![NOTHING; vcs],
             timing,
         }
     }
@@ -199,7 +179,7 @@ impl Server {
             }
         }
         // Joined to another train or not, it is its own cells that could matter first.
-        self.effect_of(if self.timing.every_cell_matters { train.next } else { train.last() })
+        self.effect_of(&train)
     }
 
     /// The last cells that were to arrive on an input never will: they have not started.
@@ -219,30 +199,32 @@ impl Server {
         }
     }
 
-    /// The cells that have arrived since this was asked before, where they are told of.
+    /// The cells that have arrived since this was asked before, where they are noted.
     pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
         self.arrivals.drain(..)
     }
 
-    /// Tells of cells that arrive.
+    /// Notes cells that arrive, for the port's allocator.
     #[inline]
-    fn tell(&mut self, run: Run, first: Time, period: Span) {
-        if self.timing.tells {
+    fn note(&mut self, run: Run, first: Time, period: Span) {
+        if self.timing.notes {
             self.arrivals.push(Arrival { run, first, period });
         }
     }
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        if self.timing.departs_late && self.port.ready() > 0 {
-            return Some(self.next_start + self.timing.least_lead);
-        }
-        let matters = if self.timing.every_cell_matters || self.next.len() > FEW {
-            self.next.front()?.0
+        let to_come = if self.timing.every_cell_matters || self.next.len() > FEW {
+            self.next.front().map(|&(arrival, _)| self.effect_at(arrival, 0))
         } else {
-            self.next.iter().map(|&(_, input)| self.inputs[input as usize].train.last()).min()?
+            self.next.iter().map(|&(_, input)| self.effect_of_input(&self.inputs[input as usize])).min()
         };
-        Some(self.effect_of(matters))
+        if !self.timing.departs_late || self.port.ready() == 0 {
+            return to_come;
+        }
+        let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
+        let of_waiting = self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead;
+        Some(to_come.map_or(of_waiting, |to_come| to_come.min(of_waiting)))
     }
 
     /// Works on everything before `until`. `depart` is told of cells whose departure became known: when the first of
@@ -261,21 +243,16 @@ impl Server {
             }
         }
         if self.timing.departs_late {
-            self.serve_before(until, &mut depart);
+            self.serve_before(until);
+            self.tell(&mut depart);
         }
     }
 
     /// Lets go of cells whose transmission starts before `until`.
     #[inline]
-    fn serve_before(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.timing.departs_late {
-            while self.next_start < until {
-                let Some(cell) = self.port.take() else { break };
-                let marked = self.timing.marks_above.is_some_and(|most| self.port.occupancy() > most && !cell.is_rm());
-                let cell = if marked { cell.with_efci(true) } else { cell };
-                depart(Run { last: cell, cells: 1 }, self.next_start, self.timing.cell_time);
-                self.next_start += self.timing.cell_time;
-            }
+    fn serve_before(&mut self, until: Time) {
+        if let Some(most) = self.timing.marks_above {
+            self.mark_before(until, most);
             return;
         }
         let waiting = self.port.ready();
@@ -289,16 +266,49 @@ impl Server {
         }
     }
 
+    /// The same, one by one, where cells that leave behind them more than `most` are marked.
+    fn mark_before(&mut self, until: Time, most: u32) {
+        while self.next_start < until {
+            let Some(cell) = self.port.take() else { break };
+            let marked = !cell.is_rm() && self.port.occupancy() > most;
+            self.gone.push((if marked { cell.with_efci(true) } else { cell }, self.next_start));
+            self.next_start += self.timing.cell_time;
+        }
+    }
+
+    /// Tells which cells have gone from a port that departs late. The link was never idle since it last did.
+    #[inline(never)]
+    fn tell(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
+        for (cell, start) in self.gone.drain(..) {
+            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+        }
+        let gone = self.port.uncounted();
+        if gone == 0 {
+            return;
+        }
+        let cell_time = self.timing.cell_time;
+        let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
+        if !self.tells_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
+            self.tells_each = true;
+            self.port.tell_parts(|run| depart(run, first_start, Span(0)));
+        }
+        let start = |after: u32| first_start + cell_time * u64::from(after);
+        if self.tells_each {
+            self.port.tell(Telling::Each, |run, after| depart(run, start(after), cell_time));
+        } else {
+            self.port.tell(Telling::Runs, |run, after| depart(run, start(after), Span(0)));
+        }
+    }
+
     /// Everything before `until` is worked on; the counts are brought to that instant too.
     pub(super) fn look_at(&mut self, until: Time) {
-        if !self.timing.departs_late {
-            self.serve_before(until, &mut |_, _, _| {});
-        }
+        self.serve_before(until);
         self.port.count_off();
     }
 
     /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
     fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
         let Input { train, behind } = &mut self.inputs[input as usize];
         let period = train.period;
@@ -318,6 +328,10 @@ impl Server {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
     /// long as nothing else comes before `until`.
     fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.timing.departs_late {
+            // What was put in its queue early is more than waits.
+            self.catch_up(now);
+        }
         let tied = self.next.iter().take_while(|next| next.0 == now).count();
         let other = self.next.get(tied).map_or(until, |other| other.0.min(until));
         let rounds = self.rounds_in_step(now, tied, other);
@@ -332,9 +346,9 @@ impl Server {
             together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| input);
-        self.catch_up(now, depart);
+        self.catch_up(now);
         for (_, cell) in together.drain(..) {
-            self.tell(Run { last: cell, cells: 1 }, now, Span(0));
+            self.note(Run { last: cell, cells: 1 }, now, Span(0));
             self.arrive(now, cell, depart);
         }
         self.together = together;
@@ -342,16 +356,16 @@ impl Server {
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
-    /// when a single one departs.
+    /// when a single one departs, and is to be told as it arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.departs_late || self.timing.every_cell_matters || self.port.merges() {
+        if self.timing.every_cell_matters && !self.timing.departs_late {
             return 0;
         }
         let period = self.inputs[self.next[0].1 as usize].train.period;
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for &(_, input) in self.next.range(..tied) {
             let train = &self.inputs[input as usize].train;
-            if train.cells == 1 || train.period != period || !self.port.passes(train.label) {
+            if train.cells == 1 || train.period != period || !self.port.passes(train.cell.label()) {
                 return 0;
             }
             rounds = rounds.min(train.cells - 1);
@@ -361,7 +375,7 @@ impl Server {
         let room = (self.port.capacity() - self.port.occupancy()) / cells;
         // No round puts the end of the queue off by more than its cells take, or than it takes itself.
         let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
-        let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start.max(now).0) / a_round;
+        let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start().max(now).0) / a_round;
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
     }
 
@@ -369,29 +383,33 @@ impl Server {
     fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
-        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell())));
+        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell)));
         let period = self.inputs[in_step[0].0 as usize].train.period;
-        let a_round = self.timing.cell_time * in_step.len() as u64;
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| input);
-            self.catch_up(at, depart);
-            self.start_anew_if_idle(at);
+            self.catch_up(at);
+            self.start_anew_if_idle(at, depart);
+            if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
+                self.tell(depart);
+            }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
-            self.tail_start += a_round;
             together.clear();
             at += period;
         }
         // None of them completes a frame, so it is enough to tell them all with the start of the last.
-        let last_start = Time(self.tail_start.0 - self.timing.cell_time.0);
+        let last_start = self.tail_start().0.saturating_sub(self.timing.cell_time.0);
         for (input, cell) in in_step.drain(..) {
             let train = &mut self.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
             self.put_back_first((at, input));
-            self.tell(Run { last: cell, cells: rounds }, now, period);
-            depart(Run { last: cell, cells: rounds }, last_start, Span(0));
+            self.note(Run { last: cell, cells: rounds }, now, period);
+            if !self.timing.departs_late && !self.port.holds(cell.label()) {
+                self.tell_gathered(cell.label(), depart);
+                depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
+            }
         }
         self.in_step = in_step;
         self.together = together;
@@ -400,27 +418,42 @@ impl Server {
     /// Cells that arrive a period apart, the first of them `now`, and nothing else between them.
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
-        self.catch_up(now, depart);
-        self.tell(run, now, period);
+        self.catch_up(now);
+        self.note(run, now, period);
         if run.cells == 1 {
             self.arrive(now, run.last, depart);
             return;
         }
-        if !self.port.merges() {
-            match self.port.fate(run.last) {
-                Fate::Refused => {
-                    self.port.refuse(run);
-                    return;
-                }
-                Fate::Admitted if !self.timing.departs_late && self.admit_in_step(now, period, run, depart) => return,
-                Fate::Admitted | Fate::CellByCell => {}
+        if self.timing.departs_late && self.port.must_tell_before(run.last.label()) {
+            self.tell(depart);
+        }
+        match self.port.fate(run.last) {
+            Fate::Refused => {
+                self.port.refuse(run);
+                return;
             }
+            Fate::Admitted if self.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) => {
+                return;
+            }
+            Fate::Admitted | Fate::CellByCell => {}
         }
         let mut at = now;
         for cell in run.iter() {
-            self.catch_up(at, depart);
+            self.catch_up(at);
             self.arrive(at, cell, depart);
             at += period;
+        }
+    }
+
+    /// Admits all cells of a run at once, if that comes to the same as one by one.
+    #[inline]
+    fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        if self.timing.departs_late {
+            self.admit_late(now, period, run, depart)
+        } else if self.port.holds(run.last.label()) {
+            self.admit_held(now, period, run, depart)
+        } else {
+            self.admit_in_step(now, period, run, depart)
         }
     }
 
@@ -432,29 +465,93 @@ impl Server {
     fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
-        let first_start = self.tail_start.max(now);
+        let first_start = self.tail_start().max(now);
         let in_a_row = first_start + self.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
-        let at_first = self.port.occupancy() + 1;
-        let at_last =
-            if period == self.timing.cell_time { at_first } else { self.waiting_with(last_start, last_arrival) };
-        let peak = at_first.max(at_last);
+        // Of those that wait, frames that are not yet whole stay.
+        let ready = self.port.ready();
+        let held = self.port.occupancy() - ready;
+        let ready_at_last =
+            if period == self.timing.cell_time { ready + 1 } else { self.waiting_with(last_start, last_arrival) };
+        let peak = ready_at_last.max(ready + 1) + held;
         if peak > self.port.capacity() {
             return false;
         }
-        self.port.admit(run, peak, at_first + run.cells - 1 - at_last);
-        self.tail_start = last_start + self.timing.cell_time;
-        self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(at_last - 1));
+        self.tell_gathered(run.last.label(), depart);
+        self.port.admit(run, peak, ready + run.cells - ready_at_last);
+        self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
             depart(run, first_start, self.timing.cell_time);
             return true;
         }
         // The queue runs empty under way: from then on every cell starts as it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.timing.cell_time.0) + 1;
-        let head = run.first(u32::try_from(in_a_row).expect("fewer than all"));
-        depart(head, first_start, self.timing.cell_time);
-        depart(Run { cells: run.cells - head.cells, ..run }, now + period * in_a_row, period);
+        let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        depart(first, first_start, self.timing.cell_time);
+        depart(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period);
         true
+    }
+
+    /// Admits a run where cells depart late. How many wait does not depend on which of them goes first.
+    ///
+    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they arrive a
+    /// cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the same queue will
+    /// still wait when the last of them arrives.
+    #[inline(never)]
+    fn admit_late(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        self.start_anew_if_idle(now, depart);
+        let behind = u64::from(run.cells - 1);
+        let last_arrival = now + period * behind;
+        let at_first = self.port.occupancy() + 1;
+        let at_last = if period == self.timing.cell_time {
+            at_first
+        } else {
+            let last_start = (self.tail_start() + self.timing.cell_time * behind).max(last_arrival);
+            self.waiting_with(last_start, last_arrival)
+        };
+        let peak = at_first.max(at_last);
+        let gone = at_first + run.cells - 1 - at_last;
+        let in_time = period <= self.timing.cell_time || self.port.least_ahead(run.last.label()) >= gone;
+        if peak > self.port.capacity() || !in_time {
+            return false;
+        }
+        self.port.admit(run, peak, 0);
+        true
+    }
+
+    /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
+    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the ends.
+    #[inline(never)]
+    fn admit_held(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let last_arrival = now + period * u64::from(run.cells - 1);
+        let until = if self.timing.serve_first { last_arrival + Span(1) } else { last_arrival };
+        let ready = self.port.ready();
+        let starts = (until.0.saturating_sub(self.next_start.0)).div_ceil(self.timing.cell_time.0);
+        let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
+        let at_first = self.port.occupancy() + 1;
+        let at_last = at_first + run.cells - 1 - gone;
+        let peak = at_first.max(at_last);
+        if peak > self.port.capacity() {
+            return false;
+        }
+        self.next_start += self.timing.cell_time * u64::from(gone);
+        self.port.admit(run, peak, gone);
+        if run.last.last_cell() {
+            if gone == ready {
+                self.next_start = self.next_start.max(last_arrival);
+            }
+            self.release(self.next_start + self.timing.cell_time * u64::from(ready - gone), depart);
+        }
+        true
+    }
+
+    /// What the latest arrival made whole starts at `start`.
+    #[inline]
+    fn release(&mut self, mut start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        for run in self.port.released() {
+            depart(run, start, self.timing.cell_time);
+            start += self.timing.cell_time * u64::from(run.cells);
+        }
     }
 
     /// How many cells wait when one has just arrived that will start at `start`, itself among them.
@@ -466,34 +563,81 @@ impl Server {
 
     /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
     #[inline]
-    fn catch_up(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        let before = if self.timing.serve_first { now + Span(1) } else { now };
-        self.serve_before(before, depart);
+    fn catch_up(&mut self, now: Time) {
+        self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
+    }
+
+    /// When all that wait will have been sent, if nothing else comes.
+    #[inline]
+    fn tail_start(&self) -> Time {
+        self.next_start + self.timing.cell_time * u64::from(self.port.ready())
     }
 
     /// With nothing to send, what arrives at `now` starts then, or when the link is free.
     #[inline]
-    fn start_anew_if_idle(&mut self, now: Time) {
-        if self.port.ready() == 0 {
-            self.next_start = self.next_start.max(now);
-            self.tail_start = self.next_start;
+    fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.port.ready() == 0 && self.next_start < now {
+            if self.timing.departs_late {
+                self.tell(depart);
+            }
+            self.next_start = now;
         }
     }
 
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
-        self.start_anew_if_idle(now);
-        if !self.port.offer(cell) || self.timing.departs_late {
+        self.start_anew_if_idle(now, depart);
+        if self.timing.departs_late {
+            if self.port.must_tell_before(cell.label()) {
+                self.tell(depart);
+            }
+            self.port.offer(cell);
+            return;
+        }
+        let start = self.tail_start();
+        if !self.port.offer(cell) {
             return;
         }
         if self.port.merges() {
-            for run in self.port.released() {
-                depart(run, self.tail_start, self.timing.cell_time);
-                self.tail_start += self.timing.cell_time * u64::from(run.cells);
-            }
+            self.release(start, depart);
         } else {
-            depart(Run { last: cell, cells: 1 }, self.tail_start, self.timing.cell_time);
-            self.tail_start += self.timing.cell_time;
+            self.depart_one(cell, start, depart);
+        }
+    }
+
+    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too late
+    /// for the end of the run.
+    #[inline]
+    fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        let run = Run { last: cell, cells: 1 };
+        let matters = cell.last_cell() || cell.is_rm() || start > self.timing.latest_start;
+        if matters || self.timing.every_cell_matters {
+            self.tell_gathered(cell.label(), depart);
+            depart(run, start, self.timing.cell_time);
+            return;
+        }
+        let gathered = &mut self.gathered[cell.label() as usize];
+        if gathered.cells > 0 && gathered.goes_on_with(run) {
+            gathered.cells += 1;
+            return;
+        }
+        self.tell_gathered(cell.label(), depart);
+        self.gathered[cell.label() as usize] = run;
+    }
+
+    /// Tells of the cells of a VC whose starts matter to nobody.
+    #[inline]
+    fn tell_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+        let gathered = &mut self.gathered[label as usize];
+        if gathered.cells > 0 {
+            depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
+        }
+    }
+
+    /// Tells of all such cells, at the end of the run.
+    pub(super) fn tell_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+        for label in 0..self.gathered.len() {
+            self.tell_gathered(number(label), &mut depart);
         }
     }
 
@@ -510,8 +654,15 @@ impl Server {
     }
 
     /// The input that comes first takes another place: behind all if they are under way, or behind the few that are.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train; the call costs 1 % of a plain run")]
     fn put_back_first(&mut self, entry: (Time, u32)) {
+        if self.next.len() > 2 && self.next.back().is_some_and(|last| entry > *last) {
+            // They take turns.
+            self.next.pop_front();
+            self.next.push_back(entry);
+            return;
+        }
         let before = self.next.iter().skip(1).take(FEW).take_while(|other| **other < entry).count();
         if before == FEW {
             self.next.pop_front();
@@ -524,9 +675,29 @@ impl Server {
         self.next[before] = entry;
     }
 
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start.
-    fn effect_of(&self, arrival: Time) -> Time {
-        let earliest = if self.timing.departs_late { self.next_start } else { self.next_start.max(self.tail_start) };
-        arrival.max(earliest) + self.timing.least_lead
+    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where cells depart late
+    /// may go before it.
+    fn effect_of_input(&self, Input { train, behind }: &Input) -> Time {
+        let first = self.effect_of(train);
+        match behind.front() {
+            Some(next) if self.timing.departs_late => first.min(self.effect_at(next.last(), 0)),
+            _ => first,
+        }
+    }
+
+    /// When a train can matter elsewhere.
+    fn effect_of(&self, train: &Train) -> Time {
+        if self.timing.every_cell_matters {
+            return self.effect_at(train.next, 0);
+        }
+        let ahead = if self.timing.departs_late { self.port.least_ahead(train.cell.label()) } else { 0 };
+        self.effect_at(train.last(), ahead)
+    }
+
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where cells
+    /// depart late, so many go before it.
+    fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
+        let ahead = if self.timing.departs_late { ahead } else { self.port.ready() };
+        arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 }
