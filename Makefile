@@ -10,7 +10,7 @@
 #
 #   make paper          every table of the three papers with 30 seeds, into out/<paper>
 #   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
-#   make search         the open choices of 96-1269 against its WAN numbers, into papers/af-96-1269/search.csv
+#   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
@@ -77,6 +77,7 @@ studies: .make/built
 
 search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269
+	$(BIN)/python scripts/internetwork_search.py
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential

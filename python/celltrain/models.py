@@ -55,6 +55,7 @@ __all__ = [
     "OnOff",
     "OutOfOrder",
     "Parameters",
+    "PartialAcks",
     "PerVc",
     "Policy",
     "Port",
@@ -218,6 +219,11 @@ DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """What the receiver does with segments that arrive ahead of a gap (A-19)."""
 
+PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
+"""What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated (A-26). Only
+`newreno` asks.
+"""
+
 RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
 """In what numbers the round-trip time is estimated."""
 
@@ -288,6 +294,12 @@ class TcpOptions(Model):
             "the line, cell headers included. They leave as the windows allow when absent."
         ),
         examples=["155.52Mbps"],
+    )
+    partial_acks: PartialAcks = Field(
+        default="deflate",
+        description=(
+            "What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated (A-26)."
+        ),
     )
     receive_window: str = Field(
         default="65.535kB",

@@ -94,9 +94,9 @@ def test_a_service_is_what_switch_and_edge_do(
 
 
 def test_sizes_are_packets_and_the_tcp_is_the_tables(paper: Paper) -> None:
-    assert scenario(paper, "1", service="ubr")["tcp"]["newreno_hoe"]["mss"] == "9140B"
+    assert scenario(paper, "1", service="ubr")["tcp"]["newreno"]["mss"] == "9140B"
     assert scenario(paper, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9140B"
-    assert scenario(paper, "6", service="abr-er")["tcp"]["newreno_hoe"]["mss"] == "1460B"
+    assert scenario(paper, "6", service="abr-er")["tcp"]["newreno"]["mss"] == "1460B"
     for n in (n for table in paper.tables for n in table.numbers):
         [tcp] = paper.configurations[n.configuration].scenario["tcp"].values()
         stated = {"receive_window": "655360B", "timer_granularity": "100ms", "maximum_rto": "500ms"}
@@ -129,7 +129,7 @@ def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
     assert scenario(reno, "2", service="ubr") == scenario(paper, "2", service="ubr")
     payload = load(DRAFT_JAGAN, overrides=texts["9180 and 1500 bytes are the payload (MSS)"])
     assert scenario(payload, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9180B"
-    assert scenario(payload, "7", service="abr-er")["tcp"]["newreno_hoe"]["mss"] == "1500B"
+    assert scenario(payload, "7", service="abr-er")["tcp"]["newreno"]["mss"] == "1500B"
 
 
 def test_there_are_claims_for_every_section(paper: Paper) -> None:

@@ -18,8 +18,8 @@ pub mod timers;
 mod window_loss;
 
 pub use options::{
-    Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, RttArithmetic, RttSampling, SsthreshRule, TcpOptions,
-    TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
+    Backoff, Congestion, DelayedAcks, DuplicateAcks, OutOfOrder, PartialAcks, RttArithmetic, RttSampling, SsthreshRule,
+    TcpOptions, TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use scoreboard::SackBlocks;
@@ -105,9 +105,11 @@ macro_rules! variants {
 
             /// The variant's loss recovery.
             pub fn recovery(&self) -> Box<dyn recovery::Recovery> {
-                match self {
+                let mut recovery: Box<dyn recovery::Recovery> = match self {
                     $(Self::$Variant(_) => Box::new(recovery::$module::$Variant::default()),)*
-                }
+                };
+                recovery.configure(self.options());
+                recovery
             }
         }
     };

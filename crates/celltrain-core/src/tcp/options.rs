@@ -47,6 +47,8 @@ pub struct TcpOptions {
     pub window_arithmetic: WindowArithmetic,
     /// What a duplicate acknowledgement does to cwnd.
     pub duplicate_acks: DuplicateAcks,
+    /// What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated.
+    pub partial_acks: PartialAcks,
     /// In what numbers the round-trip time is estimated.
     pub rtt_arithmetic: RttArithmetic,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
@@ -79,6 +81,7 @@ impl Default for TcpOptions {
             timer_restart: TimerRestart::default(),
             window_arithmetic: WindowArithmetic::default(),
             duplicate_acks: DuplicateAcks::default(),
+            partial_acks: PartialAcks::default(),
             rtt_arithmetic: RttArithmetic::default(),
             congestion: Congestion::default(),
             pacing_rate: None,
@@ -205,6 +208,17 @@ pub enum DuplicateAcks {
     Ignored,
     /// It grows cwnd as an acknowledgement of new data does, before the variant does what it makes of it.
     GrowWindow,
+}
+
+/// What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated. Only `newreno` asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartialAcks {
+    /// It takes off what it acknowledges, less a segment (RFC 6582, 3.2, step 3).
+    #[default]
+    Deflate,
+    /// All of it, and what is left so is kept when the recovery ends: the text that says otherwise is of 1999.
+    KeepWindow,
 }
 
 /// In what numbers the round-trip time is estimated.

@@ -13,6 +13,7 @@ pub mod tahoe;
 pub mod vanilla;
 
 use super::congestion::Windows;
+use super::options::TcpOptions;
 use super::scoreboard::Scoreboard;
 
 /// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss and not a reordering.
@@ -24,6 +25,9 @@ pub trait Recovery: Send {
     fn selective(&self) -> bool {
         false
     }
+
+    /// Takes from the options what the variant asks for, before anything else.
+    fn configure(&mut self, _options: &TcpOptions) {}
 
     /// A duplicate acknowledgement arrived while data is outstanding; `news` when its blocks report something unknown.
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction;

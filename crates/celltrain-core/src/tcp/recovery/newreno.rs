@@ -8,6 +8,7 @@
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{PartialAcks, TcpOptions};
 
 /// Where the recovery ends.
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub struct Newreno {
     /// RFC 6582 (3.2, step 1): at first the beginning of the stream.
     recover: u64,
     stage: Stage,
+    partial_acks: PartialAcks,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,10 @@ enum Stage {
 }
 
 impl Recovery for Newreno {
+    fn configure(&mut self, options: &TcpOptions) {
+        self.partial_acks = options.partial_acks;
+    }
+
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         if self.stage != Stage::Open {
             // Step 2 leads to RFC 5681 (3.2, step 4): one more segment has left the network.
@@ -50,13 +56,17 @@ impl Recovery for Newreno {
         let Stage::Recovering { partial_acks } = self.stage else { return Progress::Grow };
         if flight.una >= self.recover {
             // Step 3, full acknowledgement, (2).
-            windows.cwnd = windows.ssthresh;
+            if !(partial_acks && self.partial_acks == PartialAcks::KeepWindow) {
+                windows.cwnd = windows.ssthresh;
+            }
             self.stage = Stage::Open;
             return Progress::Hold;
         }
         // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if the
         // partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
-        windows.cwnd = (windows.cwnd - flight.segments(acked)).max(0.0) + 1.0;
+        if self.partial_acks == PartialAcks::Deflate {
+            windows.cwnd = (windows.cwnd - flight.segments(acked)).max(0.0) + 1.0;
+        }
         self.stage = Stage::Recovering { partial_acks: true };
         // "For the first partial ACK that arrives during fast recovery, also reset the retransmit timer."
         Progress::Resend(if partial_acks { Timer::Keep } else { Timer::Restart })

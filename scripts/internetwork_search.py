@@ -1,0 +1,161 @@
+"""Searches the open choices of draft-jagan-e2e-traf-mgmt-00 for those that fit its tables best, all rows together.
+
+    python scripts/internetwork_search.py
+
+Settings are the `[[settings]]` of papers/draft-jagan/search.toml, each a set of values put into every scenario it has the keys of; nothing is set for single rows. Every setting meets the same seeds, and is judged
+by the mean relative error of R and of D over the 19 rows, (ours - printed) / printed without its sign, and by the claims of
+the paper that Tables 1 to 7 decide, on the means.
+
+Results are kept in papers/draft-jagan/search.csv, a line for each setting, run length and number of seeds; what stands there
+is not run again (--fresh runs everything). The page docs/papers/draft-jagan.md gets its table between the marks `search`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from celltrain.reproduce.run import reproduce
+from celltrain.reproduce.score import Scored
+from paper_page import ROOT, grid, replaced
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAPER = "draft-jagan"
+TABLES = ["1", "2", "3", "4", "5", "6", "7"]
+DEFAULTS = "the defaults"
+GOODPUT, DELAY, LOSS = "goodput_mbps", "delay_ms", "switch_loss_cells"
+COLUMNS = [
+    "setting",
+    "overrides",
+    "duration",
+    "seeds",
+    "goodput_error",
+    "delay_error",
+    "goodput_inside",
+    "delay_inside",
+    "claims_hold",
+    "claims",
+    "goodput_mbps",
+    "delay_ms",
+]
+
+Row = dict[str, str]
+
+
+def settings() -> dict[str, dict[str, Any]]:
+    """Every setting by its text, the defaults first."""
+    extra = tomllib.loads((ROOT / "papers" / PAPER / "search.toml").read_text(encoding="utf-8"))["settings"]
+    return {
+        DEFAULTS: {},
+        **{entry["text"]: entry["set"] for entry in extra},
+    }
+
+
+def measures(numbers: list[Scored], quantity: str) -> tuple[float, int, str]:
+    """The mean relative error of a quantity, how many rows are inside their tolerance, and our means as text."""
+    rows = [
+        number for number in numbers if number.number.quantity.name == quantity and number.number.published is not None
+    ]
+    error = float(np.mean([abs(row.mean - row.printed) / row.printed for row in rows]))
+    return error, sum(bool(row.inside) for row in rows), " ".join(f"{row.mean:.0f}" for row in rows)
+
+
+def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs: int | None) -> Row:
+    """Runs all rows with a setting."""
+    result = reproduce(PAPER, tables=TABLES, seeds=seeds, jobs=jobs, overrides={"duration": duration, **overrides})
+    if result.interrupted:
+        raise KeyboardInterrupt
+    goodput, delay = measures(result.numbers, GOODPUT), measures(result.numbers, DELAY)
+    return {
+        "setting": text,
+        "overrides": json.dumps(overrides),
+        "duration": duration,
+        "seeds": str(seeds),
+        "goodput_error": f"{goodput[0]:.3f}",
+        "delay_error": f"{delay[0]:.3f}",
+        "goodput_inside": str(goodput[1]),
+        "delay_inside": str(delay[1]),
+        "claims_hold": str(sum(claim.holds for claim in result.claims)),
+        "claims": str(len(result.claims)),
+        "goodput_mbps": goodput[2],
+        "delay_ms": delay[2],
+    }
+
+
+def report(rows: list[Row]) -> str:
+    """A Markdown table, the best goodput first."""
+    heads = ["setting", "R off by", "D off by", "R inside", "D inside", "claims that hold"]
+    lines = [
+        [
+            f"**{row['setting']}**" if row["setting"] == DEFAULTS else row["setting"],
+            f"{float(row['goodput_error']):.0%}",
+            f"{float(row['delay_error']):.0%}",
+            row["goodput_inside"],
+            row["delay_inside"],
+            f"{row['claims_hold']} of {row['claims']}",
+        ]
+        for row in sorted(rows, key=lambda row: float(row["goodput_error"]))
+    ]
+    length = f"{rows[0]['duration']}, {rows[0]['seeds']} seed" + ("s" if rows[0]["seeds"] != "1" else "")
+    return f"Mean relative errors over the 19 rows, and rows inside their tolerance ({length}):\n\n" + grid(
+        heads, lines, left=("setting",)
+    )
+
+
+def main() -> int:
+    """Search, keep the results, fill the page."""
+    parser = argparse.ArgumentParser(description="Search the open choices of draft-jagan for those that fit it best.")
+    parser.add_argument("--seeds", type=int, default=1, help="seeds of every setting (1)")
+    parser.add_argument(
+        "--duration", default="5s", help="length of every run, where a setting has none of its own (5s)"
+    )
+    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    path: Path = ROOT / "papers" / PAPER / "search.csv"
+    rows: list[Row] = []
+    if path.exists() and not arguments.fresh:
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    found: list[Row] = []
+    for text, overrides in settings().items():
+        key = {
+            "setting": text,
+            "overrides": json.dumps(overrides),
+            "duration": arguments.duration,
+            "seeds": str(arguments.seeds),
+        }
+        row = next((row for row in rows if key.items() <= row.items()), None)
+        if row is None:
+            started = time.monotonic()
+            row = judge(text, overrides, arguments.duration, arguments.seeds, arguments.jobs)
+            rows.append(row)
+            with path.open("w", encoding="utf-8", newline="") as lines:
+                writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+            took = f"{time.monotonic() - started:.0f} s"
+            print(
+                f"R {row['goodput_error']} D {row['delay_error']} claims {row['claims_hold']} {took:>5}  {text}",
+                flush=True,
+            )
+        found.append(row)
+    page: Path = ROOT / "docs" / "papers" / f"{PAPER}.md"
+    page.write_text(replaced(page.read_text(encoding="utf-8"), "search", report(found)), encoding="utf-8")
+    print(f"wrote {path} and {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
