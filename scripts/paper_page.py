@@ -37,7 +37,7 @@ def main() -> int:
     page: Path = arguments.page or ROOT / "docs" / kind.folder / f"{paper.id}.md"
     text = page.read_text(encoding="utf-8")
     text = replaced(text, "numbers", numbers(answer, paper) if kind is PAPER else study_numbers(answer, paper))
-    text = replaced(text, "claims", claims(answer) if kind is PAPER else study_claims(answer))
+    text = replaced(text, "claims", claims(answer) if kind is PAPER else study_claims(answer, paper))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")
     for figure_file in sorted(arguments.answer.parent.glob(f"{paper.id}-*.png")) if kind is STUDY else []:
@@ -189,20 +189,17 @@ def headed(key: str, paper: Paper) -> str:
     return name if unit in ("", "1") or name.endswith(f" {unit}") else f"{name} ({unit})"
 
 
-def study_claims(answer: dict[str, Any]) -> str:
-    """Every claim of a study with its reason and verdict."""
+def study_claims(answer: dict[str, Any], paper: Paper) -> str:
+    """Every claim of a study with its reason and verdict; quotations are of the text that the study follows."""
     held = sum(claim["holds"] for claim in answer["claims"])
+    text = paper.follows.split(",")[0]
     lines = [f"{held} of {len(answer['claims'])} hold."]
     for claim in answer["claims"]:
-        quoted = (
-            f'  - ATM Forum 97-0831, section {claim["section"]}: "{claim["quote"]}"\n'
-            if claim["section"][:1].isdigit()
-            else f'  - ATM Forum 97-0831, {claim["section"].lower()}: "{claim["quote"]}"\n'
-        )
+        place = f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
         lines.append(
             f"- `{claim['id']}`: {claim['text']}\n"
             f"  - Expected because: {claim['reason']}\n"
-            + (quoted if claim["quote"] else "")
+            + (f'  - {text}, {place}: "{claim["quote"]}"\n' if claim["quote"] else "")
             + f"  - Holds: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']})."
         )
     return "\n".join([lines[0], "", *lines[1:]])
