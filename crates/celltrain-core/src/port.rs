@@ -35,6 +35,8 @@ pub struct Port {
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
     policy: Box<dyn BufferPolicy>,
+    /// Whether there is a frame the policy could refuse.
+    may_refuse_frames: bool,
     overflow: Overflow,
     rng: Stream,
 }
@@ -222,6 +224,7 @@ impl Port {
             held_cells: 0,
             released: 0,
             gone: 0,
+            may_refuse_frames: !policy.admits_all(),
             overflow: policy.overflow(),
             policy,
             rng,
@@ -307,12 +310,24 @@ impl Port {
         vc.mode == Mode::Pass && !vc.at_start
     }
 
+    /// Whether a VC's next cells are admitted as long as there is room for them, and no policy is asked.
+    #[inline]
+    pub fn admits_unasked(&self, label: Label) -> bool {
+        let vc = &self.vcs[label as usize];
+        if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
+    }
+
+    /// Whether the order of cells of different VCs means nothing while there is room for all: each VC has a queue of its own.
+    pub fn keeps_vcs_apart(&self) -> bool {
+        self.queues.as_ref().is_some_and(|queues| queues.one_a_vc())
+    }
+
     /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
     /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_tell_before(&self, label: Label) -> bool {
         self.uncounted > 0
-            && (self.vcs[label as usize].at_start
+            && ((self.may_refuse_frames && self.vcs[label as usize].at_start)
                 || self.occupancy >= self.capacity
                 || self.ahead(label) <= self.uncounted)
     }
@@ -413,6 +428,12 @@ impl Port {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
+        if !self.may_refuse_frames {
+            let vc = cell.label() as usize;
+            self.vcs[vc].mode = Mode::Pass;
+            self.refused[vc].is_cut = false;
+            return;
+        }
         self.count_off();
         let label = cell.label();
         let view = View {

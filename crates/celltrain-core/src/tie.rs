@@ -62,6 +62,23 @@ impl TieBreaker {
             TieOrder::Fixed => {}
         }
     }
+
+    /// As many draws as [`TieBreaker::order`] takes for so many cells, where their order does not matter.
+    #[inline]
+    pub fn pass_over(&mut self, cells: u32) {
+        if cells < 2 {
+            return;
+        }
+        match self.order {
+            TieOrder::Random => {
+                for bound in (2..=cells).rev() {
+                    self.rng.below(bound);
+                }
+            }
+            TieOrder::Rotating => self.first = (self.first + 1) % self.inputs,
+            TieOrder::Fixed => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +109,25 @@ mod tests {
             winners.push(cells[0]);
         }
         assert_eq!(winners, [0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_tie_passed_over_leaves_the_next_as_one_put_into_order_does() {
+        for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
+            let inputs = [0, 1, 2, 3, 4];
+            let next = |mut ties: TieBreaker| {
+                let mut cells = inputs;
+                ties.order(&mut cells, |&c| c);
+                cells
+            };
+            for tied in 0..=inputs.len() {
+                let mut ordered = TieBreaker::new(order, 5, Stream::new(1, "ties"));
+                let mut passed = ordered.clone();
+                ordered.order(&mut inputs.to_vec()[..tied], |&c| c);
+                passed.pass_over(tied as u32);
+                assert_eq!(next(ordered), next(passed), "{order:?}, {tied} cells");
+            }
+        }
     }
 
     #[test]

@@ -259,3 +259,20 @@ fn who_says_it_admits_when_nothing_waits_does() {
         }
     }
 }
+
+#[test]
+fn who_says_it_admits_all_does() {
+    for config in PolicyConfig::samples(100) {
+        let mut policy = config.build(Some(100), &NAMES[..2]);
+        let mut rng = Stream::new(1, "bench");
+        let before = rng.clone().next_u64();
+        if policy.admits_all() {
+            for (occupancy, tagged) in (0..=100).flat_map(|x| [(x, false), (x, true)]) {
+                let active_vcs = u32::from(occupancy > 0);
+                let view = View { occupancy, capacity: 100, active_vcs, per_vc: &[0, occupancy], tagged };
+                assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+            }
+            assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
+        }
+    }
+}

@@ -36,6 +36,10 @@ impl BufferPolicy for DropFromFront {
         Overflow::PushOutFront
     }
 
+    fn admits_all(&self) -> bool {
+        true
+    }
+
     fn admits_when_empty(&self) -> bool {
         true
     }

@@ -116,6 +116,11 @@ pub trait BufferPolicy: Send {
     /// What happens to a cell of an admitted frame that finds no room. Asked once, when the port is built.
     fn overflow(&self) -> Overflow;
 
+    /// Whether every frame is admitted, without a random draw and whatever waits. An engine need not ask then.
+    fn admits_all(&self) -> bool {
+        false
+    }
+
     /// Whether a frame that finds nothing waiting is always admitted, without a random draw. An engine need not ask at a
     /// port where no cell ever waits.
     fn admits_when_empty(&self) -> bool {

@@ -45,6 +45,10 @@ impl BufferPolicy for Ppd {
         Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
     }
 
+    fn admits_all(&self) -> bool {
+        true
+    }
+
     fn admits_when_empty(&self) -> bool {
         true
     }

@@ -34,6 +34,10 @@ impl BufferPolicy for TailDrop {
         Overflow::LoseCell
     }
 
+    fn admits_all(&self) -> bool {
+        true
+    }
+
     fn admits_when_empty(&self) -> bool {
         true
     }

@@ -241,6 +241,23 @@ impl Waiting<'_> {
         sent
     }
 
+    /// Sends the first cell of a queue, of which there is one. Whether others wait behind it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    pub fn send_one(&mut self, queue: usize) -> bool {
+        let Queue { cells, front, untold, .. } = &mut self.queues[queue];
+        *cells -= 1;
+        front.cells -= 1;
+        *untold += 1;
+        let others_wait = *cells > 0;
+        self.counts.take(front.last.label(), 1);
+        self.number += 1;
+        if front.cells == 0 || self.telling == Telling::Each {
+            self.tell(queue);
+        }
+        others_wait
+    }
+
     /// Notes what was sent of the run in front, and turns to the next one if that was all.
     #[inline(never)]
     fn tell(&mut self, queue: usize) {
@@ -296,6 +313,11 @@ impl Queues {
         for Queue { front, untold, .. } in self.all.iter_mut().filter(|queue| queue.untold > 0) {
             tell(Run { last: front.last.not_last(), cells: std::mem::take(untold) });
         }
+    }
+
+    /// Whether no two VCs share a queue.
+    pub fn one_a_vc(&self) -> bool {
+        self.queue_of.iter().copied().eq(0..self.all.len())
     }
 
     /// Cells waiting in the queue of a VC.

@@ -1,8 +1,10 @@
 //! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `MECHANISMS` 2.15, whose symbols F, v and `w_v` are kept.
-//! Departures: of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
+//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
+
+use std::ops::{Add, Sub};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,100 +38,160 @@ impl Configure for Config {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let steps = steps(&self.weights.resolve(&names));
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), Wfq::new(&steps)))
+        let queue_of = (0..vcs.len()).collect();
+        Some(if steps.iter().all(|&step| step <= u64::MOST_STEP) {
+            Queues::new(vcs.len(), queue_of, Wfq::<u64>::new(&steps))
+        } else {
+            Queues::new(vcs.len(), queue_of, Wfq::<u128>::new(&steps))
+        })
     }
 }
 
 /// The scheduler.
-struct Wfq {
-    vcs: Vec<Vc>,
+struct Wfq<N> {
+    vcs: Vec<Vc<N>>,
     /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The last
     /// winner is at 1, the VCs themselves are the second half.
-    tournament: Vec<Player>,
+    tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
-    v_now: u128,
+    v_now: N,
 }
 
 #[derive(Clone, Copy)]
-struct Vc {
+struct Vc<N> {
     /// `1 / w_v`, in a unit in which all of them are whole.
-    step: u128,
-    /// F of its latest cell that was sent.
-    previous: u128,
+    step: N,
+    /// F of its latest cell that was sent, as of when its queue ran empty.
+    previous: N,
 }
 
-/// A VC by F of its first waiting cell. One wide number, F above the label: comparing two is one subtraction, and among
-/// equals the lower label comes first.
-#[derive(Clone, Copy)]
-struct Player(u128);
+/// A number of a width that holds tags, and players: a VC by F of its first waiting cell. F stands above the label, so that
+/// comparing two is one subtraction, and among equals the lower label comes first.
+trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
+    /// Nothing.
+    const ZERO: Self;
+    /// The player of a VC where no cell waits.
+    const NO_PLAYER: Self;
+    /// All tags are lowered before one exceeds this, to stay within their bits.
+    const MOST_TAG: Self;
+    /// A step all VCs may have.
+    const MOST_STEP: u128;
+
+    /// A step no larger than that.
+    fn step(step: u128) -> Self;
+    /// A tag as it stands in a player.
+    fn raised(self) -> Self;
+    /// The player of a VC.
+    fn player(self, vc: usize) -> Self;
+    /// A player's tag.
+    fn tag(self) -> Self;
+    /// A player's VC.
+    fn vc(self) -> usize;
+}
 
 /// A cell's label has so many bits.
 const LABEL_BITS: u32 = 24;
 
-impl Player {
-    /// No cell waits.
-    const NONE: Player = Player(u128::MAX);
+macro_rules! numbers {
+    ($($number:ident: $step_bits:literal,)*) => {
+        $(impl Number for $number {
+            const ZERO: Self = 0;
+            const NO_PLAYER: Self = Self::MAX;
+            const MOST_TAG: Self = 1 << (Self::BITS - LABEL_BITS - 1);
+            const MOST_STEP: u128 = 1 << $step_bits;
 
-    #[inline]
-    fn new(tag: u128, vc: usize) -> Self {
-        Self(tag << LABEL_BITS | vc as u128)
-    }
+            fn step(step: u128) -> Self {
+                Self::try_from(step).expect("a step stays within its bits")
+            }
 
-    #[inline]
-    fn tag(self) -> u128 {
-        self.0 >> LABEL_BITS
-    }
+            #[inline(always)]
+            fn raised(self) -> Self {
+                self << LABEL_BITS
+            }
 
-    #[inline]
-    fn vc(self) -> usize {
-        self.0 as usize & ((1 << LABEL_BITS) - 1)
-    }
+            #[inline(always)]
+            fn player(self, vc: usize) -> Self {
+                self << LABEL_BITS | vc as Self
+            }
+
+            #[inline(always)]
+            fn tag(self) -> Self {
+                self >> LABEL_BITS
+            }
+
+            #[inline(always)]
+            fn vc(self) -> usize {
+                self as usize & ((1 << LABEL_BITS) - 1)
+            }
+        })*
+    };
 }
 
-impl Wfq {
+// Steps of 2^28 lower the tags once in two thousand cells.
+numbers! {
+    u64: 28,
+    u128: 64,
+}
+
+impl<N: Number> Wfq<N> {
     fn new(steps: &[u128]) -> Self {
         let leaves = steps.len().next_power_of_two();
         Self {
-            vcs: steps.iter().map(|&step| Vc { step, previous: 0 }).collect(),
-            tournament: vec![Player::NONE; 2 * leaves],
-            v_now: 0,
+            vcs: steps.iter().map(|&step| Vc { step: N::step(step), previous: N::ZERO }).collect(),
+            tournament: vec![N::NO_PLAYER; 2 * leaves],
+            v_now: N::ZERO,
         }
     }
 
     /// A VC's first cell has another tag.
     #[inline]
-    fn play(&mut self, vc: usize, player: Player) {
+    fn play(&mut self, vc: usize, player: N) {
         let mut winner = player;
         let mut place = self.tournament.len() / 2 + vc;
         self.tournament[place] = winner;
         while place > 1 {
-            winner = Player(winner.0.min(self.tournament[place ^ 1].0));
+            winner = winner.min(self.tournament[place ^ 1]);
             place /= 2;
             self.tournament[place] = winner;
         }
     }
+
+    /// Counts tags from `v_now` on: only their differences matter, and none that is to come or waits is below it.
+    #[cold]
+    fn lower_tags(&mut self) {
+        let base = std::mem::replace(&mut self.v_now, N::ZERO);
+        for Vc { previous, .. } in &mut self.vcs {
+            *previous = (*previous).max(base) - base;
+        }
+        for player in self.tournament.iter_mut().filter(|player| **player != N::NO_PLAYER) {
+            *player = *player - base.raised();
+        }
+    }
 }
 
-impl Scheduler for Wfq {
+impl<N: Number> Scheduler for Wfq<N> {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
         let Vc { step, previous } = self.vcs[queue];
-        let tag = previous.max(self.v_now) + step;
-        assert!(tag < MOST_TAG, "tags stay within their bits");
-        self.play(queue, Player::new(tag, queue));
+        self.play(queue, (previous.max(self.v_now) + step).player(queue));
     }
 
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
         for _ in 0..cells {
             let first = self.tournament[1];
             let queue = first.vc();
-            waiting.send(queue, 1);
-            let Vc { step, previous } = &mut self.vcs[queue];
-            *previous = first.tag();
-            self.v_now = *previous;
-            let next = if waiting.cells(queue) > 0 { Player(first.0 + (*step << LABEL_BITS)) } else { Player::NONE };
+            self.v_now = first.tag();
+            let next = if waiting.send_one(queue) {
+                first + self.vcs[queue].step.raised()
+            } else {
+                self.vcs[queue].previous = self.v_now;
+                N::NO_PLAYER
+            };
             self.play(queue, next);
+            if self.v_now >= N::MOST_TAG {
+                self.lower_tags();
+            }
         }
     }
 }
@@ -171,10 +233,8 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
 const MOST_DIGITS: usize = 19;
 /// The heaviest VC's step where steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
-/// 2^39 cells of that step are within a tag: more than are sent in days.
-const MOST_STEP: u128 = 1 << 64;
-/// Beyond it a tag and a label are no number of 128 bits after some more steps.
-const MOST_TAG: u128 = 1 << (127 - LABEL_BITS);
+/// The largest step, before and after rounding.
+const MOST_STEP: u128 = u128::MOST_STEP;
 
 fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -190,6 +250,7 @@ pub(super) fn sample() -> Config {
 mod tests {
     use super::*;
     use crate::cell::{Cell, Run};
+    use crate::rng::Stream;
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
@@ -230,6 +291,29 @@ mod tests {
                         assert!((f64::from(served) - due).abs() <= weights.len() as f64, "{weights:?}: {served} of {due} in {slot}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn lowered_tags_change_no_order() {
+        let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
+        let all = || (0..steps.len()).collect();
+        let mut narrow = Queues::new(steps.len(), all(), Wfq::<u64>::new(&steps));
+        let mut wide = Queues::new(steps.len(), all(), Wfq::<u128>::new(&steps));
+        let mut rng = Stream::new(1, "arrivals");
+        let mut waiting = 0;
+        // The tags of 64 bits are lowered some tens of times, those of 128 bits never.
+        for _ in 0..100_000 {
+            for _ in 0..rng.below(3).min(20 - waiting) {
+                let run = Run { last: Cell::new(rng.below(4), 0, false), cells: 1 };
+                narrow.push(run);
+                wide.push(run);
+                waiting += 1;
+            }
+            if waiting > 0 {
+                assert_eq!(narrow.pop().label(), wide.pop().label());
+                waiting -= 1;
             }
         }
     }

@@ -28,6 +28,9 @@ pub(super) struct Server {
     next: VecDeque<(Time, u32)>,
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
+    /// Each VC has a queue of its own, nobody is told of arrivals, and they precede the departure of their instant: trains that overlap are admitted one after the other.
+    any_order: bool,
+    stretch: Vec<Part>,
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
@@ -93,17 +96,28 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// Takes those that arrive before `until`, at least one.
+    /// How many arrive before `until`, at least one.
     #[inline]
-    fn take_before(&mut self, until: Time) -> Run {
-        let cells = if self.last() < until {
+    fn cells_before(&self, until: Time) -> u32 {
+        if self.last() < until {
             self.cells
         } else if self.next + self.period >= until {
             1
         } else {
             let in_time = (until - self.next).0.div_ceil(self.period.0);
             u32::try_from(in_time).expect("no more than all")
-        };
+        }
+    }
+
+    /// Takes those that arrive before `until`, at least one.
+    #[inline]
+    fn take_before(&mut self, until: Time) -> Run {
+        self.take(self.cells_before(until))
+    }
+
+    /// Takes the first `cells`.
+    #[inline]
+    fn take(&mut self, cells: u32) -> Run {
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
         let ends_frame = self.cells == 0 && self.ends_frame;
@@ -133,6 +147,19 @@ struct Input {
     behind: VecDeque<Train>,
 }
 
+/// Cells of one train that arrive in a stretch of several.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    input: u32,
+    cells: u32,
+    /// Arrival of the first.
+    first: Time,
+    /// Those of a phase, a time within a period, tie whenever they arrive in the same round.
+    phase: Span,
+    /// The first one's round, counted from the beginning of the stretch.
+    round: u32,
+}
+
 /// No run.
 const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
 
@@ -142,6 +169,12 @@ const FEW: usize = 8;
 impl Server {
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
         Self {
+            any_order: port.keeps_vcs_apart()
+                && timing.marks_above.is_none()
+                && !timing.notes
+                // What comes to an empty queue would find the departure of its instant still to come.
+                && !timing.serve_first,
+            stretch: Vec::new(),
             port,
             ties,
             next_start: Time::default(),
@@ -235,6 +268,11 @@ impl Server {
             && now < until
         {
             let other = self.next.get(1).map_or(until, |second| second.0.min(until));
+            if self.any_order && other < until && other <= self.inputs[input as usize].train.last() {
+                if self.admit_stretch(now, until, &mut depart) {
+                    continue;
+                }
+            }
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
@@ -352,6 +390,112 @@ impl Server {
             self.arrive(now, cell, depart);
         }
         self.together = together;
+    }
+
+    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. As far as `until`
+    /// or to the first of which it is not known that this comes to the same as one by one; whether it could be done at all.
+    ///
+    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more cells
+    /// leave than arrive: the queue is largest with the last. That a train's cells are there early changes nothing
+    /// ([`Server::admit_late`]), whatever other VCs' cells come meanwhile.
+    #[inline(never)]
+    fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let cell_time = self.timing.cell_time;
+        let (mut until, mut busy_until, mut period) = (until, now, None);
+        let mut trains = 0;
+        for &(first, input) in &self.next {
+            if first >= until {
+                break;
+            }
+            let Input { train, behind } = &self.inputs[input as usize];
+            let in_step = train.cells == 1 || train.period == *period.get_or_insert(train.period);
+            let is_known = in_step
+                && train.period <= cell_time
+                && !train.rm
+                && first <= busy_until
+                && self.port.admits_unasked(train.label);
+            if !is_known {
+                until = first;
+                break;
+            }
+            if let Some(next) = behind.front() {
+                until = until.min(next.next);
+            }
+            busy_until = busy_until.max(train.last() + cell_time);
+            trains += 1;
+        }
+        if trains < 2 {
+            return false;
+        }
+        let period = period.unwrap_or(cell_time);
+        let (mut cells, mut last_arrival) = (0, now);
+        let mut stretch = std::mem::take(&mut self.stretch);
+        for &(first, input) in self.next.range(..trains) {
+            if first >= until {
+                break;
+            }
+            let train = &self.inputs[input as usize].train;
+            let of_train = train.cells_before(until);
+            cells += of_train;
+            last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
+            let (round, phase) = ((first - now).0 / period.0, Span((first - now).0 % period.0));
+            let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
+            stretch.push(Part { input, cells: of_train, first, phase, round });
+        }
+        self.catch_up(now);
+        if stretch.len() < 2 || cells > self.port.capacity() - self.port.occupancy() {
+            stretch.clear();
+            self.stretch = stretch;
+            return false;
+        }
+        self.start_anew_if_idle(now, depart);
+        let starts = last_arrival.0.saturating_sub(self.next_start.0).div_ceil(cell_time.0);
+        let with_last = self.port.occupancy() + cells;
+        let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
+        let peak = with_last - gone;
+        self.next.drain(..stretch.len());
+        for &Part { input, cells, first, .. } in &stretch {
+            let Input { train, behind } = &mut self.inputs[input as usize];
+            let run = train.take(cells);
+            if train.cells == 0 {
+                *train = behind.pop_front().unwrap_or(Train::NONE);
+            }
+            if train.cells > 0 {
+                let next = train.next;
+                self.enlist(next, input);
+            }
+            self.catch_up(first);
+            if self.port.must_tell_before(run.last.label()) {
+                self.tell(depart);
+            }
+            let fate = self.port.fate(run.last);
+            debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
+            self.port.admit(run, peak, 0);
+        }
+        self.pass_over_ties(&mut stretch);
+        stretch.clear();
+        self.stretch = stretch;
+        true
+    }
+
+    /// Draws for the ties of a stretch, in order of time.
+    fn pass_over_ties(&mut self, stretch: &mut [Part]) {
+        stretch.sort_unstable_by_key(|part| part.phase);
+        if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {
+            return;
+        }
+        let rounds = stretch.iter().map(|part| part.round + part.cells).max().unwrap_or(0);
+        for round in 0..rounds {
+            let (mut phase, mut tied) = (Span(0), 0);
+            for part in &*stretch {
+                if part.phase != phase {
+                    self.ties.pass_over(tied);
+                    (phase, tied) = (part.phase, 0);
+                }
+                tied += u32::from(round.wrapping_sub(part.round) < part.cells);
+            }
+            self.ties.pass_over(tied);
+        }
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
