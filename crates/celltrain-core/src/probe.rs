@@ -48,6 +48,7 @@ pub struct Nothing;
 impl Probe for Nothing {}
 
 /// Which series to record.
+#[expect(clippy::struct_excessive_bools, reason = "each is recorded or not")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesChoice {
     /// Waiting cells at the chosen ports.

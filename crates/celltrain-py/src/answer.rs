@@ -83,34 +83,6 @@ pub(crate) fn result(
             })
         })
         .collect();
-    let contracts: Vec<_> = result
-        .contracts
-        .iter()
-        .map(|contract| {
-            json!({
-                "vc": contract.name,
-                "frames": contract.edge.frames,
-                "eligible_frames": contract.edge.eligible_frames,
-                "tagged_frames": contract.edge.tagged_frames,
-                "nonconforming_cells": contract.edge.nonconforming_cells,
-                "discarded_frames": contract.discarded_frames,
-                "cut_frames": contract.cut_frames,
-            })
-        })
-        .collect();
-    let abr: Vec<_> = result
-        .abr
-        .iter()
-        .map(|abr| {
-            json!({
-                "vc": abr.name,
-                "acr_mbps": abr.acr_mbps,
-                "forward_rm_cells": abr.forward_rm_cells,
-                "returned_rm_cells": abr.returned_rm_cells,
-                "rm_share": abr.rm_share,
-            })
-        })
-        .collect();
     json!({
         "scenario": scenario.name,
         "seed": seed,
@@ -122,8 +94,8 @@ pub(crate) fn result(
         "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,
         "ports": ports,
-        "contracts": contracts,
-        "abr": abr,
+        "contracts": contracts(result),
+        "abr": controlled(result),
         "cells": {
             "offered": result.cells.offered,
             "delivered": result.cells.delivered,
@@ -142,6 +114,36 @@ pub(crate) fn result(
 
 fn file_delay_ms(delay: FileDelay) -> serde_json::Value {
     json!({"mean": delay.mean_ms, "median": delay.median_ms, "p95": delay.p95_ms, "files": delay.files})
+}
+
+/// VCs with a contract.
+fn contracts(result: &RunResult) -> Vec<serde_json::Value> {
+    let rows = result.contracts.iter().map(|contract| {
+        json!({
+            "vc": contract.name,
+            "frames": contract.edge.frames,
+            "eligible_frames": contract.edge.eligible_frames,
+            "tagged_frames": contract.edge.tagged_frames,
+            "nonconforming_cells": contract.edge.nonconforming_cells,
+            "discarded_frames": contract.discarded_frames,
+            "cut_frames": contract.cut_frames,
+        })
+    });
+    rows.collect()
+}
+
+/// VCs whose rate is controlled.
+fn controlled(result: &RunResult) -> Vec<serde_json::Value> {
+    let rows = result.abr.iter().map(|abr| {
+        json!({
+            "vc": abr.name,
+            "acr_mbps": abr.acr_mbps,
+            "forward_rm_cells": abr.forward_rm_cells,
+            "returned_rm_cells": abr.returned_rm_cells,
+            "rm_share": abr.rm_share,
+        })
+    });
+    rows.collect()
 }
 
 /// The scenarios of the benchmarks.

@@ -40,6 +40,7 @@ pub(super) struct Server {
 }
 
 /// What a server needs to know about when things happen.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     /// One cell's transmission.
@@ -79,33 +80,15 @@ pub(super) struct Train {
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
-    /// Whether they may be discarded before others (CLP = 1).
-    pub(super) tagged: bool,
-    /// Whether they are marked (EFCI).
-    efci: bool,
-    /// Whether they are an RM cell.
-    rm: bool,
-    /// Their label at this port.
-    pub(super) label: Label,
-    /// Their frame.
-    pub(super) frame: u32,
+    /// One of them that is not, under their label at this port.
+    pub(super) cell: Cell,
 }
 
 impl Train {
     /// The cells of a run under a new label, the first arriving at `next`.
     #[inline]
     pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
-        let (ends_frame, tagged, efci, rm) = (last.last_cell(), last.tagged(), last.efci(), last.is_rm());
-        Self { next, period, cells, ends_frame, tagged, efci, rm, label, frame: last.frame }
-    }
-
-    /// One of its cells that does not end the frame.
-    #[inline]
-    fn cell(&self) -> Cell {
-        if self.rm {
-            return Cell::rm(self.label, self.frame);
-        }
-        Cell::new(self.label, self.frame, false).with_tag(self.tagged).with_efci(self.efci)
+        Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
     }
 
     #[inline]
@@ -137,32 +120,19 @@ impl Train {
     fn take(&mut self, cells: u32) -> Run {
         self.cells -= cells;
         self.next += self.period * u64::from(cells);
-        let last = self.cell();
-        Run { last: if self.cells == 0 && self.ends_frame { last.ending_frame() } else { last }, cells }
+        let ends_frame = self.cells == 0 && self.ends_frame;
+        Run { last: if ends_frame { self.cell.ending_frame() } else { self.cell }, cells }
     }
 
     /// No train.
-    const NONE: Train = Train {
-        next: Time(0),
-        period: Span(0),
-        cells: 0,
-        ends_frame: false,
-        tagged: false,
-        efci: false,
-        rm: false,
-        label: 0,
-        frame: 0,
-    };
+    const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(0, 0, false) };
 
     /// Whether cells of one frame that left one by one are still in step with these.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
-        self.frame == later.frame
-            && self.label == later.label
-            && (self.tagged, self.efci) == (later.tagged, later.efci)
-            && !(self.rm || later.rm)
-            && self.period == later.period
-            && self.last() + self.period == later.next
+        // RM cells have numbers of their own, so none is like another.
+        self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }
 }
 
@@ -539,7 +509,7 @@ impl Server {
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for &(_, input) in self.next.range(..tied) {
             let train = &self.inputs[input as usize].train;
-            if train.cells == 1 || train.period != period || !self.port.passes(train.label) {
+            if train.cells == 1 || train.period != period || !self.port.passes(train.cell.label()) {
                 return 0;
             }
             rounds = rounds.min(train.cells - 1);
@@ -557,7 +527,7 @@ impl Server {
     fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
-        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell())));
+        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell)));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let mut at = now;
         for _ in 0..rounds {
@@ -864,7 +834,7 @@ impl Server {
         if self.timing.every_cell_matters {
             return self.effect_at(train.next, 0);
         }
-        let ahead = if self.timing.departs_late { self.port.least_ahead(train.label) } else { 0 };
+        let ahead = if self.timing.departs_late { self.port.least_ahead(train.cell.label()) } else { 0 };
         self.effect_at(train.last(), ahead)
     }
 
