@@ -411,9 +411,9 @@ impl Server {
             let in_step = train.cells == 1 || train.period == *period.get_or_insert(train.period);
             let is_known = in_step
                 && train.period <= cell_time
-                && !train.rm
+                && !train.cell.is_rm()
                 && first <= busy_until
-                && self.port.admits_unasked(train.label);
+                && self.port.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
                 break;
