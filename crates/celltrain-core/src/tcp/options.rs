@@ -47,7 +47,7 @@ pub struct TcpOptions {
     pub window_arithmetic: WindowArithmetic,
     /// What a duplicate acknowledgement does to cwnd.
     pub duplicate_acks: DuplicateAcks,
-    /// What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated.
+    /// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
     /// In what numbers the round-trip time is estimated.
     pub rtt_arithmetic: RttArithmetic,
