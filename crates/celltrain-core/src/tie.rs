@@ -124,7 +124,7 @@ mod tests {
                 let mut ordered = TieBreaker::new(order, 5, Stream::new(1, "ties"));
                 let mut passed = ordered.clone();
                 ordered.order(&mut inputs.to_vec()[..tied], |&c| c);
-                passed.pass_over(tied as u32);
+                passed.pass_over(u32::try_from(tied).unwrap());
                 assert_eq!(next(ordered), next(passed), "{order:?}, {tied} cells");
             }
         }

@@ -120,7 +120,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            #[expect(clippy::cast_possible_truncation, reason = "only the low bits are looked at")]
+            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are looked at")]
             fn vc(self) -> usize {
                 self as usize & ((1 << LABEL_BITS) - 1)
             }

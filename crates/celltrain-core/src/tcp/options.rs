@@ -210,7 +210,8 @@ pub enum DuplicateAcks {
     GrowWindow,
 }
 
-/// What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated. Only `newreno` asks.
+/// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated. Only `newreno`
+/// asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAcks {

@@ -169,7 +169,7 @@ const FEW: usize = 8;
 impl Server {
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
         Self {
-            any_order: timing.marks_above.is_none() && port.keeps_vcs_apart()
+            any_order: port.keeps_vcs_apart()
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // What comes to an empty queue would find the departure of its instant still to come.
@@ -455,7 +455,6 @@ impl Server {
         self.next.drain(..stretch.len());
         for &Part { input, cells, first, .. } in &stretch {
             let Input { train, behind } = &mut self.inputs[input as usize];
-            let period = train.period;
             let run = train.take(cells);
             if train.cells == 0 {
                 *train = behind.pop_front().unwrap_or(Train::NONE);
@@ -465,7 +464,6 @@ impl Server {
                 self.enlist(next, input);
             }
             self.catch_up(first);
-            self.note(run, first, period);
             if self.port.must_tell_before(run.last.label()) {
                 self.tell(depart);
             }
