@@ -511,7 +511,8 @@ impl Port {
             let policy: PolicyConfig = named(&POLICIES, name, drawn, limit.unwrap_or(HUGE));
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
-                let allocator = self.allocator.as_ref().map(|(name, drawn)| named(&ALLOCATORS, name, drawn, HUGE));
+                let allocator =
+                    self.allocator.as_ref().map(|(name, drawn)| named(&ALLOCATORS, name, drawn, limit.unwrap_or(HUGE)));
                 return PortConfig { buffer, policy, scheduler: scheduler.unwrap_or_default(), allocator };
             }
         }
