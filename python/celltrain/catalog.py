@@ -19,6 +19,8 @@ Schema = dict[str, Any]
 CHOICES = {
     "policies": "Policy",
     "schedulers": "Scheduler",
+    "allocators": "Allocator",
+    "discards": "EdgeDiscard",
     "tcp": "Tcp",
     "traffic": "Traffic",
     "topologies": "Topology",
@@ -27,6 +29,8 @@ KINDS = (*CHOICES, "papers", "studies", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",
+    "allocators": "allocator",
+    "discards": "discard algorithm",
     "tcp": "TCP variant",
     "traffic": "kind of traffic",
     "topologies": "topology",
@@ -90,6 +94,17 @@ def everything() -> tuple[Entry, ...]:
     return tuple(entry for kind in KINDS for entry in entries(kind))
 
 
+def page_of(kind: str, name: str) -> str:
+    """The file of a model's page: its name's, with `edge_` before it where a policy has that name too.
+
+    >>> page_of("policies", "tail_drop"), page_of("discards", "tail_drop")
+    ('tail_drop', 'edge_tail_drop')
+    """
+    definitions: Schema = json.loads(_core.schema())["$defs"]
+    policies = [choice["required"][0] for choice in definitions[CHOICES["policies"]]["oneOf"]]
+    return f"edge_{name}" if kind == "discards" and name in policies else name
+
+
 def _models(kind: str) -> Iterator[Entry]:
     definitions: Schema = json.loads(_core.schema())["$defs"]
     for choice in definitions[CHOICES[kind]]["oneOf"]:
@@ -101,7 +116,7 @@ def _models(kind: str) -> Iterator[Entry]:
             summary=_one_line(choice.get("description", "")),
             description=_paragraphs(table.get("description", "")),
             parameters=tuple(_parameters(table, definitions, "")),
-            page=_core.data(f"docs/models/{name}.md"),
+            page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
         )
 
 

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def write(result: RunResult, folder: Path, *, plots: bool) -> list[Path]:
-    """Writes `result.json`, and flows, ports and series as Parquet and CSV; with `plots` the series as PNG and SVG."""
+    """Writes `result.json`, the tables (`abr` if it has rows) and series as Parquet and CSV; with `plots` series as PNG and SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, table in {"flows": result.flows, "ports": result.ports, **result.series}.items():
+    tables = {"flows": result.flows, "ports": result.ports, **({"abr": result.abr} if len(result.abr) else {})}
+    for name, table in {**tables, **result.series}.items():
         written += _tables(table, folder / name)
     if plots:
         for name in result.series:

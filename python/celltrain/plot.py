@@ -49,7 +49,7 @@ class Plot:
         times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
         ax = self._steps(times, labels, cwnd, ylabel="congestion window (segments)", ax=ax)
         if ssthresh:
-            for line, column in zip(list(ax.get_lines()), thresholds.T, strict=True):
+            for line, column in zip(ax.get_lines()[-len(labels) :], thresholds.T, strict=True):
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
         return _finished(ax, len(labels))
 
@@ -59,11 +59,13 @@ class Plot:
         return _finished(self._steps(times, labels, rates, ylabel="ACR (Mb/s)", ax=ax), len(labels))
 
     def edge(self, *, ax: Axes | None = None) -> Axes:
-        """Packets of each connection at its edge device over time; instants in phase 1 of adaptive discard are dotted."""
+        """Packets of each connection at its edge device over time, with a dot at each sample in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._result.series.raw("edge")
         ax = self._steps(times, labels, packets, ylabel="packets at the edge device", ax=ax)
-        for line, queue, phase in zip(list(ax.get_lines()), packets.T, phases.T, strict=True):
-            ax.plot(times[phase == 1], queue[phase == 1], ".", color=line.get_color(), markersize=3)
+        for line, queue, phase in zip(ax.get_lines()[-len(labels) :], packets.T, phases.T, strict=True):
+            ax.plot(times[phase == 1], queue[phase == 1], ".", color=line.get_color(), markersize=5)
+        if phases.any():
+            ax.plot([], [], ".", color="black", markersize=5, label="dots: phase 1")
         return _finished(ax, len(labels))
 
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:

@@ -144,6 +144,208 @@ def test_a_wrong_value_is_named_with_its_line(celltrain, small, old, new, line, 
     expect_refusal(celltrain, small, f"{small}:{line}: ", *words)
 
 
+INTERNETWORK = """duration = "20ms"
+
+[topology.internetwork]
+sources = 3
+ip_delay = "100us"
+atm_delay = "100us"
+
+[edge."*"]
+buffer = 500
+
+[edge."*".discard.adaptive_discard]
+
+[port."sw*->sw*"]
+buffer = 1000
+
+[port."sw*->sw*".policy.tail_drop]
+
+[port."sw*->sw*".allocator.efci]
+threshold = 250
+
+[vc.tcp1-3.abr]
+nrm = 32
+"""
+
+NETWORK = """duration = "20ms"
+
+[topology.network]
+hosts = ["a", "b"]
+switches = ["s", "t"]
+edge_devices = ["e", "f"]
+links = [
+    { between = ["a", "e"], delay = "5us" },
+    { between = ["e", "s"], delay = "5us" },
+    { between = ["s", "t"], delay = "5us" },
+    { between = ["s", "f"], delay = "5us" },
+    { between = ["f", "t"], delay = "5us" },
+    { between = ["t", "b"], delay = "5us" },
+]
+flows = [{ from = "a", to = "b" }]
+
+[edge."*"]
+
+[port.default]
+buffer = 1000
+policy.tail_drop = {}
+"""
+
+MERGE = """duration = "20ms"
+topology.vc_merge = { vcs = 2, sources_per_vc = 2, link_delay = "5us" }
+port.default = { buffer = 1000, policy.tail_drop = {}, allocator.efci = { threshold = 250 } }
+vc.tcp1-4.tagged = true
+"""
+
+POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
+ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
+
+
+def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
+    path = tmp_path / "sound.toml"
+    for text in (INTERNETWORK, NETWORK, MERGE):
+        path.write_text(text)
+        assert celltrain("check", path).code == 0
+
+
+@pytest.mark.parametrize(
+    "base, old, new, line, fault",
+    [
+        (INTERNETWORK, "nrm = 32", "rif = 0.1", 22, f"vc.tcp1-3.abr.rif = 0.1 {POWERS}"),
+        (INTERNETWORK, "nrm = 32", "rif = 2.0", 22, f"vc.tcp1-3.abr.rif = 2.0 {POWERS}"),
+        (INTERNETWORK, "nrm = 32", "rdf = 0.3", 22, f"vc.tcp1-3.abr.rdf = 0.3 {POWERS}"),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'mcr = "60Mbps"',
+            21,
+            "vc promises VCs 180Mbps in all over sw1->sw2, which has 155.52Mbps; the sum of mcr must not be above it",
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'mcr = "160Mbps"',
+            22,
+            'vc.tcp1-3.abr.mcr = "160Mbps" is not a rate up to pcr = "155.52Mbps"',
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'pcr = "40Mbps"\nicr = "50Mbps"',
+            23,
+            'vc.tcp1-3.abr.icr = "50Mbps" is not a positive rate from mcr = "0bps" to pcr = "40Mbps"',
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            "nrm = 33",
+            22,
+            "vc.tcp1-3.abr.nrm = 33 is not one of 2, 4, 8, 16, 32, 64, 128, 256 cells",
+        ),
+        (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),
+        (
+            INTERNETWORK,
+            '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
+            "",
+            13,
+            'port."sw*->sw*".allocator is missing, and sw1->sw2 carries the ABR VC tcp1; write which allocator tells its '
+            f"source the rate: {ALLOCATORS}",
+        ),
+        (
+            INTERNETWORK,
+            "allocator.efci",
+            "allocator.efcj",
+            18,
+            f'port."sw*->sw*".allocator.efcj is unknown; did you mean efci? It must be one of {ALLOCATORS}',
+        ),
+        (
+            INTERNETWORK,
+            "threshold = 250",
+            "threshold = 1001",
+            19,
+            'port."sw*->sw*".allocator.efci.threshold = 1001 is above the buffer of 1000 cells; a threshold is at most the '
+            "buffer",
+        ),
+        (
+            INTERNETWORK,
+            "buffer = 500",
+            "buffer = 5",
+            9,
+            'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device holds at least one',
+        ),
+        (INTERNETWORK, "buffer = 500", "buffer = 0", 9, 'edge."*".buffer = 0 is not a whole number (1 or more)'),
+        (
+            INTERNETWORK,
+            "adaptive_discard]",
+            "adaptive_discard]\nlow_threshold = 900",
+            12,
+            'edge."*".discard.adaptive_discard.low_threshold = 900 is more packets than the buffer holds (41 of the longest)',
+        ),
+        (
+            INTERNETWORK,
+            "[vc.",
+            "[edge.egde1]\n\n[vc.",
+            21,
+            'edge.egde1 is not an edge device; did you mean "edge1"? Write a device\'s name such as "edge1", or a pattern '
+            'such as "*"',
+        ),
+        (
+            INTERNETWORK,
+            '[edge."*"]\nbuffer = 500\n\n[edge."*".discard.adaptive_discard]\n',
+            "",
+            1,
+            'edge has no table for the edge device "edge1"; write [edge."*"] with its buffer',
+        ),
+        (
+            INTERNETWORK,
+            "[vc.tcp1-3.abr]",
+            "[vc.tcp1-acks.abr]",
+            21,
+            "vc.tcp1-acks.abr is for both directions: write it for the VC of the data, [vc.tcp1.abr]",
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            '\n[vc.tcp1-3.gfr]\nmcr = "10Mbps"\nmfs = 12\nmbs = 24',
+            23,
+            "vc.tcp1-3.gfr does not go with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
+        ),
+        (
+            MERGE,
+            "vc.tcp1-4.tagged = true",
+            "vc.tcp1.abr = {}",
+            4,
+            "vc.tcp1.abr controls the rate of a VC that merges with others; a loop has one source",
+        ),
+        (
+            NETWORK,
+            'to = "b" }',
+            'to = "b", path = ["a", "e", "s", "f", "t", "b"] }',
+            None,
+            'topology.network.flows[0] crosses the edge device "f" in its middle; one is next to a host, with a switch or '
+            "another edge device behind it",
+        ),
+        (
+            NETWORK,
+            '    { between = ["s", "t"], delay = "5us" },\n',
+            "",
+            None,
+            'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches; an edge '
+            "device stands next to a host, not in the middle of a path",
+        ),
+    ],
+)
+def test_rate_control_that_cannot_be_is_refused_in_words_that_help(celltrain, tmp_path, base, old, new, line, fault):
+    assert old in base
+    path = tmp_path / "bad.toml"
+    path.write_text(base.replace(old, new, 1))
+    expect_refusal(celltrain, path)
+    [said] = celltrain("check", path).err.splitlines()
+    place, _, words = said.removeprefix(f"{path}:").partition(": ")
+    assert words == fault
+    assert line is None or int(place) == line
+
+
 def test_random_damage_never_surprises(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"

@@ -130,19 +130,23 @@ def test_list_knows_what_the_models_know(celltrain):
     assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= names_of(celltrain, "policies")
     assert {"fifo", "strict_priority", "guaranteed_rate", "wfq"} <= names_of(celltrain, "schedulers")
     assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
+    assert {"efci", "equal_share", "erica", "erica_plus", "max_min"} <= names_of(celltrain, "allocators")
+    assert {"tail_drop", "front_drop", "adaptive_discard"} <= names_of(celltrain, "discards")
     assert "af-96-1269" in names_of(celltrain, "papers")
 
 
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
 def test_everything_that_has_a_name_is_explained(celltrain, entry):
-    told = celltrain("explain", entry.name, "--json")
+    name = f"{entry.kind}/{entry.name}"
+    told = celltrain("explain", name, "--json")
     assert told.code == 0
     assert told.json["name"] == entry.name
     for parameter in told.json["parameters"]:
         assert set(parameter) == {"name", "type", "unit", "default", "required", "range", "meaning"}
         assert parameter["meaning"], parameter["name"]
         assert parameter["type"] not in {"", "table"}, parameter["name"]
-    plain = celltrain("explain", entry.name)
+    assert told.json["kind"] == catalog.SINGULAR[entry.kind]
+    plain = celltrain("explain", name)
     assert plain.code == 0
     for parameter in told.json["parameters"]:
         assert parameter["name"] in plain.out
@@ -163,6 +167,23 @@ def test_explain_tells_of_schedulers_and_traffic(celltrain):
     assert told["kind"] == "kind of traffic"
     assert {p["name"]: p["default"] for p in told["parameters"]}["on"] == "300ms"
     assert "Golestani" in celltrain("explain", "wfq").out
+
+
+def test_explain_tells_of_allocators_and_discard_algorithms(celltrain):
+    told = celltrain("explain", "erica", "--json").json
+    assert told["kind"] == "allocator"
+    assert {p["name"]: p["default"] for p in told["parameters"]}["target_utilisation"] == 0.9
+    told = celltrain("explain", "adaptive_discard", "--json").json
+    assert (told["kind"], told["parameters"][0]["unit"]) == ("discard algorithm", "packets")
+    assert "Jagannath" in celltrain("explain", "adaptive_discard").out
+
+
+def test_of_two_models_of_one_name_the_first_is_explained_and_the_other_named(celltrain):
+    assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
+    assert "celltrain explain discards/tail_drop" in celltrain("explain", "tail_drop").out
+    assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"
+    assert "edge device" in celltrain("explain", "discards/tail_drop").out
+    assert celltrain("explain", "policies/erica").code == 2
 
 
 def test_an_example_scenario_is_printed_as_it_is(celltrain):

@@ -14,7 +14,7 @@ import celltrain as ct
 from celltrain import _core, models
 from celltrain.base import Keyed, Model
 
-CHOICES = [ct.Policy, ct.Tcp, ct.Topology]
+CHOICES = [ct.Policy, ct.Allocator, ct.EdgeDiscard, ct.Tcp, ct.Topology]
 
 
 def variants():
@@ -52,7 +52,10 @@ def test_every_model_is_public():
 def test_every_choice_of_the_schema_has_a_class():
     definitions = json.loads(_core.schema())["$defs"]
     keys = [
-        key for name in ("Policy", "Tcp", "Topology") for c in definitions[name]["oneOf"] for key in c["properties"]
+        key
+        for name in ("Policy", "Allocator", "EdgeDiscard", "Tcp", "Topology")
+        for c in definitions[name]["oneOf"]
+        for key in c["properties"]
     ]
     assert [key for key, _ in variants()] == keys
 
@@ -89,6 +92,8 @@ def test_every_variant_survives_the_core(key, model):
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
         "link_delay": "5us",
+        "ip_delay": "5us",
+        "atm_delay": "5us",
         "sources": 2,
         "vcs": 2,
         "sources_per_vc": 2,
@@ -103,14 +108,26 @@ def test_every_variant_survives_the_core(key, model):
     fields = {name: required[name] for name in required if name in model.model_fields}
     variant = model(**fields)
     assert isinstance(variant, Model)
-    kind = next(
-        name
-        for name, choice in (("policy", ct.Policy), ("tcp", ct.Tcp), ("topology", ct.Topology))
-        if key in choice.__metadata__[0].variants
-    )
-    scenario = lan(**{kind: variant}) if kind != "topology" else lan(policy=ct.TailDrop()).replace(topology=variant)
-    if key == "network":
-        scenario = scenario.replace(port={"default": ct.Port(buffer_cells="infinite", policy=ct.TailDrop())})
+    choice = next(choice for choice in CHOICES if model in choice.__metadata__[0].variants.values())
+    everywhere = {"default": ct.Port(buffer_cells="infinite", policy=ct.TailDrop())}
+    if choice is ct.Policy:
+        scenario = lan(policy=variant)
+    elif choice is ct.Tcp:
+        scenario = lan(tcp=variant)
+    elif choice is ct.Allocator:
+        port = ct.Port(buffer_cells=100, policy=ct.TailDrop(), allocator=variant)
+        scenario = lan().replace(port={"bottleneck": port})
+    elif choice is ct.EdgeDiscard:
+        memory = "shared" if key == "shared_adaptive_discard" else "per_vc"
+        network = ct.Internetwork(sources=2, ip_delay="5us", atm_delay="5us")
+        edge = ct.Edge(buffer_cells=100, memory=memory, discard=variant)
+        scenario = lan().replace(topology=network, port=everywhere, edge={"*": edge})
+    elif key == "network":
+        scenario = lan().replace(topology=variant, port=everywhere)
+    elif key == "internetwork":
+        scenario = lan().replace(topology=variant, port=everywhere, edge={"*": ct.Edge()})
+    else:
+        scenario = lan().replace(topology=variant)
     reading = json.loads(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
     assert reading["faults"] == []
     assert ct.Scenario.model_validate(reading["scenario"]) == scenario

@@ -10,7 +10,7 @@ import pytest
 from pages import MODEL_HEADINGS, ROOT, Block, blocks, headings, pages, prose, section
 
 from celltrain import _core
-from celltrain.catalog import CHOICES, Parameter, entries
+from celltrain.catalog import CHOICES, Parameter, entries, page_of
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
@@ -18,19 +18,22 @@ SCENARIOS = ROOT / "docs" / "scenarios.md"
 WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
-def registered() -> list[str]:
-    """Every policy, scheduler, TCP variant, kind of traffic and topology of the schema."""
+def registered() -> dict[str, tuple[str, str]]:
+    """Kind and name of every model of the schema, by its page."""
     definitions = json.loads(_core.schema())["$defs"]
-    return [choice["required"][0] for name in CHOICES.values() for choice in definitions[name]["oneOf"]]
+    models = [(kind, c["required"][0]) for kind, choice in CHOICES.items() for c in definitions[choice]["oneOf"]]
+    return {page_of(kind, name): (kind, name) for kind, name in models}
 
 
-def test_every_registered_name_has_a_page_and_every_page_a_registered_name():
+def test_every_model_has_a_page_of_its_own_and_every_page_a_model():
+    assert len(registered()) == sum(len(entries(kind)) for kind in CHOICES)
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
 
-@pytest.mark.parametrize("name", registered())
-def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(name: str):
-    text = prose(MODELS / f"{name}.md")
+@pytest.mark.parametrize("page", registered())
+def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):
+    _, name = registered()[page]
+    text = prose(MODELS / f"{page}.md")
     assert re.match(rf"# .*\S \(`{name}`\)\n", text), text[:80]
     assert headings(text) == MODEL_HEADINGS
 
@@ -43,7 +46,8 @@ def test_a_models_page_shows_a_scenario(name: str):
 
 @pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
 def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
-    [entry] = [entry for kind in CHOICES for entry in entries(kind) if entry.name == name]
+    kind, own = registered()[name]
+    [entry] = [entry for entry in entries(kind) if entry.name == own]
     # A list of tables is described by the keys of its tables.
     expected = {parameter.name: parameter for parameter in entry.parameters}
     rows = table(section(prose(MODELS / f"{name}.md"), "Parameters"))

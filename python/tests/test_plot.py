@@ -4,6 +4,7 @@ import builtins
 import sys
 
 import pytest
+from conftest import ROOT
 
 import celltrain as ct
 
@@ -36,6 +37,38 @@ def test_a_plot_has_units_on_its_axes_and_a_line_for_each_series(result, name, u
     assert "three" in axes.get_title()
     assert len(axes.get_lines()) == lines
     assert axes.get_ylim()[0] == 0
+
+
+@pytest.fixture(scope="module")
+def controlled():
+    """Adaptive discard behind two edge devices whose buffers soon fill."""
+    scenario = ct.load(ROOT / "scenarios" / "internetwork-abr-ada.toml").replace(duration="400ms")
+    return ct.run(scenario, trace=["queue", "acr", "edge"], step="1ms")
+
+
+def test_the_rates_of_abr_connections_are_drawn_in_mbps(controlled):
+    axes = controlled.plot.acr()
+    assert axes.get_ylabel() == "ACR (Mb/s)"
+    assert [line.get_label() for line in axes.get_lines()] == [f"tcp{i}" for i in range(1, 6)]
+    assert axes.get_ylim()[1] >= 155
+
+
+def test_packets_at_an_edge_device_are_drawn_with_dots_in_phase_1(controlled):
+    axes = controlled.plot.edge()
+    assert "packets" in axes.get_ylabel()
+    lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
+    table = controlled.series["edge"].to_pydict()
+    assert sum(len(dot.get_xdata()) for dot in dots) == sum(phase == 1 for phase in table["edge_phase"]) > 0
+    assert [dot.get_color() for dot in dots] == [line.get_color() for line in lines]
+    assert key.get_label() == "dots: phase 1"
+    again = controlled.plot.edge(ax=axes)
+    assert len(again.get_lines()) == 22
+
+
+def test_the_series_and_the_table_of_rate_control_are_written(controlled, tmp_path):
+    names = {file.name for file in controlled.write(tmp_path, plots=True)}
+    assert {"acr.png", "acr.svg", "acr.csv", "edge.png", "edge.svg", "edge.parquet", "abr.csv", "abr.parquet"} <= names
+    assert (tmp_path / "abr.csv").read_text().count("\n") == 11
 
 
 def test_a_plot_goes_on_axes_one_has(result):

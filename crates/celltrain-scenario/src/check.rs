@@ -70,7 +70,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
             rate_control::paths(layout, faults);
             rate_control::edges(scenario, layout, faults);
             files(scenario, layout, faults);
-            contracts(scenario, layout, faults);
+            contracts(scenario, layout, refused, faults);
             ports(scenario, layout, refused, faults)
         }
         None => BTreeMap::new(),
@@ -244,7 +244,7 @@ fn meant_vcs(scenario: &Scenario, channels: &build::Channels, key: &str) -> Vec<
 }
 
 /// Every table of a VC is about one, its contract can hold, and no link has promised more than it has.
-fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], faults: &mut Vec<KeyFault>) {
     if scenario.vc.is_empty() {
         return;
     }
@@ -286,9 +286,9 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFa
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
-    rate_control::abr(scenario, layout, &channels, &mut promised, faults);
+    rate_control::abr(scenario, layout, &channels, &mut promised, refused, faults);
     let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
-    if let Some((&link, &sum)) = promised.iter().filter(more).max_by_key(|&(_, &sum)| sum) {
+    if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
         let problem = format!(
             "promises VCs {} in all over {}, which has {}; the sum of mcr must not be above it",
@@ -465,7 +465,11 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
         let path = format!("{NETWORK}.flows[{i}]");
         let Some(nodes) = &flow.path else {
             if graph.shortest_path(&leaving, index[flow.from.as_str()], index[flow.to.as_str()]).is_none() {
-                let problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
+                let mut problem =
+                    format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
+                if !config.edge_devices.is_empty() {
+                    problem.push_str("; an edge device stands next to a host, not in the middle of a path");
+                }
                 faults.push(KeyFault::of_value(join(&path, "to"), quoted(&flow.to), problem));
             }
             continue;

@@ -224,7 +224,9 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        let kind = match schema["type"].as_str() {
+        // What may be absent is told by what it is when present.
+        let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
+        let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",
             Some("number") => "a number",
             Some("boolean") => "true or false",

@@ -99,6 +99,30 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
 }
 
 #[test]
+fn the_internetwork_has_an_edge_device_at_each_end_of_a_path() {
+    let text = r#"
+duration = "1ms"
+topology.internetwork = { sources = 2, ip_delay = "3ms", atm_delay = "1ms", bidirectional = true }
+edge."*" = { buffer = 500 }
+port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
+"#;
+    let network = build::network(&read(text).scenario.unwrap(), 1);
+    let names =
+        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
+    let there = ["source2->edge2", "edge2->sw1", "sw1->sw2", "sw2->far-edge2", "far-edge2->destination2"];
+    let back = ["destination2->far-edge2", "far-edge2->sw2", "sw2->sw1", "sw1->edge2", "edge2->source2"];
+    let flow = |flow: usize| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);
+    assert_eq!(network.flows.len(), 4);
+    assert_eq!(flow(1), [there, back]);
+    assert_eq!(network.flows[3].name, "tcp4", "the other direction follows");
+    assert_eq!(flow(3), [back, there]);
+    let delays = network.vcs[network.flows[1].data_vc].path.iter().map(|&link| network.links[link].delay);
+    assert_eq!(delays.map(|delay| delay.picoseconds / 1_000_000_000).collect::<Vec<_>>(), [3, 0, 1, 0, 3]);
+    let buffered: Vec<_> = network.links.iter().filter(|link| link.edge.is_some()).map(|link| &link.name).collect();
+    assert_eq!(buffered, ["edge1->sw1", "far-edge1->sw2", "edge2->sw1", "far-edge2->sw2"], "not towards hosts");
+}
+
+#[test]
 fn every_fault_is_named_with_its_line_key_and_value() {
     let cases = [
         (

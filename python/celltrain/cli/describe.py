@@ -20,6 +20,8 @@ class Kind(str, Enum):
 
     policies = "policies"
     schedulers = "schedulers"
+    allocators = "allocators"
+    discards = "discards"
     tcp = "tcp"
     traffic = "traffic"
     topologies = "topologies"
@@ -40,7 +42,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List the policies, schedulers, TCP variants, kinds of traffic, topologies, papers, studies or scenarios there are."""
+    """List what there is of a kind: models such as policies and TCP variants, papers, studies or scenarios."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -58,7 +60,8 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A policy, scheduler, TCP variant, kind of traffic, topology, paper, study or example scenario."
+            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study or "
+            "example scenario; with its kind before it where two have the name: discards/tail_drop."
         ),
     ],
     as_json: shell.Json = False,
@@ -67,12 +70,20 @@ def explain(
     from celltrain.catalog import everything
     from celltrain.errors import Fault, InputError
 
-    known = {entry.name: entry for entry in everything()}
-    wanted = name.removeprefix("scenarios/").removesuffix(".toml")
+    of_kind = {f"{entry.kind}/{entry.name}": entry for entry in everything()}
+    known: dict[str, Entry] = {}
+    for entry in of_kind.values():
+        known.setdefault(entry.name, entry)
+    wanted = name.removesuffix(".toml")
+    if wanted in of_kind:
+        known[wanted] = of_kind[wanted]
     if wanted not in known:
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
-        problem = "is not a policy, scheduler, TCP variant, kind of traffic, topology, paper, study or scenario"
+        problem = (
+            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study "
+            "or scenario"
+        )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:
         shell.answer(known[wanted].to_dict())
@@ -80,6 +91,9 @@ def explain(
         typer.echo(known[wanted].page, nl=False)
     else:
         _show(known[wanted])
+        others = [path for path, entry in of_kind.items() if entry.name == wanted and entry is not known[wanted]]
+        for path in others:
+            typer.echo(f"\nThere is another of this name: celltrain explain {path}")
 
 
 def _show(entry: Entry) -> None:

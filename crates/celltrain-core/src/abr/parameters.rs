@@ -21,7 +21,7 @@ pub struct Parameters {
     /// than `tbe` cells a round trip.
     pub icr: Option<BitRate>,
     /// Nrm: in-rate cells for each forward RM cell, itself included; a power of two.
-    #[schemars(range(min = 2, max = 256), extend("x-unit" = "cells"))]
+    #[schemars(range(min = 2, max = 256), extend("x-unit" = "cells", "x-expect" = "a power of two (2 to 256)"))]
     pub nrm: u32,
     /// Mrm: in-rate cells between two forward RM cells however slow the source is.
     #[schemars(range(min = 1, max = 256), extend("x-unit" = "cells"))]
@@ -29,17 +29,23 @@ pub struct Parameters {
     /// Trm: after this time a forward RM cell is sent as soon as `mrm` cells have been.
     pub trm: Duration,
     /// RIF: the share of PCR by which ACR rises with a backward RM cell; a power of two.
-    #[schemars(range(min = 0.000_030_517_578_125, max = 1.0))]
+    #[schemars(
+        range(min = 0.000_030_517_578_125, max = 1.0),
+        extend("x-expect" = "a power of two from 1/32768 (0.000030517578125) to 1")
+    )]
     pub rif: f64,
     /// RDF: the share of ACR by which it falls with a backward RM cell that indicates congestion; a power of two.
-    #[schemars(range(min = 0.000_030_517_578_125, max = 1.0))]
+    #[schemars(
+        range(min = 0.000_030_517_578_125, max = 1.0),
+        extend("x-expect" = "a power of two from 1/32768 (0.000030517578125) to 1")
+    )]
     pub rdf: f64,
     /// TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM cells without
     /// an answer ACR falls.
     #[schemars(range(min = 1, max = 16_777_215), extend("x-unit" = "cells"))]
     pub tbe: u32,
     /// CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "0 or a power of two from 1/64 (0.015625) to 1"))]
     pub cdf: f64,
     /// ADTF: a source that has sent no forward RM cell for so long starts at ICR anew.
     pub adtf: Duration,

@@ -2,7 +2,7 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `MECHANISMS` 5. The buffer owns the queues, the counts and the room;
 //! a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the list below and
-//! a section of `docs/edge-devices.md`.
+//! a page in `docs/models/`.
 
 mod packets;
 
@@ -137,8 +137,8 @@ impl EdgeConfig {
             let problem = format!("does not go with `{name}`, which needs memory = \"{}\"", memory.name());
             faults.push(Fault::new("memory", format!("\"{}\"", self.memory.name()), problem));
         }
-        // A buffer that holds no packet has had its fault.
-        let mqs = self.buffer.map(|buffer| (buffer / longest_packet_cells).max(1));
+        // A buffer that holds no packet has had its fault, and its thresholds are none of their own.
+        let mqs = self.buffer.map(|buffer| buffer / longest_packet_cells).filter(|&mqs| mqs > 0);
         let inner = self.discard.check(mqs).into_iter();
         faults.extend(inner.map(|fault| Fault { key: format!("discard.{name}.{}", fault.key), ..fault }));
         faults

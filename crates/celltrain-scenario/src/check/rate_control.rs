@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::error::Fault;
+use celltrain_core::names::is_in_range;
 use celltrain_core::network::{NodeKind, Vc, atm_part};
 
 use super::{frame_cells, meant_vcs};
@@ -17,6 +18,7 @@ pub(super) fn abr(
     layout: &Layout,
     channels: &Channels,
     promised: &mut BTreeMap<usize, u64>,
+    refused: &[KeyFault],
     faults: &mut Vec<KeyFault>,
 ) {
     let links = &layout.graph.links;
@@ -47,20 +49,31 @@ pub(super) fn abr(
             }
             for vc in [vc, &channels.vcs[ack_vc]] {
                 if build::vc_options(scenario, &vc.name).is_some_and(|own| own.gfr.is_some()) {
-                    let problem = format!("is of a VC whose rate [vc.{key}.abr] controls; a VC has one service");
-                    once(KeyFault::of_key(join(&join("vc", &vc.name), "gfr"), problem));
+                    // Its own table, or that of a range.
+                    let is_range = |table: &&String| is_in_range(table, &vc.name);
+                    let table = scenario.vc.get_key_value(&vc.name).map(|(name, _)| name);
+                    let table = table.or_else(|| scenario.vc.keys().find(is_range)).unwrap_or(&vc.name);
+                    let problem = format!(
+                        "does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR"
+                    );
+                    once(KeyFault::of_key(join(&join("vc", table), "gfr"), problem));
                 }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
-                for fault in parameters.check(links[vc.path[part.start]].rate) {
+                let wrong = parameters.check(links[vc.path[part.start]].rate);
+                // A rate that cannot be promised has had its fault.
+                let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
+                for fault in wrong {
                     if !found.iter().any(|other| other.key == fault.key) {
                         found.push(fault);
                     }
                 }
                 for &link in &vc.path[part] {
-                    *promised.entry(link).or_insert(0) += parameters.mcr.bits_per_second;
+                    *promised.entry(link).or_insert(0) += mcr;
                 }
                 for fault in without_allocator(scenario, layout, vc) {
-                    if !faults.iter().any(|other| other.key == fault.key) {
+                    // An allocator that was refused, or misspelt, is not missing as well.
+                    let is_told = |other: &KeyFault| other.key.starts_with(&fault.key);
+                    if !faults.iter().chain(refused).any(is_told) {
                         faults.push(fault);
                     }
                 }
@@ -95,17 +108,18 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
         let path = join("edge", key);
         if !devices().any(|device| build::matches_link(key, &device.name)) {
             let hint = nearest(key, devices().map(|device| device.name.as_str()));
-            let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
             let example = match devices().next() {
                 Some(device) => {
-                    format!("Write a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
+                    format!("{hint} a device's name such as \"{}\", or a pattern such as \"*\"", device.name)
                 }
-                None => format!("The topology {} has none", scenario.topology.name()),
+                None => format!("the topology {} has none", scenario.topology.name()),
             };
-            faults.push(KeyFault::of_key(&path, format!("is not an edge device; {hint}{example}")));
+            faults.push(KeyFault::of_key(&path, format!("is not an edge device; {example}")));
         }
         for fault in config.check(longest_packet(scenario, layout, key)) {
-            faults.push(KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem));
+            let key = fault.key.split('.').fold(path.clone(), |path, key| join(&path, key));
+            faults.push(KeyFault::of_value(key, fault.value, fault.problem));
         }
     }
     if let Some(device) = devices().find(|device| build::edge_of(scenario, &device.name).is_none()) {

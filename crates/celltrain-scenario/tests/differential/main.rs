@@ -109,6 +109,11 @@ fn compare(scenario: &Scenario) -> Result<(), String> {
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
+    same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
+    same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
+    same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
+    same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
+    same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
     let unwatched = run(Engine::Fast, &network, &mut Nothing);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))
 }

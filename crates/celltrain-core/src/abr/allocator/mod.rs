@@ -2,7 +2,7 @@
 //!
 //! A port may mark data cells (EFCI) as they leave, or write the rate a source may have into the backward RM cells of the
 //! loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the same
-//! questions. A new one is one file beside these, one line in the list below and a section of `docs/abr-allocators.md`.
+//! questions. A new one is one file beside these, one line in the list below and a page in `docs/models/`.
 
 mod rate_book;
 

@@ -214,21 +214,22 @@ impl<'a> Engine<'a> {
                 continue;
             };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
-            let mut tagged = tagged;
+            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if self.edge.polices_at(vc, link) {
-                let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
                 let at_switch = first_start + period + self.plan.delays[link as usize];
+                let mut tagged = tagged;
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }
+                run.last = run.last.with_tag(tagged);
             }
-            let run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             self.go(link as usize, run, first_start, period);
         }
         self.departures = departures;
     }
 
     /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
+    #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let servers = self.servers.len();
         let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
@@ -237,7 +238,9 @@ impl<'a> Engine<'a> {
             let effect = self.servers[server as usize].join(input as usize, train);
             settle_by(&mut self.agenda, server as usize, effect);
         }
-        self.schedule_errands();
+        if self.plan.controls {
+            self.schedule_errands();
+        }
     }
 
     /// A contended port catches up with everything before `now`.
@@ -247,7 +250,11 @@ impl<'a> Engine<'a> {
         let until = now.min(*end + Span(1));
         let count = servers.len();
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
-        servers[number].work(until, |run, first_start, period| onward.extend(roads.go(link, run, first_start, period)));
+        servers[number].work(until, |run, first_start, period| {
+            if let Some(on) = roads.go(link, run, first_start, period) {
+                onward.push(on);
+            }
+        });
         for Arrival { run, first, period } in servers[number].arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             shaping.on_arrival(index(link), vc, run, first, period);
@@ -258,7 +265,9 @@ impl<'a> Engine<'a> {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
         }
-        self.schedule_errands();
+        if self.plan.controls {
+            self.schedule_errands();
+        }
     }
 
     /// The first RM cell with something to do at `now` does it.
@@ -336,9 +345,6 @@ impl<'a> Engine<'a> {
     }
 
     fn schedule_errands(&mut self) {
-        if !self.plan.controls {
-            return;
-        }
         let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 2;
         let key = |errand: &Errand| {
             let rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
