@@ -220,7 +220,7 @@ OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """What the receiver does with segments that arrive ahead of a gap (A-19)."""
 
 PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
-"""What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated (A-26). Only
+"""What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated (A-26). Only
 `newreno` asks.
 """
 
@@ -298,7 +298,7 @@ class TcpOptions(Model):
     partial_acks: PartialAcks = Field(
         default="deflate",
         description=(
-            "What a partial acknowledgement leaves of the window that NewReno's fast recovery has inflated (A-26)."
+            "What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated (A-26)."
         ),
     )
     receive_window: str = Field(
