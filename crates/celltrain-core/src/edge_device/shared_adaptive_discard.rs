@@ -4,9 +4,11 @@
 //! is argued in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`; rate rule and way back to
 //! phase 0 are those of [`super::adaptive_discard`]. Only what the source calls a full queue is new:
 //!
-//!     W + cells > EB        W: cells of all packets, those under way counted whole
-//!     S_i = EB * ACR_i / sum of ACR_j over the VCs that have packets
-//!     the VC that exceeds its share S_i most loses the packet at its front
+//! ```text
+//! W + cells > EB        W: cells of all packets, those under way counted whole
+//! S_i = EB * ACR_i / sum of ACR_j over the VCs that have packets
+//! the VC that exceeds its share S_i most loses the packet at its front
+//! ```
 //!
 //! For one VC with packets of one length this is `adaptive_discard` to the last packet.
 
