@@ -15,8 +15,9 @@ from celltrain.errors import Fault, ScenarioError
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
 
-# A scenario is a page of text; anything larger is another kind of file, and is refused before it is read.
-MAX_BYTES = 1 << 20
+# A scenario is a page of text, or a network of some ten thousand nodes; anything larger is another kind of file, and is
+# refused before it is read.
+MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -302,6 +302,137 @@ fn networks_that_cannot_carry_their_flows_are_refused() {
     assert!(messages(&unreachable)[0].contains("cannot be reached from \"a\""));
 }
 
+const CHAIN: &str = r#"duration = "1s"
+[topology.chain]
+hops = 3
+long = 2
+cross = 2
+link_delay = "1ms"
+access_delay = "5us"
+[port."sw*->sw*"]
+buffer = 500
+policy.tail_drop = {}
+"#;
+
+#[test]
+fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
+    let network = build::network(&read(CHAIN).scenario.unwrap(), 1);
+    let path = |flow: &str| -> Vec<&str> {
+        let flow = network.flows.iter().find(|own| own.name == flow).unwrap();
+        network.vcs[flow.data_vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
+    let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
+    assert_eq!(path("long2"), long);
+    // Two on each link between switches, in their order.
+    assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
+    assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
+    assert_eq!(path("cross6")[1], "sw3->sw4");
+    assert_eq!(network.flows.len(), 8);
+    assert_eq!(network.links[network.bottleneck].name, "sw1->sw2");
+    let delays: Vec<_> = ["sw2->sw3", "sw2->cross-destination2"]
+        .iter()
+        .map(|name| network.links.iter().find(|link| link.name == *name).unwrap().delay.to_string())
+        .collect();
+    assert_eq!(delays, ["1ms", "5us"]);
+}
+
+const STAR: &str = r#"duration = "1s"
+[topology.star]
+hosts = 4
+link_delay = "5us"
+[port.default]
+buffer = 500
+policy.tail_drop = {}
+"#;
+
+#[test]
+fn a_star_sends_to_one_around_or_to_all() {
+    let ends = |pattern: &str| -> Vec<String> {
+        let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
+        let network = build::network(&read(&text).scenario.unwrap(), 1);
+        assert_eq!(network.links[network.bottleneck].name, "sw->host1");
+        let path = |flow: &celltrain_core::network::Flow| &network.vcs[flow.data_vc].path;
+        let end = |flow| network.links[path(flow)[1]].name.clone();
+        network.flows.iter().map(end).collect()
+    };
+    assert_eq!(ends(""), ["sw->host1"; 3]);
+    assert_eq!(ends("pattern = \"ring\""), ["sw->host2", "sw->host3", "sw->host4", "sw->host1"]);
+    assert_eq!(ends("pattern = \"all_pairs\"").len(), 12);
+}
+
+#[test]
+fn sources_and_hosts_may_have_links_of_their_own() {
+    let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
+                  access_rates = { source5 = \"34.368Mbps\" }";
+    let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let link = |name: &str| network.links.iter().find(|link| link.name == name).unwrap();
+    for (source, delay) in [(1, "1ms"), (2, "2ms"), (3, "2ms"), (4, "3ms"), (5, "3ms")] {
+        for name in [format!("source{source}->sw1"), format!("sw1->source{source}")] {
+            assert_eq!(link(&name).delay.to_string(), delay, "{name}");
+        }
+    }
+    assert_eq!(link("source5->sw1").rate.to_string(), "34.368Mbps");
+    assert_eq!(link("source4->sw1").rate, link("sw1->sw2").rate);
+    assert_eq!(link("sw2->destination1").delay.to_string(), "5us");
+}
+
+#[test]
+fn a_link_may_differ_on_the_way_back() {
+    let text = GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let link = |name: &str| network.links.iter().find(|link| link.name == name).unwrap();
+    let ways = ["s->t", "t->s"].map(|name| (link(name).rate.to_string(), link(name).delay.to_string()));
+    assert_eq!(ways, [("34.368Mbps".into(), "1ms".into()), ("2Mbps".into(), "7ms".into())]);
+}
+
+#[test]
+fn topologies_that_cannot_be_are_refused() {
+    let chain = |from: &str, to: &str| only(CHAIN, from, to);
+    for (message, expected) in [
+        (chain("hops = 3", "hops = 0"), "topology.chain.hops = 0 is not a whole number (1 to 10000)"),
+        (chain("link_delay = \"1ms\"", "link_delay = \"-1ms\""), "is not a time"),
+        (chain("link_delay = \"1ms\"", "link_delay = \"1\""), "no unit"),
+        (chain("link_delay = \"1ms\"", "link_delay = 1"), "no unit"),
+        (chain("\"5us\"", "\"3000s\""), "topology.chain.access_delay = \"3000s\" is not a delay up to 1800s"),
+        (chain("long = 2", "long = 50000\naccess_rate = \"1bps\""), "access_rate = \"1bps\" is not a positive rate"),
+        (chain("cross = 2", "crosses = 2"), "did you mean cross?"),
+        (chain("hops = 3\nlong = 2", "hops = 10000\nlong = 100000"), "which cross 1000260000 links in all"),
+        (only(STAR, "hosts = 4", "hosts = 1"), "topology.star.hosts = 1 is not a whole number (2 to 1000000)"),
+        (
+            only(STAR, "hosts = 4", "hosts = 4\npattern = \"all_pair\""),
+            "is not one of \"to_one\", \"ring\", \"all_pairs\"; did you mean",
+        ),
+        (
+            only(STAR, "hosts = 4", "hosts = 900000\npattern = \"all_pairs\""),
+            "topology.star.hosts makes 809999100000 flows",
+        ),
+        (
+            only(STAR, "hosts = 4", "hosts = 4\naccess_delays = { host5 = \"1ms\" }"),
+            "topology.star.access_delays.host5 names none of host1 to host4",
+        ),
+        (
+            message("sources = 5", "sources = 5\naccess_delays = { source3-2 = \"1ms\" }"),
+            "names none of source1 to source5",
+        ),
+        (
+            message("sources = 5", "sources = 5\naccess_rates = { source1 = \"0bps\" }"),
+            "topology.n_source.access_rates.source1 = \"0bps\" is not a positive rate",
+        ),
+        (message("sources = 5", "sources = 5\naccess_delays = { source1 = 7 }"), "no unit"),
+        (
+            only(GENERAL, "delay = \"1ms\"", "delay = \"1ms\", delay_back = \"2000s\""),
+            "links[1].delay_back = \"2000s\" is not a delay",
+        ),
+    ] {
+        assert!(message.contains(expected), "{message}\n  lacks {expected}");
+    }
+    // Every port that connections share needs a table, not the first alone.
+    let bottleneck_alone = messages(&CHAIN.replace("\"sw*->sw*\"", "bottleneck"));
+    assert_eq!(bottleneck_alone.len(), 2);
+    assert!(bottleneck_alone[0].contains("port.\"sw2->sw3\" has no buffer and no policy"));
+}
+
 #[test]
 fn two_policies_at_one_port_are_refused() {
     let text = format!("{GOOD}\n[port.bottleneck.policy.ppd]\n");
@@ -328,7 +459,7 @@ fn brackets_without_end_are_answered_and_not_followed() {
         assert!(!read(&deep).faults.is_empty());
         assert!(!read_json(&deep, "x", Machine::default()).faults.is_empty());
     }
-    assert!(messages(&"[".repeat(2_000_000))[0].contains("at most 1 MiB"));
+    assert!(messages(&"[".repeat(20_000_000))[0].contains("at most 16 MiB"));
 }
 
 #[test]
