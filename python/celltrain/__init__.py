@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celltrain.drawing import draw as draw
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
     from celltrain.errors import Fault as Fault
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
     from celltrain.errors import ScenarioError as ScenarioError
-    from celltrain.drawing import draw as draw
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ STYLE: dict[str, dict[str, Any]] = {
     "edge_device": {"marker": "D", "s": 90, "color": "#e0b04c", "edgecolor": "#8a6516", "label": "edge device"},
 }
 LINK, BOTTLENECK = "#9aa5b1", "#d1495b"
-KINDS = {"host": "hosts", "switch": "switches", "edge_device": "edge devices"}
+KINDS = {"host": ("host", "hosts"), "switch": ("switch", "switches"), "edge_device": ("edge device", "edge devices")}
 
 
 def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None) -> Axes:
@@ -220,7 +221,10 @@ def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int])
             continue
         towards = [places[other] - places[node] for other in set(neighbours[node]) if other not in leaves]
         angles = sorted(float(np.arctan2(y, x)) for x, y in towards) or [0.0]
-        gaps = [(after - angle) % (2 * np.pi) or 2 * np.pi for angle, after in zip(angles, angles[1:] + angles[:1], strict=True)]
+        gaps = [
+            (after - angle) % (2 * np.pi) or 2 * np.pi
+            for angle, after in zip(angles, angles[1:] + angles[:1], strict=True)
+        ]
         widest = int(np.argmax(gaps))
         steps = np.arange(1, len(own) + 1) / (len(own) + 1)
         at = angles[widest] + gaps[widest] * steps
@@ -250,7 +254,7 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
     scale = np.linalg.norm(places[:, None] - places[pivots][None], axis=2).sum() / max(distances.sum(), 1.0)
     places = places / max(scale, 1e-12)
     if n > MAX_STRESS:
-        return places
+        return np.asarray(places)
     # A shift no two nodes share, since points that coincide stay together.
     places += 0.05 * np.column_stack([np.sin(7.0 * np.arange(n)), np.cos(5.0 * np.arange(n))])
     weights = 1.0 / np.maximum(distances, 1.0) ** 2
@@ -287,44 +291,60 @@ def _links(net: Network, places: Points, ax: Axes) -> None:
     from matplotlib.collections import LineCollection
 
     pairs = list(zip(net.links[::2], net.links[1::2], strict=True))
-    texts = [_text(there, back) for there, back in pairs]
-    slowest, fastest = min(link.rate_mbps for link in net.links), max(link.rate_mbps for link in net.links)
+    texts = [_text(there, back, alike=False) for there, back in pairs]
+    usual, _ = Counter(texts).most_common(1)[0]
+    usual_rate, _ = Counter(there.rate_mbps for there, _ in pairs).most_common(1)[0]
     many = len(net.nodes) > MAX_NODE_NAMES
 
     def width(link: OneWayLink) -> float:
-        ratio = (link.rate_mbps / slowest) ** 0.5 if fastest > slowest else 1.0
-        return (0.4 if many else 1.2) * min(ratio, 3.5)
+        return (0.4 if many else 1.3) * min(max(math.sqrt(link.rate_mbps / usual_rate), 0.5), 3.0)
 
-    red = net.bottleneck // 2
     segments = [(places[there.start], places[there.end]) for there, _ in pairs]
-    widths = [width(there) for there, _ in pairs]
-    ax.add_collection(LineCollection(segments, colors=LINK, linewidths=widths, zorder=1))
+    ax.add_collection(
+        LineCollection(
+            segments, colors=LINK, linewidths=[width(there) for there, _ in pairs], capstyle="round", zorder=1
+        )
+    )
     there = net.links[net.bottleneck]
     start, end = places[there.start], places[there.end]
     ax.plot(*zip(start, end, strict=True), color=BOTTLENECK, linewidth=max(2.4, width(there)), zorder=2)
-    middle = start + 0.55 * (end - start)
     arrow = {"arrowstyle": "-|>", "color": BOTTLENECK, "linewidth": 0, "mutation_scale": 8 if many else 16}
-    ax.annotate("", xy=middle + 0.12 * (end - start), xytext=middle, arrowprops=arrow, zorder=2)
-    usual, _ = Counter(texts).most_common(1)[0]
+    ax.annotate("", xy=start + 0.86 * (end - start), xytext=start + 0.7 * (end - start), arrowprops=arrow, zorder=2)
     apart = [i for i, text in enumerate(texts) if text != usual]
     if len(apart) <= MAX_LINK_TEXTS and not many:
-        for i in apart:
-            x, y = (places[pairs[i][0].start] + places[pairs[i][0].end]) / 2
-            colour = BOTTLENECK if i == red else "#333333"
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
-            ax.text(x, y, texts[i], fontsize=7, ha="center", va="center", color=colour, bbox=box, zorder=4)
         others = "all links" if not apart else "other links"
+        alike = len({link.rate_mbps for link in net.links}) == 1
+        degrees = Counter(node for link in net.links for node in (link.start, link.end))
+        for i in apart:
+            ends = pairs[i][0].start, pairs[i][0].end
+            # Near its host there is more room than where links meet.
+            share = 0.5 if min(degrees[end] for end in ends) > 2 else 0.36 if degrees[ends[0]] == 2 else 0.64
+            x, y = places[ends[0]] + share * (places[ends[1]] - places[ends[0]])
+            colour = BOTTLENECK if i == net.bottleneck // 2 else "#333333"
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
+            text = _text(*pairs[i], alike=alike)
+            ax.text(x, y, text, fontsize=7, ha="center", va="center", color=colour, bbox=box, zorder=4)
     else:
-        others = f"{len(texts) - len(apart)} of {len(texts)} links"
-    nodes = ", ".join(f"{count} {KINDS[kind]}" for kind, count in net.kinds.items())
-    below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {there.name}     {nodes}, {len(net.flows)} flows"
+        others = f"{len(texts)} links"
+        usual = f"{_range(net.links, 'rate')}, {_range(net.links, 'delay')}"
+    nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
+    flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
+    below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {there.name}     {nodes}, {flows}"
     ax.text(0.0, -0.02, below, transform=ax.transAxes, fontsize=8, color="#333333", va="top", ha="left")
 
 
-def _text(there: OneWayLink, back: OneWayLink) -> str:
-    """Rate and delay of a link, of both ways where they differ."""
-    ways = [f"{link.rate}, {link.delay}" for link in (there, back)]
+def _text(there: OneWayLink, back: OneWayLink, *, alike: bool) -> str:
+    """Rate and delay of a link, of both ways where they differ; the delay alone where all rates are alike."""
+    ways = [link.delay if alike else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
+
+
+def _range(links: Iterable[OneWayLink], what: str) -> str:
+    """The least and the most of the links' rates or delays."""
+    key = {"rate": "rate_mbps", "delay": "delay_s"}[what]
+    ordered = sorted(links, key=lambda link: float(getattr(link, key)))
+    least, most = getattr(ordered[0], what), getattr(ordered[-1], what)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _nodes(net: Network, places: Points, ax: Axes) -> None:
@@ -341,14 +361,13 @@ def _nodes(net: Network, places: Points, ax: Axes) -> None:
             ax.scatter(places[of_kind, 0], places[of_kind, 1], zorder=3, **drawn)
     if many:
         return
-    centre = places.mean(axis=0)
-    for place, node in zip(places, net.nodes, strict=True):
+    neighbour = {link.start: link.end for link in net.links}
+    for i, (place, node) in enumerate(zip(places, net.nodes, strict=True)):
         if node.kind == "host":
             if net.kinds["host"] > MAX_HOST_NAMES:
                 continue
-            left = place[0] < centre[0]
+            left = place[0] < places[neighbour.get(i, i)][0]
             offset, align = (-7, "right") if left else (7, "left")
             ax.annotate(node.name, place, (offset, 0), textcoords="offset points", ha=align, va="center", fontsize=7)
         else:
-            below = {"textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8}
-            ax.annotate(node.name, place, (0, -9), **below)
+            ax.annotate(node.name, place, (0, -9), textcoords="offset points", ha="center", va="top", fontsize=8)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
-from celltrain.scenario import read_text, shown
+from celltrain.scenario import read, read_text, shown
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -136,17 +136,18 @@ def import_graph(
         ),
         port={"default": Port(buffer_cells=buffer_cells, policy=Epd(threshold_cells=buffer_cells * 4 // 5))},
     )
-    from celltrain.scenario import check
+    reading = read(scenario)
+    if reading.faults:
+        raise ScenarioError(_of_file(fault, file) for fault in reading.faults)
+    # With rates and times in their usual units.
+    return Scenario.model_validate(reading.accepted())
 
-    if faults := check(scenario):
-        # The scenario's keys, under the name of the file they come from.
-        subject = [f"{fault.key} = {fault.value}" if fault.value else fault.key for fault in faults]
-        messages = [f"{file}: {key} {fault.problem}".replace(":  ", ": ") for key, fault in zip(subject, faults, strict=True)]
-        raise ScenarioError(
-            Fault(file=file, line=None, key=fault.key, value=fault.value, problem=fault.problem, message=message)
-            for fault, message in zip(faults, messages, strict=True)
-        )
-    return scenario
+
+def _of_file(fault: Fault, file: str) -> Fault:
+    """A fault of the scenario, under the name of the file it was made of."""
+    subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
+    message = f"{file}: {subject}{fault.problem}"
+    return Fault(file=file, line=None, key=fault.key, value=fault.value, problem=fault.problem, message=message)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ class _Quantity:
         """The value of an edge, and what is wrong with it."""
         value = data.get(self.attribute)
         if value is None or value == "":
-            missing = f"has no {self.attribute!r}; give every edge a {self.word}, or one for all without (--{self.word})"
+            missing = (
+                f"has no {self.attribute!r}; give every edge a {self.word}, or one for all without (--{self.word})"
+            )
             return self.default, None if self.default is not None else missing
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return None, f"has {self.attribute} = {value!r}, which is no {self.word}"
@@ -175,7 +178,9 @@ class _Quantity:
                     f"(--{self.word}-unit)"
                 )
             # As a scenario writes numbers: no exponent.
-            text = f"{float(text):.12f}".rstrip("0").rstrip(".") + self.unit if "e" in text.lower() else text + self.unit
+            text = (
+                f"{float(text):.12f}".rstrip("0").rstrip(".") + self.unit if "e" in text.lower() else text + self.unit
+            )
         if text.startswith("-"):
             return None, f"has {self.attribute} = {text}, which is negative"
         return text, None
@@ -224,7 +229,9 @@ class _Reader:
                 else:
                     name = str(data[self.name_attribute])
             if name in taken:
-                self.refuse(f"nodes {str(taken[name])!r} and {str(node)!r} have one name, {name!r}; names are different")
+                self.refuse(
+                    f"nodes {str(taken[name])!r} and {str(node)!r} have one name, {name!r}; names are different"
+                )
             names[node] = name
             taken.setdefault(name, node)
         return names
@@ -375,7 +382,9 @@ def _of_json(data: Any, file: str) -> Any:
         if not isinstance(node, dict) or not isinstance(node.get("id"), str | int):
             faults.append(Fault.of_file(file, f"nodes[{i}] is not a table with an id"))
         elif node["id"] in seen:
-            faults.append(Fault.of_file(file, f"nodes[{i}] has the id {node['id']!r} of another node; names are different"))
+            faults.append(
+                Fault.of_file(file, f"nodes[{i}] has the id {node['id']!r} of another node; names are different")
+            )
         else:
             seen.add(node["id"])
     for i, edge in enumerate(data[key]):

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from celltrain.models import Scenario
 
+# What a person would write first; other keys follow as they come.
+ORDER = (
+    *("name", "duration", "seed", "topology", "tcp", "flow", "vc", "port", "edge"),
+    *("hosts", "switches", "edge_devices", "links", "flows"),
+    *("between", "from", "to", "rate", "delay", "rate_back", "delay_back"),
+)
 # Longer lists have a line for each item.
 MAX_LINE = 100
 
@@ -41,8 +47,8 @@ def to_toml(scenario: Scenario, *, head: str = "") -> str:
 
 def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     """The text of each table, that of its own values first."""
-    own = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    inner = {key: value for key, value in table.items() if isinstance(value, dict)}
+    own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
+    inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}\n" for key, value in own.items()]
     # A table that holds nothing but others needs no head; one that holds nothing is there by its head.
     heads = [f"[{'.'.join(map(_key, path))}]\n"] if path and (own or not inner) else []
@@ -54,7 +60,8 @@ def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + " }" if value else "{}"
+        inner = ", ".join(f"{_key(key)} = {_value(own)}" for key, own in _in_order(value))
+        return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         items = [_value(item) for item in value]
         line = f"[{', '.join(items)}]"
@@ -76,6 +83,10 @@ def _wrapped(items: list[str]) -> str:
             lines.append("")
         lines[-1] += f"{' ' if lines[-1] else ''}{item},"
     return "".join(f"    {line}\n" for line in lines)
+
+
+def _in_order(table: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(table.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else len(ORDER))
 
 
 def _key(key: str) -> str:

@@ -1,6 +1,10 @@
 //! Whole files: what is read, and what is said of those that cannot be.
 
+use celltrain_core::engine::Engine;
+use celltrain_core::max_min::goodputs_mbps;
+use celltrain_core::metrics::jain;
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::probe::Nothing;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::traffic::TrafficConfig;
@@ -379,7 +383,8 @@ fn sources_and_hosts_may_have_links_of_their_own() {
 
 #[test]
 fn a_link_may_differ_on_the_way_back() {
-    let text = GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
+    let text =
+        GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
     let network = build::network(&read(&text).scenario.unwrap(), 1);
     let link = |name: &str| network.links.iter().find(|link| link.name == name).unwrap();
     let ways = ["s->t", "t->s"].map(|name| (link(name).rate.to_string(), link(name).delay.to_string()));
@@ -431,6 +436,93 @@ fn topologies_that_cannot_be_are_refused() {
     let bottleneck_alone = messages(&CHAIN.replace("\"sw*->sw*\"", "bottleneck"));
     assert_eq!(bottleneck_alone.len(), 2);
     assert!(bottleneck_alone[0].contains("port.\"sw2->sw3\" has no buffer and no policy"));
+}
+
+/// Each flow's max-min fair share, in Mb/s of goodput.
+fn fair(text: &str) -> Vec<f64> {
+    let reading = read(text);
+    let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+    goodputs_mbps(&build::network(&scenario, 1))
+}
+
+fn near(found: &[f64], expected: &[f64]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
+}
+
+/// Of 12 cells of 53 bytes 512 are payload.
+const PAYLOAD: f64 = 512.0 / 636.0;
+
+#[test]
+fn the_shares_of_a_chain_are_those_of_its_formula() {
+    for (long, cross) in [(1, 1), (1, 4), (2, 3), (3, 0)] {
+        let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
+        let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; (long + 3 * cross) as usize];
+        assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
+    }
+    // Where hosts are slow, the trunks hold nobody back.
+    let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
+    assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
+}
+
+#[test]
+fn shares_follow_from_the_slowest_lines_upward() {
+    // By hand: tcp2 has its 10, tcp5 its 20, and 125.52 are left to three.
+    let third = 125.52 / 3.0 * PAYLOAD;
+    let text = GOOD.replace(
+        "sources = 5",
+        "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
+    );
+    assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
+    // 30 Mb/s half of the time, of which 1000 in 21 cells of 53 bytes are payload, leave 140.52 to four; one of them, with
+    // frames of 192 cells, has more payload in his share; one is paced at 5 Mb/s.
+    let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
+               [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
+    let share = (155.52 - 15.0 - 5.0) / 3.0;
+    let packet = 960.0 / f64::from(53 * 21);
+    let large = 9140.0 / f64::from(53 * 192);
+    let expected = [share * PAYLOAD, share * PAYLOAD, 15.0 * packet, share * large, 5.0 * PAYLOAD];
+    let found = fair(&format!("{GOOD}{own}"));
+    assert!(near(&found, &expected), "{found:?} {expected:?}");
+}
+
+#[test]
+fn shares_of_links_of_several_rates_are_those_found_by_hand() {
+    // Three links in a row of 50, 150 and 100 Mb/s. a crosses all, b and c the first, d the second, e and f the last two.
+    //   first: 50 / 3 each for a, b, c            (then 133.33 are left of the second for d, e, f; 83.33 of the third for e, f)
+    //   third: 83.33 / 2 each for e, f
+    //   second: 133.33 - 83.33 = 50 for d
+    let trunk = |a, b, rate| format!(r#"{{ between = ["s{a}", "s{b}"], delay = "1ms", rate = "{rate}Mbps" }},"#);
+    let line = |host, switch| format!(r#"{{ between = ["{host}", "s{switch}"], delay = "1us", rate = "1Gbps" }},"#);
+    let flows = [("a", 1, 4), ("b", 1, 2), ("c", 1, 2), ("d", 2, 3), ("e", 2, 4), ("f", 2, 4)];
+    let mut links = trunk(1, 2, 50) + &trunk(2, 3, 150) + &trunk(3, 4, 100);
+    let (mut hosts, mut ends) = (String::new(), String::new());
+    for (name, from, to) in flows {
+        links += &(line(name.to_string(), from) + &line(format!("to-{name}"), to));
+        hosts += &format!(r#""{name}", "to-{name}", "#);
+        ends += &format!(r#"{{ name = "{name}", from = "{name}", to = "to-{name}" }},"#);
+    }
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [{hosts}]\nswitches = [\"s1\", \"s2\", \"s3\", \"s4\"]\n\
+         links = [{links}]\nflows = [{ends}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let line = [50.0 / 3.0, 50.0 / 3.0, 50.0 / 3.0, 50.0, 125.0 / 3.0, 125.0 / 3.0];
+    let expected = line.map(|share| share * PAYLOAD);
+    assert!(near(&fair(&text), &expected), "{:?}", fair(&text));
+}
+
+#[test]
+fn fairness_by_max_min_shares_compares_parts_of_them() {
+    let text =
+        GOOD.replace("10s", "300ms").replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }");
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let result = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    let parts: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps / flow.max_min_mbps).collect();
+    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    let fair: Vec<f64> = result.flows.iter().map(|flow| flow.max_min_mbps).collect();
+    assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
+    assert_eq!(result.fairness_max_min, jain(&parts));
+    assert_eq!(result.fairness, jain(&goodputs));
+    assert!(result.fairness_max_min > result.fairness + 0.1, "slow lines are no unfairness");
 }
 
 #[test]

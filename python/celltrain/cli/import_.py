@@ -12,7 +12,9 @@ from celltrain.cli import shell
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("import", epilog="For example: celltrain import net.graphml --flows 20 --delay 1ms -o net.toml")(import_)
+    app.command("import", epilog="For example: celltrain import net.graphml --flows 20 --delay 1ms -o net.toml")(
+        import_
+    )
 
 
 @shell.command
@@ -87,11 +89,11 @@ def import_(
     if out is not None:
         with shell.writing(out):
             save(scenario, out, head=head)
-    topology = scenario.topology
     if as_json:
         shell.answer({"scenario": scenario.to_dict(), "written": None if out is None else shown(out)})
     elif out is None:
         typer.echo(to_toml(scenario, head=head), nl=False)
     else:
-        counts = f"{len(topology.switches)} switches, {len(topology.hosts)} hosts, {len(topology.links)} links"
-        typer.echo(f"wrote {shown(out)}: {counts}, {len(topology.flows)} flows")
+        network = scenario.to_dict()["topology"]["network"]
+        counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
+        typer.echo(f"wrote {shown(out)}: {counts}")

@@ -231,7 +231,14 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
         let path: Vec<String> =
             [name(layout.graph.links[route.data[0]].from)].into_iter().chain(ends.map(|link| name(link.to))).collect();
         let (from, to) = (path[0].clone(), path[path.len() - 1].clone());
-        FlowConfig { name: Some(route.name.clone()), from, to, path: Some(path), start: route.start, vc: route.vc.clone() }
+        FlowConfig {
+            name: Some(route.name.clone()),
+            from,
+            to,
+            path: Some(path),
+            start: route.start,
+            vc: route.vc.clone(),
+        }
     };
     GeneralNetwork {
         hosts: named(NodeKind::Host).collect(),
