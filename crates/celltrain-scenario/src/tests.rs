@@ -528,6 +528,39 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
 }
 
 #[test]
+fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
+    let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
+    let text = GENERAL.replace("links = [", &format!("links = [{links}"));
+    assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; 100000 is the most"]);
+    // A line of switches from end to end, and back.
+    let name = |i: u32| format!("\"s{i}\", ");
+    let switches: String = (0..2_001).map(name).collect();
+    let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
+    let ends = "{ between = [\"a\", \"s0\"], delay = \"1us\" }, { between = [\"b\", \"s2000\"], delay = \"1us\" },";
+    let links: String = (0..2_000).map(trunk).chain([ends.to_string()]).collect();
+    let flows = "{ from = \"a\", to = \"b\" },".repeat(5_001);
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [{switches}]\nlinks = [{links}]\n\
+         flows = [{flows}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let found = messages(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("topology.network.flows cross more than 10000000 links in all"), "{found:#?}");
+}
+
+#[test]
+fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
+    let links: String = (0..5_000).map(|i| format!("{{ between = [\"x{i}\", \"y{i}\"] }},\n")).collect();
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert_eq!(found.len(), 1_001);
+    assert!(found[0].contains("links[0].delay is missing"), "{}", found[0]);
+    assert_eq!(found[1_000], "test.toml: has 4000 more faults, which are not shown");
+    let links = links.replace(" }", ", delay = \"1us\" }");
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert!(found[0].contains("\"x0\" is not a host") && found[1_000].contains("9000 more faults"), "{}", found[1_000]);
+}
+
+#[test]
 fn two_policies_at_one_port_are_refused() {
     let text = format!("{GOOD}\n[port.bottleneck.policy.ppd]\n");
     assert!(messages(&text)[0].contains("names 2 (epd, ppd); it must be one"), "{:?}", messages(&text));
