@@ -36,6 +36,7 @@ __all__ = [
     "EqualShare",
     "Erica",
     "EricaPlus",
+    "EvaluatedAt",
     "Fba",
     "Fifo",
     "File",
@@ -134,12 +135,19 @@ class EdgeFrontDrop(Model):
     """
 
 
+EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arrivals"]
+"""When the Adaptive Discard Algorithm looks at rate and queue (A-32)."""
+
+
 class AdaptiveDiscard(Model):
     """Adaptive Discard Algorithm for VCs with buffers of their own.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
     """
 
+    evaluated_at: EvaluatedAt = Field(
+        default="arrivals_and_rates", description="When the algorithm looks, which the source does not say (A-32)."
+    )
     low_threshold_packets: int = Field(
         default=6,
         validation_alias="low_threshold",
