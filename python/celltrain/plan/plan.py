@@ -225,7 +225,7 @@ def compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def run_key(configuration: str, seed: int) -> str:
-    """24 hex digits that stand for one run of this version of celltrain: of its canonical scenario, and its seed."""
-    text = f"{_core.build()['version']}\n{seed}\n{configuration}"
+def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
+    """24 hex digits that stand for one run: of its canonical scenario, its seed, and the version (this one's)."""
+    text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
