@@ -3,7 +3,7 @@
 docs/design/bridge.md describes every call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 class Build(TypedDict):
@@ -36,6 +36,7 @@ def run_many(
     trace: Sequence[str] = (),
     step: str | None = None,
     links: Sequence[str] | None = None,
+    wanted: Mapping[str, Sequence[str]] | None = None,
 ) -> None: ...
 def toml(text: str, source: str) -> str: ...
 def data(path: str) -> str | None: ...

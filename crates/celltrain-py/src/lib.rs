@@ -18,7 +18,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
-use answer::{Series, Trace};
+use answer::{Series, Trace, Wanted};
 use work::How;
 
 /// The private module.
@@ -94,7 +94,8 @@ fn run<'py>(
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
 #[pyo3(signature = (
-    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None
+    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
+    wanted=None
 ))]
 fn run_many(
     py: Python<'_>,
@@ -108,6 +109,7 @@ fn run_many(
     trace: Vec<String>,
     step: Option<&str>,
     links: Option<Vec<String>>,
+    wanted: Option<Wanted>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
     let machine = machine();
@@ -126,7 +128,7 @@ fn run_many(
     let first = scenarios.iter().find_map(|scenario| scenario.as_ref().ok());
     let trace = first.map(|scenario| Trace::new(scenario, &trace, step, links)).transpose();
     let trace = trace.map_err(PyValueError::new_err)?.flatten();
-    let how = How { trace: trace.as_ref(), engine, limit };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
     work::many(py, &scenarios, &runs, threads, &how, on_result, on_error)
 }
 
