@@ -281,7 +281,9 @@ def _plans() -> Iterator[Entry]:
     for path in _core.data_names("plans/"):
         text = _core.data(path) or ""
         document = json.loads(_core.toml(text, path))["root"]
-        yield Entry(kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text)
+        yield Entry(
+            kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text
+        )
 
 
 def _scenarios() -> Iterator[Entry]:
