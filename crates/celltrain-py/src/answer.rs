@@ -219,6 +219,7 @@ fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
             "vc": abr.name,
             "acr_mbps": abr.acr_mbps,
             "forward_rm_cells": abr.forward_rm_cells,
+            "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
             "returned_rm_cells": abr.returned_rm_cells,
             "rm_share": abr.rm_share,
         })
