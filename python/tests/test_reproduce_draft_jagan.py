@@ -67,8 +67,8 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
         "where cells are lost costs no runs of its own"
     )
     # The tables, the same with data both ways, the settings of f and LT but the tables' own two, four services for 5 and
-    # for 10 s, two without loss.
-    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2
+    # for 10 s, two without loss, and ERICA in the nine settings of ER, both networks.
+    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 9 * 2
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,10 @@ def test_data_both_ways_is_a_network_of_its_own(paper: Paper) -> None:
 
 def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
-    icr = load(DRAFT_JAGAN, overrides=texts["ICR of a tenth of the link"])
+    [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
+    icr = load(DRAFT_JAGAN, overrides=texts[before])
     assert scenario(icr, "1", service="abr-er")["vc"]["tcp1-10"]["abr"]["icr"] == "15.552Mbps"
+    assert scenario(icr, "1", service="abr-efci") == scenario(paper, "1", service="abr-efci")
     assert scenario(icr, "1", service="ubr") == scenario(paper, "1", service="ubr")
     reno = load(DRAFT_JAGAN, overrides=texts["Reno"])
     assert list(scenario(reno, "5", service="ubr")["tcp"]) == ["reno"]
