@@ -134,6 +134,39 @@ def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
     assert scenario(payload, "7", service="abr-er")["tcp"]["newreno"]["mss"] == "1500B"
 
 
+@pytest.mark.parametrize(
+    ("table", "keys", "loses_without"),
+    [
+        ("1", {"service": "abr-er"}, True),
+        ("6", {"service": "abr-er+ada"}, False),
+        ("erica-1-3-4", {"service": "abr-erica", "edge_buffer_cells": 500, "network": "both_ways"}, True),
+    ],
+)
+def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why(
+    paper: Paper, table: str, keys: dict[str, Any], loses_without: bool
+) -> None:
+    """Four seconds of one seed; all settings and seeds stand on the paper's page."""
+    settled = {**scenario(paper, table, **keys), "duration": "4s"}
+    sources = {
+        name: {"abr": {key: value for key, value in vc["abr"].items() if key not in ("tbe", "adtf")}}
+        for name, vc in settled["vc"].items()
+    }
+    as_tm_has_it = {**settled, "vc": sources}
+    lost = {}
+
+    def on_result(position: int, text: str) -> None:
+        ports = json.loads(text)["ports"]
+        lost[position] = {
+            place: sum(p["lost_cells"] + p["discarded_cells"] for p in ports if p["name"].startswith(names))
+            for place, names in {"switches": ("sw1->", "sw2->"), "edges": ("edge", "far-edge")}.items()
+        }
+
+    _core.run_many([json.dumps(settled), json.dumps(as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result)
+    assert lost[0]["switches"] == 0
+    assert lost[0]["edges"] > 0, "the congestion is there, elsewhere"
+    assert (lost[1]["switches"] > 0) == loses_without
+
+
 def test_there_are_claims_for_every_section(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
