@@ -157,7 +157,8 @@ fn whole() -> Vec<Case> {
     }
     let title = "random network of 100 switches, 1000 VCs, EPD, 0.2 s";
     cases.push(Case::whole("mesh", title, mesh(100, 1000, "200ms")));
-    for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")] {
+    for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
+    {
         let title = format!("internetwork, 10 sources, {title}, 5 s");
         cases.push(Case::whole(format!("internetwork-{control}"), title, internetwork(10, control, "5s")));
     }
