@@ -833,11 +833,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn what_no_engine_does_is_refused() {
-    let with_abr = format!("{GOOD}\n[port.bottleneck.allocator.equal_share]\n[vc.tcp1.abr]\nout_of_rate = true\n");
-    let messages = messages(&with_abr);
-    assert_eq!(messages.len(), 1, "{messages:#?}");
-    assert!(messages[0].contains("vc.tcp1.abr.out_of_rate"), "{messages:?}");
-}
