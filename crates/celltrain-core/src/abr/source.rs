@@ -256,7 +256,7 @@ impl Source {
     }
 
     /// The last so many data cells have not started, and will not as was said; `sent_data` is undone for them. They
-    /// follow each other an interval apart, and no RM cell was sent or came back since.
+    /// follow each other an interval apart, and since then no RM cell was sent and ACR has not changed.
     pub fn unsend_data(&mut self, cells: u32) {
         assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
         self.train.cells -= cells;
@@ -264,15 +264,30 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// A backward RM cell comes back to the source that sent it. Data cells that have not started by `now` have been
-    /// taken back.
+    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started by
+    /// `now` have been taken back.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
-        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
         self.counters.backward_rm_received += 1;
         if !rm.bn {
             self.unanswered = 0; // Rule 6.
         }
+        let acr = self.acr_after(rm);
+        if acr == self.acr {
+            return;
+        }
+        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        self.set_acr(acr);
+        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
+        // of its time and goes then.
+        if let Some(last) = self.pace.last {
+            self.pace.next = self.pace.next.min(after(last, self.interval));
+        }
+        self.train = Train::default();
+    }
+
+    /// ACR once this backward RM cell has come back.
+    pub fn acr_after(&self, rm: &RmCell) -> f64 {
         let Rates { pcr, mcr, .. } = self.rates;
         // Rule 8.
         let acr = if rm.ci {
@@ -283,13 +298,7 @@ impl Source {
             (self.acr + self.rif * pcr).min(pcr)
         };
         // Rule 9.
-        self.set_acr(acr.min(self.rate_format.through_cell(rm.er)).max(mcr));
-        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
-        // of its time and goes then.
-        if let Some(last) = self.pace.last {
-            self.pace.next = self.pace.next.min(after(last, self.interval));
-        }
-        self.train = Train::default();
+        acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
     }
 
     /// A backward RM cell, turned around by the destination here, waits to be sent, in rate or out of rate as it is; it
