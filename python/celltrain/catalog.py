@@ -103,10 +103,9 @@ class Cost:
     per_cell: tuple[Done, ...]
     per_frame: tuple[Done, ...]
 
-    def stored_bytes(self, *, vcs: int, places: int) -> int:
-        """What it stores for so many VCs that share a port with so many places, in whole bytes."""
-        bits = self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
-        return -(-bits // 8)
+    def stored_bits(self, *, vcs: int, places: int) -> int:
+        """What it stores for so many VCs that share a port with so many places."""
+        return self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
 
 
 @dataclass(frozen=True, kw_only=True)
