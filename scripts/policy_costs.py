@@ -2,6 +2,8 @@
 
     python scripts/policy_costs.py            writes them
     python scripts/policy_costs.py --check    exits with 1 when the page is stale
+
+What is counted stands on the page itself.
 """
 
 from __future__ import annotations
