@@ -176,10 +176,9 @@ def _models(kind: str) -> Iterator[Entry]:
 
 
 def _cost(cost: dict[str, Any]) -> Cost:
-    parts = cost["parts"]
-    kept = {key: tuple(Kept(**part) for part in parts[key]) for key in ("per_vc", "per_port", "per_place")}
-    done = {key: tuple(Done(**part) for part in parts[key]) for key in ("per_cell", "per_frame")}
-    return Cost(**cost["sums"], **kept, **done)
+    parts: dict[str, Any] = cost["parts"]
+    parts = {key: tuple((Done if "reads" in part else Kept)(**part) for part in parts[key]) for key in parts}
+    return Cost(**cost["sums"], **parts)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
