@@ -130,7 +130,7 @@ fn run_many(
     if on_error.is_none() {
         // Whoever cannot be told of one run's refusal is told before any run.
         for index in 0..scenarios.len() {
-            scenarios.get(index).map_err(|refusal| PyValueError::new_err(refusal.clone()))?;
+            scenarios.get(index).as_ref().map_err(|refusal| PyValueError::new_err(refusal.clone()))?;
         }
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
