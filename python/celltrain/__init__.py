@@ -11,7 +11,7 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `reproduce` runs a paper's tables again, `study` a study of ours.
+one, `reproduce` runs a paper's tables again, `study` a study of ours, `sweep` a scenario over many settings and seeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
+    from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
+    from celltrain.errors import StoreError as StoreError
     from celltrain.models import *
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
+    from celltrain.store import Store as Store
+    from celltrain.sweep import sweep as sweep
 
     __version__: str
 
@@ -46,7 +50,10 @@ _HOMES = {
     "InputError": "errors",
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
+    "PlanError": "errors",
     "ScenarioError": "errors",
+    "Store": "store",
+    "StoreError": "errors",
     "RunResult": "results",
     "run": "results",
     "check": "scenario",
@@ -55,17 +62,19 @@ _HOMES = {
     "study": "reproduce.run",
 }
 
+# Packages that can be called: their names and their functions' are the same.
+_CALLABLE = ("reproduce", "sweep")
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
-        return sorted([*_HOMES, "reproduce", *import_module("celltrain.models").__all__])
+        return sorted([*_HOMES, *_CALLABLE, *import_module("celltrain.models").__all__])
     if name.startswith("_"):
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
-    if name == "reproduce":
-        # A package that can be called: its name and the function's are the same.
-        return import_module("celltrain.reproduce")
+    if name in _CALLABLE:
+        return import_module(f"celltrain.{name}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")

@@ -6,6 +6,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
+use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario};
 use serde::Serialize;
 use serde_json::json;
@@ -28,12 +29,25 @@ pub(crate) fn reading(reading: &Reading) -> String {
     json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
 }
 
+/// A text's values, and the line of every key.
+pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
+    match document {
+        Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
+        Err(faults) => {
+            let faults: Vec<_> = faults.into_iter().map(|fault| fault.reported(source)).collect();
+            json!({"root": null, "lines": {}, "faults": faults})
+        }
+    }
+    .to_string()
+}
+
 pub(crate) fn result(
     scenario: &Scenario,
     seed: u64,
     engine: Engine,
     result: &RunResult,
     engine_seconds: f64,
+    bottleneck: &str,
 ) -> String {
     let flows: Vec<_> = result
         .flows
@@ -90,6 +104,7 @@ pub(crate) fn result(
         "duration_s": result.duration_s,
         "efficiency": result.efficiency,
         "fairness": result.fairness,
+        "bottleneck": bottleneck,
         "goodput_mbps": result.goodput_mbps,
         "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,

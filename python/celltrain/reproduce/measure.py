@@ -6,11 +6,12 @@ and parenthesis:
     efficiency
     file_delay_ms.mean
     ports.sw1->sw2.max_queue_cells
+    ports.bottleneck.max_queue_cells
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
 A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a
-contract by that of its VC.
+contract by that of its VC; `bottleneck` is the port that congests, whatever its name.
 Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
 (standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
 pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
@@ -30,6 +31,11 @@ from celltrain.reproduce.paper import PaperError
 
 Series = Mapping[str, Any]
 
+
+class NoValueError(PaperError):
+    """A run has no such number, though others may: the mean of files of which none is complete."""
+
+
 #: Time between two samples of a trace that is taken for a measure.
 STEP = "10ms"
 #: Seconds: several round trips, so that a climb is not all recovery.
@@ -45,6 +51,14 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
     return value
 
 
+def check_syntax(text: str) -> None:
+    """Raises `PaperError` when a measure is not paths and numbers with signs between."""
+    tokens = text.split()
+    _sum(tokens, text, lambda token: 1.0)
+    if tokens:
+        raise PaperError(f"{text!r}: {tokens[0]!r} stands where a sign should")
+
+
 def needs_series(text: str) -> bool:
     """Whether a measure is read off a trace."""
     return any(token.startswith("series.") for token in text.split())
@@ -53,6 +67,8 @@ def needs_series(text: str) -> bool:
 def follow(answer: Any, path: Sequence[str]) -> float:
     """The number at a path."""
     if not path:
+        if answer is None:
+            raise NoValueError("there is no value")
         return float(answer)
     step, *rest = path
     members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
@@ -149,7 +165,11 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
             assert series is not None, "a run that is traced has a trace"
             readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
             return follow(readings, path[2:])
+        if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
+            path[1] = answer["bottleneck"]
         return follow(answer, path)
+    except NoValueError:
+        raise NoValueError(f"{token!r} has no value in this run") from None
     except (KeyError, TypeError, ValueError) as error:
         raise PaperError(f"{token!r} leads nowhere in the answer of a run ({error!r})") from None
 
