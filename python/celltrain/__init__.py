@@ -11,7 +11,8 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `reproduce` runs a paper's tables again, `study` a study of ours, `sweep` a scenario over many settings and seeds.
+one, `reproduce` runs a paper's tables again, `study` a study of ours, `sweep` a scenario over many settings and seeds;
+`report` says what came of it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
     from celltrain.models import *
+    from celltrain.reports import Report as Report
+    from celltrain.reports import report as report
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
@@ -51,12 +54,14 @@ _HOMES = {
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
     "PlanError": "errors",
+    "Report": "reports",
     "ScenarioError": "errors",
     "Store": "store",
     "StoreError": "errors",
     "RunResult": "results",
     "run": "results",
     "check": "scenario",
+    "report": "reports",
     "load": "scenario",
     "n_source": "scenario",
     "study": "reproduce.run",

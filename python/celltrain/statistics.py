@@ -17,6 +17,7 @@ from celltrain.errors import MissingExtraError
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Seeds = NDArray[np.uint64] | NDArray[np.int64]
     Flags = NDArray[np.bool_]
 
 
@@ -100,7 +101,7 @@ def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Differenc
     return Differences(difference=differences.mean, half=differences.half)
 
 
-def effects(levels: Ints, points: Ints, seeds: Ints, values: Floats, count: int) -> Means:
+def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:
     """Main effects of an axis: for each of its levels the mean over its points, every point with the same weight.
 
     Args:
