@@ -11,6 +11,6 @@ Report('', 2 points, 7 measures)
 
 from __future__ import annotations
 
-from celltrain.reports.report import Report, report
+from celltrain.reports.make import Report, report
 
 __all__ = ["Report", "report"]

@@ -60,7 +60,7 @@ class Analysis:
     Args:
         data: The runs.
         front: The two measures of the Pareto front, one of which larger is better; `-` before one of which smaller is. The
-            first two of "efficiency" and "fairness" when None; no front where they were not measured.
+            two are efficiency and fairness when None; then there is none where these were not measured, or for one point.
     """
 
     def __init__(self, data: Data, front: Sequence[str] | None = None) -> None:
@@ -129,7 +129,7 @@ class Analysis:
 
     def _front(self, wanted: Sequence[str] | None) -> Front | None:
         names = [measure.name for measure in self.data.measures]
-        if wanted is None and not {"efficiency", "fairness"} <= set(names):
+        if wanted is None and (not {"efficiency", "fairness"} <= set(names) or len(self.data.points) == 1):
             return None
         pair = ["efficiency", "fairness"] if wanted is None else list(wanted)
         if len(pair) != 2 or pair[0].removeprefix("-") == pair[1].removeprefix("-"):

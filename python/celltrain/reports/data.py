@@ -41,6 +41,11 @@ class Axis:
     """Whether its values were drawn, so that there is no grid."""
 
     @property
+    def digits(self) -> int:
+        """Of its values for people: drawn ones have as many as can be written."""
+        return 4 if self.sampled else 6
+
+    @property
     def words(self) -> bool:
         """Whether its values are words."""
         return any(isinstance(value, str) for value in self.values)
@@ -189,7 +194,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         axes=[
             Axis(
                 name=name,
-                unit=about[name]["unit"],
+                unit=about[name]["unit"] or ("1" if about[name]["kind"] == "float64" else ""),
                 meaning=about[name]["meaning"],
                 sampled=name in sample.get("axes", {}),
             )

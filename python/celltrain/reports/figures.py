@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,11 +46,13 @@ STYLE: dict[Any, Any] = {
 # More of these than a figure can show with sense.
 MOST_PANELS = 12
 MOST_ACROSS = 3
+MOST_EFFECTS_ACROSS = 4
 MOST_PAIRED = 4
 MOST_COLOURS = len(COLOURS)
 MOST_TICKS = 12
 MOST_FIGURES_IN_CELLS = 90
 MOST_NUMBERED = 12
+MOST_BARRED = 40
 #: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
 MOST_MARKS = 1500
 
@@ -64,11 +66,21 @@ class Drawing:
     title: str
     caption: str
     figure: Figure
+    _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def save(self, kind: str) -> bytes:
-        """The figure as `svg` or `pdf`."""
+        """The figure as `svg` or `pdf`; each is drawn once."""
+        if kind not in self._saved:
+            self._saved[kind] = self._drawn(kind)
+        return self._saved[kind]
+
+    def _drawn(self, kind: str) -> bytes:
         from matplotlib import rc_context
 
+        if self.figure.get_layout_engine() is not None:
+            # Where everything stands is worked out once, not for each kind of file.
+            self.figure.draw_without_rendering()
+            self.figure.set_layout_engine("none")
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
         content = io.BytesIO()
         # One salt a figure: several stand in one page, and their identifiers must differ.
@@ -95,20 +107,22 @@ def front(analysis: Analysis) -> Drawing | None:
     across, up = (data.measures[i] for i in (trade.x, trade.y))
     x, y = data.means[trade.x], data.means[trade.y]
     figure, axes = _single(7.0, 5.0)
-    rasterized = len(x.mean) > MOST_MARKS
-    if not rasterized:
-        bars: dict[str, Any] = {"fmt": "none", "ecolor": PALE, "elinewidth": 0.6, "alpha": 0.6, "zorder": 1}
-        axes.errorbar(x.mean, y.mean, xerr=_bars(x), yerr=_bars(y), **bars)
-    _coloured(axes, analysis.colouring, x.mean, y.mean, rasterized=rasterized)
+    _coloured(axes, analysis.colouring, x.mean, y.mean, rasterized=len(x.mean) > MOST_MARKS)
     line = trade.order
-    if len(line) > 1:
-        axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2)
+    # Of many points the intervals would hide the points.
+    barred = line if len(x.mean) > MOST_BARRED else np.arange(len(x.mean))
+    bars: dict[str, Any] = {"fmt": "none", "ecolor": "#8A929B", "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
+    limits = axes.get_xlim(), axes.get_ylim()
+    axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
+    axes.set(xlim=limits[0], ylim=limits[1])
+    axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
     _number(axes, x.mean[line], y.mean[line])
     axes.set_xlabel(_direction(words.labelled(across.name, across.unit), trade.larger_x))
     axes.set_ylabel(_direction(words.labelled(up.name, up.unit), trade.larger_y))
-    _legend(figure, axes)
-    sure = "" if np.isnan(x.half).all() else " Grey bars: the 95 % intervals of the means."
+    _legend(figure, axes, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
+    whose = "the means" if len(barred) == len(x.mean) else "the front's means"
+    sure = "" if np.isnan(x.half).all() else f" Grey bars: the 95 % intervals of {whose}."
     caption = (
         f"Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
         f"other beats in both measures.{sure}"
@@ -123,15 +137,18 @@ def effects(analysis: Analysis, measure: int) -> Drawing | None:
     if not mine:
         return None
     about = data.measures[measure]
-    figure, grid = _panels(len(mine), width=3.3, height=2.9, sharey=True)
+    figure, grid = _panels(len(mine), width=2.7, height=2.6, most=MOST_EFFECTS_ACROSS, sharey=True)
     known = False
     for axes, effect in zip(grid, mine, strict=True):
         known |= bool((effect.means.half > 0).any())
         _effect(axes, effect)
-        axes.set_title(f"{effect.share:.0%} of the differences between points", fontsize="small", color="#555555")
-    for axes in grid[:: min(len(grid), MOST_ACROSS)]:
+        axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
+    for axes in grid[:: _grid(len(grid), MOST_EFFECTS_ACROSS)[1]]:
         axes.set_ylabel(words.labelled(about.name, about.unit))
-    parts = ["The mean over all points with a value of the axis, everything else averaged over."]
+    parts = [
+        "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
+        "differences between points the axis makes up."
+    ]
     if known:
         parts.append("Bars: its 95 % interval, the seeds' spread alone.")
     if any(effect.factor.axis.sampled for effect in mine):
@@ -355,18 +372,19 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
         chosen = factor.levels == level
         colour = colormaps[MAP](level / max(len(axis.values) - 1, 1) * 0.92) if ordered else COLOURS[level]
         marker = "o" if ordered else MARKERS[level]
-        axes.scatter(x[chosen], y[chosen], color=[colour], marker=marker, label=_titled(axis, level), **common)
+        label = _shortened(words.valued(axis.values[level], axis.unit))
+        axes.scatter(x[chosen], y[chosen], color=[colour], marker=marker, label=label, **common)
 
 
 def _number(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> None:
     """Numbers beside the points of a front, those left out that would stand on another."""
     if not len(x):
         return
-    scaled = [(values - values.min()) / (np.ptp(values) or 1.0) for values in (x, y)]
-    set_: list[tuple[float, float]] = []
+    scaled = [values / np.ptp(limits) for values, limits in ((x, axes.get_xlim()), (y, axes.get_ylim()))]
+    written: list[tuple[float, float]] = []
     for place, spot in enumerate(zip(*scaled, strict=True)):
-        if len(set_) < MOST_NUMBERED and all(math.dist(spot, other) > 0.06 for other in set_):
-            set_.append(spot)
+        if len(written) < MOST_NUMBERED and all(math.dist(spot, other) > 0.04 for other in written):
+            written.append(spot)
             axes.annotate(
                 str(place + 1), (x[place], y[place]), (6, 5), textcoords="offset points", fontsize="small", color=INK
             )
@@ -434,7 +452,7 @@ def _holes(maps: Sequence[NDArray[np.float64]]) -> bool:
 
 def _outer(axes: Axes, place: int, count: int) -> None:
     """Labels only at the figure's edges, where panels share their axes."""
-    across = min(count, MOST_ACROSS)
+    across = _grid(count)[1]
     if place % across:
         axes.set_ylabel("")
         axes.tick_params(labelleft=False)
@@ -518,12 +536,13 @@ def _single(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _panels(count: int, *, width: float, height: float, extra: float = 0.0, **shared: Any) -> tuple[Figure, list[Axes]]:
+def _panels(
+    count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+) -> tuple[Figure, list[Axes]]:
     """So many panels, a few in each row, none left empty."""
     from matplotlib.figure import Figure
 
-    across = min(count, MOST_ACROSS)
-    down = math.ceil(count / across)
+    down, across = _grid(count, most)
     figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout="constrained")
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
@@ -531,6 +550,22 @@ def _panels(count: int, *, width: float, height: float, extra: float = 0.0, **sh
     return figure, grid[:count]
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
+def _grid(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
+    """Rows and columns of so many panels, as full as can be."""
+    down = math.ceil(count / most)
+    return down, math.ceil(count / down)
+
+
+def _legend(figure: Figure, axes: Axes, name: str) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), fontsize="small")
+    # Without values there is a scale beside the axes, which says what it is.
+    title = name if len(labels) > 1 else None
+    figure.legend(
+        handles,
+        labels,
+        title=title,
+        loc="outside lower center",
+        ncols=min(len(labels), 4),
+        fontsize="small",
+        title_fontsize="small",
+    )

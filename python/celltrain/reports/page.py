@@ -18,7 +18,7 @@ from celltrain.reports.data import Axis, Data, Measure
 
 if TYPE_CHECKING:
     from celltrain.reports.figures import Drawing
-    from celltrain.reports.report import Report
+    from celltrain.reports.make import Report
 
 #: Rows of a table on the page; the CSV beside it has them all.
 MOST_ROWS = 200
@@ -87,6 +87,8 @@ def inline(drawing: Drawing) -> str:
                 element.set(key, f"#{drawing.name}-{value[1:]}")
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{drawing.name}-"))
+    # Narrow screens scroll a figure rather than shrink its texts below what can be read.
+    root.set("style", f"--width: {root.get('width')}")
     root.set("role", "img")
     root.set("aria-label", f"{drawing.title}. {drawing.caption}")
     return ET.tostring(root, encoding="unicode")
@@ -114,7 +116,7 @@ def _content(report: Report, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
         "contents": contents,
         "facts": list(_facts(data)),
         "glance": list(_glance(report)),
-        "axes": _axes(data),
+        "axes": _axes(data) if data.axes else None,
         "measures": _measures(data),
         "plan": json.dumps(data.plan, indent=2, ensure_ascii=False),
         "failures": failures,
@@ -144,6 +146,9 @@ def _glance(report: Report) -> Iterator[str]:
             yield f"{measure.name}: no values"
             continue
         unit = "" if measure.unit in ("", "1") else f" {measure.unit}"
+        if len(data.points) == 1:
+            yield f"{measure.name}: {words.estimated(float(known[0]), float(data.means[i].half[0]))}{unit}"
+            continue
         low, high = words.figure(float(known.min())), words.figure(float(known.max()))
         if low == high:
             yield f"{measure.name}: {low}{unit} at every point"
@@ -168,12 +173,11 @@ def _axes(data: Data) -> Table:
             ]
         )
     heads = [Head(text=text) for text in ("axis", "values", "which", "unit", "", "what it sets")]
-    left_out = "" if rows else "Nothing was varied but the seed."
-    return Table(title="axes", heads=heads, rows=rows, left_out=left_out)
+    return Table(title="axes", heads=heads, rows=rows)
 
 
 def _values(axis: Axis) -> str:
-    texts = [words.valued(value, axis.unit) for value in axis.values]
+    texts = [words.valued(value, axis.unit, axis.digits) for value in axis.values]
     if len(texts) <= MOST_VALUES:
         return ", ".join(texts)
     return f"{texts[0]} to {texts[-1]}" if not axis.words else f"{', '.join(texts[:MOST_VALUES])} and more"
@@ -388,7 +392,7 @@ def _in(unit: str) -> str:
 def _settings(data: Data, point: int) -> Iterator[Cell]:
     for i, axis in enumerate(data.axes):
         value = data.value(point, i)
-        yield Cell(text=words.valued(value, axis.unit), key=None if isinstance(value, str) else value)
+        yield Cell(text=words.valued(value, axis.unit, axis.digits), key=None if isinstance(value, str) else value)
 
 
 def _figures(data: Data, point: int, measures: Sequence[int]) -> Iterator[Cell]:

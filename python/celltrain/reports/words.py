@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 #: What quantities are stored in, and the multiples people read.
@@ -11,6 +12,9 @@ _MULTIPLES = {
     "bit/s": (("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)),
     "B": (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)),
 }
+
+#: Characters of a line of a label; longer ones would not fit the side of a panel.
+LONGEST_LINE = 32
 
 
 def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
@@ -30,16 +34,16 @@ def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
     return fitting[-1] if fitting else multiples[0]
 
 
-def plain(value: float) -> str:
+def plain(value: float, digits: int = 6) -> str:
     """A value as it was set: short, and exact where that is short.
 
     >>> plain(1000.0), plain(0.1 + 0.2), plain(600000.0)
     ('1000', '0.3', '600000')
     """
-    return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.6g}"
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.{digits}g}"
 
 
-def valued(value: float | str, unit: str) -> str:
+def valued(value: float | str, unit: str, digits: int = 6) -> str:
     """A value of an axis with its unit.
 
     >>> valued(5e-6, "s"), valued("epd", ""), valued(0.9, "1")
@@ -48,16 +52,22 @@ def valued(value: float | str, unit: str) -> str:
     if isinstance(value, str):
         return value
     name, size = ruler(unit, [value])
-    return plain(value / size) if name in ("", "1") else f"{plain(value / size)} {name}"
+    text = plain(value / size, digits)
+    return text if name in ("", "1") else f"{text} {name}"
 
 
 def labelled(name: str, unit: str) -> str:
-    """The label of an axis of a plot.
+    """The label of an axis of a plot, in several lines where it is long.
 
-    >>> labelled("ports.bottleneck.max_queue_cells", "cells"), labelled("policy", "")
-    ('ports.bottleneck.max_queue_cells (cells)', 'policy')
+    >>> labelled("ports.bottleneck.max_queue_cells", "cells").splitlines(), labelled("policy", "")
+    (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
     """
-    return f"{name} ({unit})" if unit else name
+    lines = [""]
+    for part in re.findall(r"[^. ]*[. ]?", f"{name} ({unit})" if unit else name):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def estimated(mean: float, half: float) -> str:
