@@ -11,8 +11,13 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
+<<<<<<< HEAD
 one, `reproduce` runs a paper's tables again, `study` a study of ours, `sweep` a scenario over many settings and seeds;
 `report` says what came of it.
+=======
+one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
+ours, `sweep` a scenario over many settings and seeds.
+>>>>>>> sweep
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celltrain.drawing import draw as draw
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
     from celltrain.errors import Fault as Fault
@@ -30,9 +36,14 @@ if TYPE_CHECKING:
     from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
+    from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
+<<<<<<< HEAD
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
+=======
+    from celltrain.network import max_min_shares as max_min_shares
+>>>>>>> sweep
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
     from celltrain.scenario import n_source as n_source
     from celltrain.store import Store as Store
     from celltrain.sweep import sweep as sweep
+    from celltrain.toml import save as save
 
     __version__: str
 
@@ -59,11 +71,15 @@ _HOMES = {
     "Store": "store",
     "StoreError": "errors",
     "RunResult": "results",
+    "draw": "drawing",
+    "import_graph": "graph",
+    "max_min_shares": "network",
     "run": "results",
     "check": "scenario",
     "report": "reports",
     "load": "scenario",
     "n_source": "scenario",
+    "save": "toml",
     "study": "reproduce.run",
 }
 

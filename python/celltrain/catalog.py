@@ -1,4 +1,4 @@
-"""What there is to choose from: models of every kind with their parameters, papers, studies, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, studies, plans, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
@@ -25,7 +25,7 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-KINDS = (*CHOICES, "papers", "studies", "scenarios")
+KINDS = (*CHOICES, "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",
@@ -36,6 +36,7 @@ SINGULAR = {
     "topologies": "topology",
     "papers": "paper",
     "studies": "study",
+    "plans": "plan",
     "scenarios": "scenario",
 }
 
@@ -70,7 +71,7 @@ class Entry:
     description: str = ""
     parameters: tuple[Parameter, ...] = field(default=())
     page: str | None = None
-    """Its page as Markdown, or a scenario's text."""
+    """Its page as Markdown, or the text of a plan or a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON answers of the command line."""
@@ -84,6 +85,8 @@ def entries(kind: str) -> tuple[Entry, ...]:
         return tuple(_papers())
     if kind == "studies":
         return tuple(_studies())
+    if kind == "plans":
+        return tuple(_plans())
     if kind == "scenarios":
         return tuple(_scenarios())
     return tuple(_models(kind))
@@ -206,6 +209,15 @@ def _studies() -> Iterator[Entry]:
             summary=study.title,
             description=study.question,
             page=_core.data(f"studies/{name}/README.md"),
+        )
+
+
+def _plans() -> Iterator[Entry]:
+    for path in _core.data_names("plans/"):
+        text = _core.data(path) or ""
+        document = json.loads(_core.toml(text, path))["root"]
+        yield Entry(
+            kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text
         )
 
 

@@ -18,7 +18,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
-use answer::{Series, Trace};
+use answer::{Series, Trace, Wanted};
 use work::How;
 
 /// The private module.
@@ -29,6 +29,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
+    module.add_function(wrap_pyfunction!(network, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
@@ -68,6 +69,12 @@ fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
     py.detach(|| answer::reading(&celltrain_scenario::read_json(text, source, machine())))
 }
 
+/// Nodes, links and flows of a scenario in JSON.
+#[pyfunction]
+fn network(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
+    py.detach(|| read(scenario_json).map(|scenario| answer::network(&scenario)))
+}
+
 /// Runs one scenario.
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
@@ -94,7 +101,8 @@ fn run<'py>(
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
 #[pyo3(signature = (
-    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None
+    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
+    wanted=None
 ))]
 fn run_many(
     py: Python<'_>,
@@ -108,6 +116,7 @@ fn run_many(
     trace: Vec<String>,
     step: Option<&str>,
     links: Option<Vec<String>>,
+    wanted: Option<Wanted>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
     let machine = machine();
@@ -126,7 +135,7 @@ fn run_many(
     let first = scenarios.iter().find_map(|scenario| scenario.as_ref().ok());
     let trace = first.map(|scenario| Trace::new(scenario, &trace, step, links)).transpose();
     let trace = trace.map_err(PyValueError::new_err)?.flatten();
-    let how = How { trace: trace.as_ref(), engine, limit };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
     work::many(py, &scenarios, &runs, threads, &how, on_result, on_error)
 }
 

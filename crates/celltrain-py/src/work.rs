@@ -1,5 +1,6 @@
 //! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use celltrain_scenario::{Scenario, build};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace};
+use crate::answer::{self, Series, Trace, Wanted};
 use crate::arrays;
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
@@ -32,7 +33,7 @@ pub(crate) fn one(
     let share = AtomicU64::new(0);
     let report =
         || on_progress.map_or(Ok(()), |call| call.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(|_| ()));
-    let how = How { trace, engine, limit: None };
+    let how = How { trace, engine, limit: None, wanted: None };
     let work = |stop: &AtomicBool| run(scenario, seed, &how, stop, &share);
     let keep = |_, done| {
         outcome = done;
@@ -46,12 +47,17 @@ pub(crate) fn one(
     }
 }
 
+/// For tests of what becomes of a panic: of many runs, those with this seed do.
+const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
+
 /// How runs are done.
 pub(crate) struct How<'a> {
     pub(crate) trace: Option<&'a Trace>,
     pub(crate) engine: Engine,
     /// What a run may take in real time.
     pub(crate) limit: Option<Duration>,
+    /// What of the answers is wanted; all of it when None.
+    pub(crate) wanted: Option<&'a Wanted>,
 }
 
 /// Runs many on `threads` threads; results go to `on_result` in the order they end. A run that is refused, panics or goes
@@ -66,10 +72,14 @@ pub(crate) fn many(
     on_error: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     quiet_while_caught();
+    let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
         match &scenarios[scenario] {
-            Ok(scenario) => caught(|| run(scenario, seed, how, stop, &AtomicU64::new(0))),
+            Ok(scenario) => caught(|| {
+                assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
+                run(scenario, seed, how, stop, &AtomicU64::new(0))
+            }),
             Err(refusal) => Some(Err(refusal.clone())),
         }
     };
@@ -87,7 +97,7 @@ type Done = Option<Result<(String, Option<Series>), String>>;
 
 /// None when it was told to stop. `share` says how much of the run is done.
 fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: &AtomicU64) -> Done {
-    let How { trace, engine, limit } = *how;
+    let How { trace, engine, limit, wanted } = *how;
     let network = build::network(scenario, seed);
     let begun = Instant::now();
     let mut too_long = false;
@@ -109,7 +119,7 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
         return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
     }
     let bottleneck = &network.links[network.bottleneck].name;
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck);
+    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
     Some(Ok((result, series)))
 }
@@ -127,6 +137,12 @@ fn caught(work: impl FnOnce() -> Done) -> Done {
     done.unwrap_or_else(|_| Some(Err(format!("panicked: {text}"))))
 }
 
+/// What a panic says.
+fn words_of(payload: &dyn Any) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}
+
 /// A panic that is caught is told with its run; all others as before.
 fn quiet_while_caught() {
     static ONCE: Once = Once::new();
@@ -136,7 +152,7 @@ fn quiet_while_caught() {
             let caught = PANIC.with_borrow_mut(|text| {
                 let told = text.is_some();
                 *text = text.take().map(|_| {
-                    let words = info.payload_as_str().unwrap_or("without a word");
+                    let words = words_of(info.payload());
                     let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
                     format!("{words}{}", place.unwrap_or_default())
                 });

@@ -42,6 +42,8 @@ TRACES = ("queue", "occupancy", "cwnd", "acr", "edge")
 MAX_SAMPLE = 1 << 20
 #: A plan of more points has its corners checked and so many in between; what is refused later is a row with its error.
 CHECKED_POINTS = 2000
+#: Points that are run for an instant to see whether the measures lead somewhere.
+PROBED = 4
 #: Refusals that are told apart.
 MOST_REFUSALS = 20
 #: The ledger counts seeds in 63 bits.
@@ -80,7 +82,7 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
 def read_again(document: Mapping[str, Any]) -> Plan:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
-    return _Reader(dict(document), judge, _Base(document["scenario"], "scenario", None)).plan("")
+    return _Reader(dict(document), judge, _Base(document["scenario"], "scenario", None)).plan("", check=False)
 
 
 def _plain(value: Any) -> Any:
@@ -185,9 +187,9 @@ class _Reader:
         self.base = base
         self.document = judge.table(document, "", KEYS)
 
-    def plan(self, default_name: str) -> Plan:
+    def plan(self, default_name: str, *, check: bool = True) -> Plan:
         judge, document = self.judge, self.document
-        name = judge.text(document.get("name"), "name", "a text") or default_name
+        name = judge.text(document.get("name") or None, "name", "a text") or default_name
         measures = self.measures(document.get("measures"))
         groups = [*self.axes(), *self.paired(), *self.sample()]
         self.distinct(groups)
@@ -211,7 +213,8 @@ class _Reader:
             base=self.base.table,
             document={**kept, "name": name, "scenario": self.base.table},
         )
-        self.check(plan)
+        if check:
+            self.check(plan)
         if judge.faults:
             raise PlanError(judge.faults)
         return plan
@@ -548,7 +551,10 @@ class _Reader:
         for index in indices:
             point = plan.points[index]
             reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
-            if reading.scenario is not None and len(accepted) < 2:
+            if reading.scenario is not None:
+                # The first and some of the last: all would be too much to keep.
+                if len(accepted) == PROBED:
+                    accepted.pop(1)
                 accepted.append(reading.scenario)
             for fault in reading.faults:
                 known = (fault.key, fault.value, fault.problem)

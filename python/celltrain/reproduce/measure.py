@@ -21,7 +21,8 @@ pattern in which `*` stands for any characters, such as `edge*->sw1`. A path tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,22 @@ def check_syntax(text: str) -> None:
         raise PaperError(f"{text!r}: {tokens[0]!r} stands where a sign should")
 
 
+def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
+    """What of a run's answer these measures read: the columns by list, `bottleneck` being that port's row alone.
+
+    >>> wanted(["efficiency", "flows.sum(*).timeouts", "ports.bottleneck.max_queue_cells"])
+    {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
+    """
+    columns: dict[str, list[str]] = {}
+    for path in (token.split(".") for text in texts for token in text.split()):
+        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr"):
+            own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
+            own.extend({path[2]} - set(own))
+    if "ports" in columns:
+        columns["ports"] += columns.pop("bottleneck", [])
+    return columns
+
+
 def needs_series(text: str) -> bool:
     """Whether a measure is read off a trace."""
     return any(token.startswith("series.") for token in text.split())
@@ -72,13 +89,25 @@ def follow(answer: Any, path: Sequence[str]) -> float:
         return float(answer)
     step, *rest = path
     members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
-    several = re.fullmatch(r"(\w+)\((.+)\)", step)
+    several = _several(step)
     if several is None:
         return follow(members[step], rest)
-    combine, names = several.groups()
+    combine, names = several
     if combine not in COMBINE:
         raise PaperError(f"{step!r}: there is no {combine!r}; there are {', '.join(COMBINE)}")
     return COMBINE[combine](np.array([follow(members[name], rest) for name in _names(names, list(members))]))
+
+
+@cache
+def _several(step: str) -> tuple[str, str] | None:
+    """What is made of several members, and which; None where the step leads to one."""
+    match = re.fullmatch(r"(\w+)\((.+)\)", step)
+    return None if match is None else (match[1], match[2])
+
+
+@cache
+def _is_number(token: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token) is not None
 
 
 def _variation(values: NDArray[np.float64]) -> float:
@@ -157,7 +186,7 @@ def _part(tokens: list[str], text: str, factor: Callable[[str], float]) -> float
 
 
 def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
-    if re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token):
+    if _is_number(token):
         return float(token)
     path = token.split(".")
     try:

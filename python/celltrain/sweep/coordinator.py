@@ -14,6 +14,7 @@ from celltrain.plan.plan import compact
 from celltrain.reproduce.score import student
 from celltrain.scenario import shown
 from celltrain.store import Ran, Store
+from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
 from celltrain.sweep.work import Chunk, Rows, Task, Worker
 
@@ -211,12 +212,14 @@ class Coordinator:
         self._failed += ran.error is not None
 
     def _write(self) -> None:
-        # The thread that makes chunks ready may add some meanwhile.
-        held, repeats = dict(self._held), list(self._repeats)
-        self._store.write(list(held.values()), repeats)
-        for key in held:
-            del self._held[key]
-        del self._repeats[: len(repeats)]
+        # Ctrl-C waits: what is written and what is held must not say the same.
+        with uninterrupted():
+            # The thread that makes chunks ready may add some meanwhile.
+            held, repeats = dict(self._held), list(self._repeats)
+            self._store.write(list(held.values()), repeats)
+            for key in held:
+                del self._held[key]
+            del self._repeats[: len(repeats)]
         self._written = time.monotonic()
 
     def _progress(self) -> Progress:

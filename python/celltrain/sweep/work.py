@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from celltrain import _core
 from celltrain.plan import Recording
-from celltrain.reproduce.measure import STEP, NoValueError, measure, needs_series
+from celltrain.reproduce.measure import STEP, NoValueError, measure, needs_series, wanted
 from celltrain.reproduce.paper import PaperError
 from celltrain.store import Ran
 
@@ -119,6 +119,7 @@ def stream(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
         trace=traced.trace,
         step=traced.step if traced.trace else None,
         links=traced.ports,
+        wanted=wanted(chunk.measures),
     )
 
 
