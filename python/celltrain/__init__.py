@@ -11,13 +11,8 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-<<<<<<< HEAD
-one, `reproduce` runs a paper's tables again, `study` a study of ours, `sweep` a scenario over many settings and seeds;
-`report` says what came of it.
-=======
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds.
->>>>>>> sweep
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it.
 """
 
 from __future__ import annotations
@@ -38,12 +33,9 @@ if TYPE_CHECKING:
     from celltrain.errors import StoreError as StoreError
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
-<<<<<<< HEAD
+    from celltrain.network import max_min_shares as max_min_shares
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
-=======
-    from celltrain.network import max_min_shares as max_min_shares
->>>>>>> sweep
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult

@@ -474,6 +474,8 @@ def _scale(axes: Axes, side: str, axis: Axis) -> None:
         ruler.set_major_formatter("{x:g}")
         ruler.set_minor_formatter(NullFormatter())
         ruler.set_minor_locator(LogLocator(subs="all"))
+    elif axis.sampled:
+        axes.locator_params(axis=side, nbins=5)
     if not axis.sampled and len(axis.values) <= 6:
         places = _places(axis)
         getattr(axes, f"set_{side}ticks")(places, [words.plain(float(place)) for place in places])
@@ -544,6 +546,8 @@ def _panels(
 
     down, across = _grid(count, most)
     figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout="constrained")
+    # Room between panels, so that the numbers at their ends do not touch.
+    figure.get_layout_engine().set(w_pad=0.09, h_pad=0.06)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()

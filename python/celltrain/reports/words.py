@@ -14,7 +14,7 @@ _MULTIPLES = {
 }
 
 #: Characters of a line of a label; longer ones would not fit the side of a panel.
-LONGEST_LINE = 32
+LONGEST_LINE = 34
 
 
 def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
