@@ -543,11 +543,12 @@ def _panels(
 ) -> tuple[Figure, list[Axes]]:
     """So many panels, a few in each row, none left empty."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     down, across = _grid(count, most)
-    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout="constrained")
     # Room between panels, so that the numbers at their ends do not touch.
-    figure.get_layout_engine().set(w_pad=0.09, h_pad=0.06)
+    layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
+    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()

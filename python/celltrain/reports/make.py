@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,37 +190,36 @@ class Report:
             ),
         )
 
-    def drawings(self, progress: Callable[[float], object] | None = None) -> list[Drawing]:
-        """The figures, on matplotlib figures, each with its title and caption."""
+    def drawings(self) -> Iterator[Drawing]:
+        """The figures, one after the other, on matplotlib figures, each with its title and caption."""
         require_matplotlib()
         from celltrain.reports import figures
 
-        measures = range(len(self.data.measures))
+        if self.comparison is not None:
+            with figures.style():
+                drawing: Drawing | None = figures.comparison(self.comparison)
+            assert drawing is not None, "a comparison has a figure"
+            yield drawing
         makers: list[Callable[[], Drawing | None]] = [
-            *([] if self.comparison is None else [lambda c=self.comparison: figures.comparison(c)]),
             lambda: figures.front(self.analysis),
             lambda: figures.spread(self.analysis),
             *(
                 lambda draw=draw, i=i: draw(self.analysis, i)
                 for draw in (figures.effects, figures.heat_map, figures.sample, figures.pairs)
-                for i in measures
+                for i in range(len(self.data.measures))
             ),
         ]
-        found = []
-        with figures.style():
-            for place, make in enumerate(makers):
+        for make in makers:
+            with figures.style():
                 drawing = make()
-                if drawing is not None:
-                    found.append(drawing)
-                if progress is not None:
-                    progress((place + 1) / len(makers))
-        return found
+            if drawing is not None:
+                yield drawing
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
-        from celltrain.reports.page import page
+        from celltrain.reports.page import Inlined, page
 
-        return page(self, {drawing.name: drawing for drawing in self.drawings()})
+        return page(self, [Inlined.of(drawing) for drawing in self.drawings()])
 
     def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
         """Writes the page, its tables as CSV and its figures as SVG and PDF into a folder; returns the files.
@@ -231,28 +230,28 @@ class Report:
         """
         import pyarrow.csv
 
-        from celltrain.reports.page import page
+        from celltrain.reports.page import Inlined, page
 
         folder = Path(folder)
         plots = folder / "figures"
         plots.mkdir(parents=True, exist_ok=True)
-        tell = progress or (lambda share: None)
-        drawings = self.drawings(lambda share: tell(0.4 * share))
-        content = page(self, {drawing.name: drawing for drawing in drawings})
-        tell(0.6)
-        written = []
-        for name, table in self._tables().items():
-            pyarrow.csv.write_csv(table, folder / f"{name}.csv")
-            written.append(folder / f"{name}.csv")
-        for place, drawing in enumerate(drawings):
+        written, inlined = [], []
+        # Each figure is written and forgotten: together they would be hundreds of megabytes.
+        expected = 1 + 4 * len(self.data.measures)
+        for place, drawing in enumerate(self.drawings()):
             for kind in ("svg", "pdf"):
                 path = plots / f"{drawing.name}.{kind}"
                 path.write_bytes(drawing.save(kind))
                 written.append(path)
-            tell(0.6 + 0.4 * (place + 1) / len(drawings))
+            inlined.append(Inlined.of(drawing))
+            if progress is not None:
+                progress(min((place + 1) / expected, 0.99))
+        for name, table in self._tables().items():
+            pyarrow.csv.write_csv(table, folder / f"{name}.csv")
+            written.append(folder / f"{name}.csv")
         # Last, so that a folder with a page has everything.
         answer = folder / "report.html"
-        answer.write_text(content, encoding="utf-8")
+        answer.write_text(page(self, inlined), encoding="utf-8")
         return [answer, *written]
 
     def _tables(self) -> dict[str, pa.Table]:

@@ -59,7 +59,40 @@ class Table:
     open: bool = True
 
 
-def page(report: Report, drawings: Mapping[str, Drawing]) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Inlined:
+    """A figure as a part of the page."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+    @classmethod
+    def of(cls, drawing: Drawing) -> Inlined:
+        """A figure's SVG with identifiers of its own, its texts there for readers of screens too."""
+        ET.register_namespace("", _SVG)
+        ET.register_namespace("xlink", _XLINK)
+        root = ET.fromstring(drawing.save("svg"))
+        for metadata in root.findall(f"{{{_SVG}}}metadata"):
+            root.remove(metadata)
+        for element in root.iter():
+            for key, value in element.attrib.items():
+                if key == "id":
+                    element.set(key, f"{drawing.name}-{value}")
+                elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
+                    element.set(key, f"#{drawing.name}-{value[1:]}")
+                elif "url(#" in value:
+                    element.set(key, value.replace("url(#", f"url(#{drawing.name}-"))
+        # Narrow screens scroll a figure rather than shrink its texts below what can be read.
+        root.set("style", f"--width: {root.get('width')}")
+        root.set("role", "img")
+        root.set("aria-label", f"{drawing.title}. {drawing.caption}")
+        text = ET.tostring(root, encoding="unicode")
+        return cls(name=drawing.name, title=drawing.title, caption=drawing.caption, svg=text)
+
+
+def page(report: Report, drawings: Sequence[Inlined]) -> str:
     """The report as one HTML page."""
     try:
         import jinja2
@@ -68,33 +101,11 @@ def page(report: Report, drawings: Mapping[str, Drawing]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("celltrain.reports", "."), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.globals["svg"] = lambda drawing: environment.filters["safe"](inline(drawing))
-    return environment.get_template("report.html").render(_content(report, drawings))
+    by_name = {drawing.name: drawing for drawing in drawings}
+    return environment.get_template("report.html").render(_content(report, by_name))
 
 
-def inline(drawing: Drawing) -> str:
-    """A figure as a part of a page: its identifiers are its own, its texts are for readers of screens too."""
-    ET.register_namespace("", _SVG)
-    ET.register_namespace("xlink", _XLINK)
-    root = ET.fromstring(drawing.save("svg"))
-    for metadata in root.findall(f"{{{_SVG}}}metadata"):
-        root.remove(metadata)
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            if key == "id":
-                element.set(key, f"{drawing.name}-{value}")
-            elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
-                element.set(key, f"#{drawing.name}-{value[1:]}")
-            elif "url(#" in value:
-                element.set(key, value.replace("url(#", f"url(#{drawing.name}-"))
-    # Narrow screens scroll a figure rather than shrink its texts below what can be read.
-    root.set("style", f"--width: {root.get('width')}")
-    root.set("role", "img")
-    root.set("aria-label", f"{drawing.title}. {drawing.caption}")
-    return ET.tostring(root, encoding="unicode")
-
-
-def _content(report: Report, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
+def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
     data, analysis = report.data, report.analysis
     sections = list(_sections(report, drawings))
     comparison = _comparison(report.comparison, drawings["comparison"]) if report.comparison else None
@@ -230,7 +241,7 @@ def _failures(data: Data) -> dict[str, Any]:
     }
 
 
-def _front(report: Report, drawing: Drawing) -> dict[str, Any]:
+def _front(report: Report, drawing: Inlined) -> dict[str, Any]:
     data, front = report.data, report.analysis.front
     assert front is not None, "asked for where there is one"
     shown = front.order[:MOST_ROWS]
@@ -254,7 +265,7 @@ def _front(report: Report, drawing: Drawing) -> dict[str, Any]:
     return {"drawing": drawing, "text": text, "table": Table(title="front", heads=heads, rows=rows, left_out=left_out)}
 
 
-def _sections(report: Report, drawings: Mapping[str, Drawing]) -> Iterator[dict[str, Any]]:
+def _sections(report: Report, drawings: Mapping[str, Inlined]) -> Iterator[dict[str, Any]]:
     for ident, title, prefixes, more in (
         ("spread", "What the seeds gave", ("spread",), ()),
         ("effects", "What each axis does", ("effects-",), ()),
@@ -294,7 +305,7 @@ def _points(report: Report) -> dict[str, Any]:
     }
 
 
-def _comparison(compared: Comparison, drawing: Drawing) -> dict[str, Any]:
+def _comparison(compared: Comparison, drawing: Inlined) -> dict[str, Any]:
     count = len(compared.points)
     lines = [
         f"Differences are {compared.second} less {compared.first}, for each of the "
