@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ MOST_TICKS = 12
 MOST_FIGURES_IN_CELLS = 90
 MOST_NUMBERED = 12
 MOST_BARRED = 40
+MOST_BINS = 30
 #: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
 MOST_MARKS = 1500
 
@@ -150,7 +151,7 @@ def effects(analysis: Analysis, measure: int) -> Drawing | None:
         "differences between points the axis makes up."
     ]
     if known:
-        parts.append("Bars: its 95 % interval, the seeds' spread alone.")
+        parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
     if any(effect.factor.axis.sampled for effect in mine):
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
     return Drawing(
@@ -262,7 +263,9 @@ def spread(analysis: Analysis) -> Drawing | None:
         values = data.values[:, i][~np.isnan(data.values[:, i])]
         mean, half = data.means[i].mean[0], data.means[i].half[0]
         if len(values):
-            bins = 1 if values.min() == values.max() else min(30, math.ceil(math.sqrt(len(values))))
+            # What differs by no more than rounding is one value.
+            same = np.ptp(values) <= 1e-9 * np.abs(values).max()
+            bins = 1 if same else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
             axes.hist(values, bins=bins, color=COLOURS[0], alpha=0.5, edgecolor="white")
             axes.axvline(mean, color=INK, linewidth=1)
             axes.axvspan(mean - half, mean + half, color=COLOURS[1], alpha=0.25, linewidth=0)
@@ -326,17 +329,15 @@ def _effect(axes: Axes, effect: Effect) -> None:
     _, size = _ruler(axis)
     at = np.arange(len(axis.values), dtype=np.float64) if axis.words else effect.places / size
     half = np.nan_to_num(means.half)
-    axes.errorbar(
-        at,
-        means.mean,
-        yerr=half,
-        color=COLOURS[0],
-        marker="o",
-        markersize=4,
-        linewidth=0 if axis.words else 1.2,
-        elinewidth=1.2,
-        capsize=2,
-    )
+    line = 0 if axis.words else 1.2
+    if len(at) > MOST_BARRED:
+        rasterized = len(at) > MOST_MARKS
+        axes.plot(at, means.mean, color=COLOURS[0], linewidth=line or 0.6, rasterized=rasterized)
+        band: dict[str, Any] = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0, "rasterized": rasterized}
+        axes.fill_between(at, means.mean - half, means.mean + half, **band)
+    else:
+        bars: dict[str, Any] = {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
+        axes.errorbar(at, means.mean, yerr=half, color=COLOURS[0], linewidth=line, **bars)
     if axis.words:
         _ticks(axes, "x", axis)
         axes.set_xlim(-0.5, len(axis.values) - 0.5)
@@ -463,7 +464,7 @@ def _outer(axes: Axes, place: int, count: int) -> None:
         axes.tick_params(labelbottom=True)
 
 
-def _scale(axes: Axes, side: str, axis: Axis) -> None:
+def _scale(axes: Axes, side: Literal["x", "y"], axis: Axis) -> None:
     """A numeric axis: linear or logarithmic, ticks at its values where these are few."""
     getattr(axes, f"set_{side}label")(_axis_label(axis))
     if axis.logarithmic:
