@@ -27,6 +27,7 @@ use work::How;
 fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(costs, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(network, module)?)?;
@@ -55,6 +56,12 @@ fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn schema() -> String {
     scenario::schema().to_string()
+}
+
+/// What policies and schedulers cost a switch.
+#[pyfunction]
+fn costs() -> String {
+    answer::costs()
 }
 
 /// Reads a scenario in TOML.

@@ -26,7 +26,7 @@ MOST_MEASURES = 4
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("sweep", epilog="For example: celltrain sweep plans/selective-drop.toml --store out/sd")(sweep)
+    app.command("sweep", epilog="For example: celltrain sweep plans/selective-drop-rz.toml --store out/sd")(sweep)
 
 
 @shell.command
