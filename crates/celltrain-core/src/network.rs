@@ -231,8 +231,11 @@ impl Network {
 
     /// Propagation there and back over a VC's ATM part, where its RM cells go.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
-        let there: u64 = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds).sum();
-        Duration { picoseconds: 2 * there }
+        let one_way = |vc: &Vc| -> u64 {
+            vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds).sum()
+        };
+        let back = vc.partner.map_or(vc, |partner| &self.vcs[partner]);
+        Duration { picoseconds: one_way(vc) + one_way(back) }
     }
 
     /// The clock on which every time of this network is whole, if there is one; a thousand times finer where rates are
@@ -332,9 +335,15 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// Adds a link each way between two nodes; the index of the one that leaves `a` (the other's is the next).
+    /// Adds a link each way between two nodes, alike; the index of the one that leaves `a` (the other's is the next).
     pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> usize {
-        for (from, to) in [(a, b), (b, a)] {
+        self.connect_unlike(a, b, [(rate, delay); 2])
+    }
+
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the index of the one
+    /// that leaves `a` (the other's is the next).
+    pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> usize {
+        for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
@@ -357,38 +366,51 @@ impl Graph {
         self.nodes[node].kind == NodeKind::Host
     }
 
-    /// The path of fewest links from one node to another, the first in link order among equals. Hosts do not forward, edge
-    /// devices only between a host and the network. `leaving` is what [`Graph::leaving`] says.
-    pub fn shortest_path(&self, leaving: &[Vec<usize>], from: usize, to: usize) -> Option<Vec<usize>> {
-        let mut reached_by = vec![None; self.nodes.len()];
+    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
+    /// path leads. Hosts do not forward, edge devices only between a host and the network. `leaving` is what
+    /// [`Graph::leaving`] says.
+    pub fn shortest_paths(&self, leaving: &[Vec<usize>], from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
+        let mut reached_by = vec![NO_LINK; self.nodes.len()];
+        let mut wanted = vec![false; self.nodes.len()];
+        for &to in to {
+            wanted[to] = true;
+        }
+        let mut missing = wanted.iter().filter(|&&wanted| wanted).count();
         let mut queue = VecDeque::from([from]);
-        while let Some(node) = queue.pop_front() {
-            if node == to && node != from {
-                break;
-            }
-            if node != from && self.nodes[node].kind == NodeKind::Host {
+        while let Some(node) = queue.pop_front().filter(|_| missing > 0) {
+            if node != from && self.is_host(node) {
                 continue;
             }
-            let from_host = reached_by[node].map(|link: usize| self.is_host(self.links[link].from));
+            let is_edge = self.nodes[node].kind == NodeKind::EdgeDevice;
+            let from_host = is_edge && node != from && self.is_host(self.links[reached_by[node]].from);
             for &link in &leaving[node] {
                 let next = self.links[link].to;
-                if self.nodes[node].kind == NodeKind::EdgeDevice && from_host == Some(self.is_host(next)) {
+                if is_edge && node != from && from_host == self.is_host(next) {
                     continue;
                 }
-                if next != from && reached_by[next].is_none() {
-                    reached_by[next] = Some(link);
+                if next != from && reached_by[next] == NO_LINK {
+                    reached_by[next] = link;
+                    missing -= usize::from(wanted[next]);
                     queue.push_back(next);
                 }
             }
         }
-        let mut path = vec![reached_by[to]?];
-        while self.links[path[path.len() - 1]].from != from {
-            path.push(reached_by[self.links[path[path.len() - 1]].from]?);
-        }
-        path.reverse();
-        Some(path)
+        let path = |&to: &usize| {
+            let mut path = Vec::new();
+            let mut at = to;
+            while at != from || path.is_empty() {
+                path.push(Some(reached_by[at]).filter(|&link| link != NO_LINK)?);
+                at = self.links[path[path.len() - 1]].from;
+            }
+            path.reverse();
+            Some(path)
+        };
+        to.iter().map(path).collect()
     }
 }
+
+/// Where no link has been taken.
+const NO_LINK: usize = usize::MAX;
 
 /// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i
 /// is node 2 + i, its destination node 2 + N + i.
@@ -510,8 +532,8 @@ pub(crate) mod tests {
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         let leaving = graph.leaving();
-        assert_eq!(graph.shortest_path(&leaving, a, b), Some(vec![0]));
-        assert_eq!(graph.shortest_path(&leaving, a, c), None);
+        assert_eq!(graph.shortest_paths(&leaving, a, &[b]), [Some(vec![0])]);
+        assert_eq!(graph.shortest_paths(&leaving, a, &[c]), [None]);
     }
 
     #[test]
@@ -521,7 +543,7 @@ pub(crate) mod tests {
             let (source, destination) = (2 + i, 5 + i);
             let leaving = graph.leaving();
             let expected = [(source, destination), (destination, source)]
-                .map(|(from, to)| graph.shortest_path(&leaving, from, to).unwrap());
+                .map(|(from, to)| graph.shortest_paths(&leaving, from, &[to]).remove(0).unwrap());
             assert_eq!(n_source_paths(i, 3), expected);
         }
     }

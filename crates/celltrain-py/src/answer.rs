@@ -3,10 +3,11 @@
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::metrics::RunResult;
-use celltrain_core::network::Network;
+use celltrain_core::max_min;
+use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Reading, Scenario};
+use celltrain_scenario::{Reading, Scenario, build};
 use serde::Serialize;
 use serde_json::json;
 
@@ -42,6 +43,7 @@ pub(crate) fn result(
             json!({
                 "name": flow.name,
                 "goodput_mbps": flow.goodput_mbps,
+                "max_min_mbps": flow.max_min_mbps,
                 "throughput_mbps": flow.throughput_mbps,
                 "delivered_bytes": flow.delivered_bytes,
                 "segments_sent": flow.segments_sent,
@@ -90,6 +92,7 @@ pub(crate) fn result(
         "duration_s": result.duration_s,
         "efficiency": result.efficiency,
         "fairness": result.fairness,
+        "fairness_max_min": result.fairness_max_min,
         "goodput_mbps": result.goodput_mbps,
         "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,
@@ -108,6 +111,41 @@ pub(crate) fn result(
         "cell_hops_per_second": result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE),
         "fingerprint": result.fingerprint.to_string(),
         "build": Build::this(),
+    })
+    .to_string()
+}
+
+/// The network of a scenario: what there is to draw, and each flow's fair share.
+pub(crate) fn network(scenario: &Scenario) -> String {
+    let network = build::network(scenario, scenario.seed);
+    let nodes = network.nodes.iter().map(|node| {
+        let kind = match node.kind {
+            NodeKind::Host => "host",
+            NodeKind::Switch => "switch",
+            NodeKind::EdgeDevice => "edge_device",
+        };
+        json!({"name": node.name, "kind": kind})
+    });
+    let links = network.links.iter().map(|link| {
+        json!({
+            "name": link.name,
+            "from": link.from,
+            "to": link.to,
+            "rate": link.rate.to_string(),
+            "delay": link.delay.to_string(),
+            "rate_mbps": link.rate.bits_per_second as f64 / 1e6,
+            "delay_s": link.delay.seconds(),
+        })
+    });
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network)).map(|(flow, max_min_mbps)| {
+        let path = &network.vcs[flow.data_vc].path;
+        json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
+    });
+    json!({
+        "nodes": nodes.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
+        "bottleneck": network.bottleneck,
     })
     .to_string()
 }

@@ -25,6 +25,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
+    module.add_function(wrap_pyfunction!(network, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
@@ -61,6 +62,12 @@ fn parse(py: Python<'_>, text: &str, source: &str) -> String {
 #[pyfunction]
 fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
     py.detach(|| answer::reading(&celltrain_scenario::read_json(text, source, machine())))
+}
+
+/// Nodes, links and flows of a scenario in JSON.
+#[pyfunction]
+fn network(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
+    py.detach(|| read(scenario_json).map(|scenario| answer::network(&scenario)))
 }
 
 /// Runs one scenario.

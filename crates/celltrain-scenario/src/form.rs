@@ -53,6 +53,7 @@ impl<'a> Form<'a> {
         let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
         // A key that was misspelt is not missing as well.
         let mut meant = Vec::new();
+        let before = self.faults.len();
         map.retain(|key, value| {
             let path = join(path, key);
             if let Some(property) = schema["properties"].get(key) {
@@ -73,7 +74,7 @@ impl<'a> Form<'a> {
             let within = |fault: &KeyFault| {
                 fault.key.strip_prefix(&path).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
             };
-            let already_refused = meant.contains(&required) || self.faults.iter().any(within);
+            let already_refused = meant.contains(&required) || self.faults[before..].iter().any(within);
             if !map.contains_key(required) && !already_refused {
                 let expectation = self.expectation(&schema["properties"][required]);
                 self.faults.push(KeyFault::of_key(path, format!("is missing; it must be {expectation}")));

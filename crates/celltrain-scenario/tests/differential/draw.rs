@@ -191,7 +191,7 @@ fn mixed(how_often: f64) -> impl Strategy<Value = (bool, bool)> {
 
 fn link(a: String, b: String, (rate, delay): Line) -> LinkConfig {
     let (rate, delay) = (BitRate::from_bits_per_second(rate), Duration::from_microseconds(delay));
-    LinkConfig { between: (a, b), rate, delay }
+    LinkConfig { between: (a, b), rate, delay, rate_back: None, delay_back: None }
 }
 
 fn make_alike(links: &mut [LinkConfig], (rates, delays): (bool, bool)) {
