@@ -11,7 +11,8 @@ True
 ['name', 'goodput_mbps']
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `reproduce` runs a paper's tables again, `study` a study of ours.
+one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
+ours.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celltrain.drawing import draw as draw
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
     from celltrain.errors import Fault as Fault
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
     from celltrain.errors import ScenarioError as ScenarioError
+    from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
+    from celltrain.network import max_min_shares as max_min_shares
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
+    from celltrain.toml import save as save
 
     __version__: str
 
@@ -48,10 +53,14 @@ _HOMES = {
     "NotTracedError": "errors",
     "ScenarioError": "errors",
     "RunResult": "results",
+    "draw": "drawing",
+    "import_graph": "graph",
+    "max_min_shares": "network",
     "run": "results",
     "check": "scenario",
     "load": "scenario",
     "n_source": "scenario",
+    "save": "toml",
     "study": "reproduce.run",
 }
 

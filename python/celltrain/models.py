@@ -15,6 +15,7 @@ __all__ = [
     "Allocator",
     "Backoff",
     "Buffer",
+    "Chain",
     "Class",
     "Congestion",
     "ConstantRate",
@@ -73,6 +74,8 @@ __all__ = [
     "SharedAdaptiveDiscard",
     "SingleDrop",
     "SsthreshRule",
+    "Star",
+    "StarPattern",
     "StrictPriority",
     "SwitchOptions",
     "Tahoe",
@@ -918,12 +921,27 @@ class SwitchOptions(Model):
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
-    `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
+    """N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are
+    `source1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is
+    `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """
 
+    access_delays: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where"
+            " there is none."
+        ),
+    )
+    access_rates: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Rates of the links between single sources and `sw1`, by the source's name, a range such as "
+            "`source1-5`, or `default`; `link_rate` where there is none."
+        ),
+    )
     link_delay: str = Field(
         description="Propagation delay of every link, one way; a connection crosses three.", examples=["5us"]
     )
@@ -977,6 +995,69 @@ class Internetwork(Model):
     )
 
 
+class Chain(Model):
+    """A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections
+    that cross all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`,
+    `cross-source1`, `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by
+    link: those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is
+    `sw1->sw2`.
+
+    Source: `MECHANISMS` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
+    """
+
+    access_delay: str | None = Field(
+        default=None,
+        description="Propagation delay of these links, one way; `link_delay` when absent.",
+        examples=["5us"],
+    )
+    access_rate: str | None = Field(
+        default=None,
+        description="Rate of every link between a host and its switch; `link_rate` when absent.",
+        examples=["155.52Mbps"],
+    )
+    cross: int = Field(
+        le=100000,
+        ge=0,
+        description="c: connections that cross each of them and no other; they enter at one switch and leave at the next.",
+    )
+    hops: int = Field(le=10000, ge=1, description="m: links between switches, one behind the other.")
+    link_delay: str = Field(description="Propagation delay of every link between switches, one way.", examples=["5us"])
+    link_rate: str = Field(
+        default="155.52Mbps", description="Rate of every link between switches.", examples=["155.52Mbps"]
+    )
+    long: int = Field(default=1, le=100000, ge=1, description="Connections that cross all of them.")
+
+
+StarPattern: TypeAlias = Literal["to_one", "ring", "all_pairs"]
+"""Who sends to whom in a star."""
+
+
+class Star(Model):
+    """A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+    `bottleneck` is `sw->host1`.
+
+    Source: of this project.
+    """
+
+    access_delays: dict[str, str] = Field(
+        default_factory=dict,
+        description="Propagation delays of these links one way, in the same form; `link_delay` where there is none.",
+    )
+    access_rates: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; "
+            "`link_rate` where there is none."
+        ),
+    )
+    hosts: int = Field(le=1000000, ge=2, description="n: hosts.")
+    link_delay: str = Field(
+        description="Propagation delay of every link, one way; a connection crosses two.", examples=["5us"]
+    )
+    link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
+    pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
+
+
 class Flow(Model):
     """A flow: a TCP connection with an endless source, unless its table among the flows says otherwise."""
 
@@ -1004,11 +1085,19 @@ class Flow(Model):
 
 
 class Link(Model):
-    """A link between two nodes, the same both ways."""
+    """A link between two nodes, the same both ways unless it says otherwise."""
 
     between: tuple[str, str] = Field(description="The two nodes.")
     delay: str = Field(description="Propagation delay each way.", examples=["5us"])
+    delay_back: str | None = Field(
+        default=None, description="Propagation delay on the way back; `delay` when absent.", examples=["5us"]
+    )
     rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
+    rate_back: str | None = Field(
+        default=None,
+        description="Rate on the way back, from the second node to the first; `rate` when absent.",
+        examples=["155.52Mbps"],
+    )
 
 
 class GeneralNetwork(Model):
@@ -1037,8 +1126,10 @@ class GeneralNetwork(Model):
 
 
 Topology: TypeAlias = Annotated[
-    NSource | VcMerge | Internetwork | GeneralNetwork,
-    Keyed(n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, network=GeneralNetwork),
+    NSource | VcMerge | Internetwork | Chain | Star | GeneralNetwork,
+    Keyed(
+        n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, chain=Chain, star=Star, network=GeneralNetwork
+    ),
 ]
 """The network, by kind: one table whose key is the kind's name."""
 

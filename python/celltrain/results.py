@@ -146,6 +146,14 @@ class RunResult:
         return float(self._answer["fairness"])
 
     @property
+    def fairness_max_min(self) -> float:
+        """Jain's index of the goodputs, each as a share of what is max-min fair: 1 when all have the same part of it.
+
+        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`.
+        """
+        return float(self._answer["fairness_max_min"])
+
+    @property
     def goodput_mbps(self) -> float:
         """Sum of the goodputs of all flows, in megabits per second."""
         return float(self._answer["goodput_mbps"])

@@ -52,6 +52,7 @@ FLOWS = _columns(
     ("file_delay_ms_median", "float64", "ms", "half of these files took no longer"),
     ("file_delay_ms_p95", "float64", "ms", "95 % of these files took no longer"),
     ("file_delay_ms_files", "int64", "files", "files of its stream that are complete"),
+    ("max_min_mbps", "float64", "Mb/s", "the goodput it would have at its max-min fair share of the network"),
 )
 PORTS = _columns(
     ("name", "string", "", "the output port, named after its link"),

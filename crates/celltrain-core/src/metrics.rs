@@ -191,8 +191,14 @@ impl Ended<'_> {
         });
         let of_ubr = |flow: &crate::network::Flow| self.network.vcs[flow.data_vc].class == Class::Ubr;
         let has_ubr = self.network.flows.iter().any(of_ubr);
-        let compared: Vec<&FlowResult> =
-            self.network.flows.iter().zip(&flows).filter(|(flow, _)| of_ubr(flow) || !has_ubr).map(|(_, own)| own).collect();
+        let compared: Vec<&FlowResult> = self
+            .network
+            .flows
+            .iter()
+            .zip(&flows)
+            .filter(|(flow, _)| of_ubr(flow) || !has_ubr)
+            .map(|(_, own)| own)
+            .collect();
         let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         RunResult {

@@ -2,8 +2,8 @@
 
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
-use celltrain_core::metrics::RunResult;
 use celltrain_core::max_min;
+use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;

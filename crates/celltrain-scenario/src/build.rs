@@ -247,10 +247,8 @@ fn chain(config: &Chain) -> Layout {
     let mut graph = Graph::default();
     let switches: Vec<usize> =
         (1..=config.hops + 1).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
-    let trunks: Vec<usize> = switches
-        .windows(2)
-        .map(|pair| graph.connect(pair[0], pair[1], config.link_rate, config.link_delay))
-        .collect();
+    let trunks: Vec<usize> =
+        switches.windows(2).map(|pair| graph.connect(pair[0], pair[1], config.link_rate, config.link_delay)).collect();
     let hops = trunks.len();
     let mut flows = Vec::new();
     let mut flow = |kind: &str, number: u32, first: usize, last: usize| {

@@ -63,8 +63,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     let laid_out = topology(&scenario.topology, faults);
     memory(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
-    let layout =
-        (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
+    let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
     let largest_frames = match &layout {
         Some(layout) => {
             flow_tables(scenario, layout, faults);
@@ -547,10 +546,8 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
         }
     }
     let Some(paths) = build::data_paths(config, &graph, &index, sound_flows) else {
-        let problem = format!(
-            "cross more than {} links in all; fewer flows, or shorter paths, can be run",
-            build::MAX_CROSSINGS
-        );
+        let problem =
+            format!("cross more than {} links in all; fewer flows, or shorter paths, can be run", build::MAX_CROSSINGS);
         faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), problem));
         return None;
     };

@@ -73,7 +73,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     if faults.len() > MAX_FAULTS {
         let more = faults.len() - MAX_FAULTS;
         faults.truncate(MAX_FAULTS);
-        faults.push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
+        faults
+            .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
     Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings }
 }

@@ -8,6 +8,7 @@ use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
 use celltrain_core::gfr::Gfr;
+use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
@@ -16,10 +17,10 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::document::join;
 use celltrain_scenario::scenario::{
-    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, PortConfig, SwitchOptions,
-    Topology, VcOptions, schema,
+    Buffer, Chain, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, NSource, PortConfig,
+    Star, StarPattern, SwitchOptions, Topology, VcOptions, schema,
 };
-use celltrain_scenario::{Machine, Scenario, check};
+use celltrain_scenario::{Machine, Scenario, build, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -153,6 +154,100 @@ pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
             rest.scenario(&network, &ports, &Own { flows: Vec::new(), vcs, edge: Edge::default() })
         },
     )
+}
+
+/// The networks that are written in a few numbers, as general ones; some of their links are not the same both ways.
+pub(crate) fn written_in_numbers() -> impl Strategy<Value = Scenario> {
+    let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
+    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
+    let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..4));
+    (any_topology(), unlike, ports, rest(sizes, 20_000)).prop_map(|(topology, unlike, ports, rest)| {
+        let mut network = written_out(&topology);
+        let links = network.links.len();
+        for (i, (rate, delay)) in unlike {
+            let link = &mut network.links[i % links];
+            link.rate_back = Some(BitRate::from_bits_per_second(rate));
+            link.delay_back = Some(Duration::from_microseconds(delay));
+        }
+        for flow in &mut network.flows {
+            flow.name = None;
+        }
+        network.bottleneck = None;
+        rest.scenario(&network, &ports, &Own::default())
+    })
+}
+
+/// Sources of unequal links, chains, stars.
+pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
+    let rate = || select(RATES).prop_map(BitRate::from_bits_per_second);
+    let delay = || select(DELAYS).prop_map(Duration::from_microseconds);
+    let tables = move |stem: &'static str| {
+        let name = (1u32..5, 0u32..3, any::<bool>()).prop_map(move |(first, more, default)| match (default, more) {
+            (true, _) => "default".to_string(),
+            (false, 0) => format!("{stem}{first}"),
+            (false, more) => format!("{stem}{first}-{}", first + more),
+        });
+        let rates = prop::collection::btree_map(name.clone(), rate(), 0..3);
+        (rates, prop::collection::btree_map(name, delay(), 0..3))
+    };
+    let n_source = (4u32..9, rate(), delay(), tables("source")).prop_map(
+        |(sources, link_rate, link_delay, (access_rates, access_delays))| {
+            Topology::NSource(NSource { sources, link_rate, link_delay, access_rates, access_delays })
+        },
+    );
+    let access = (prop::option::of(rate()), prop::option::of(delay()));
+    let chain = (1u32..5, 1u32..4, 0u32..4, (rate(), delay()), access).prop_map(
+        |(hops, long, cross, (link_rate, link_delay), (access_rate, access_delay))| {
+            Topology::Chain(Chain { hops, long, cross, link_rate, link_delay, access_rate, access_delay })
+        },
+    );
+    let pattern = select(&[StarPattern::ToOne, StarPattern::Ring, StarPattern::AllPairs][..]);
+    let star = (4u32..6, pattern, rate(), delay(), tables("host")).prop_map(
+        |(hosts, pattern, link_rate, link_delay, (access_rates, access_delays))| {
+            Topology::Star(Star { hosts, pattern, link_rate, link_delay, access_rates, access_delays })
+        },
+    );
+    prop_oneof![chain, n_source, star]
+}
+
+/// A topology as a general network: every node, link and path by name.
+pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
+    let layout = build::layout(topology);
+    let nodes = &layout.graph.nodes;
+    let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
+    let name = |node: usize| nodes[node].name.clone();
+    let link = |pair: &[Link]| {
+        let [there, back] = pair else { panic!("links come in pairs") };
+        LinkConfig {
+            between: (name(there.from), name(there.to)),
+            rate: there.rate,
+            delay: there.delay,
+            rate_back: (back.rate != there.rate).then_some(back.rate),
+            delay_back: (back.delay != there.delay).then_some(back.delay),
+        }
+    };
+    let flow = |route: &build::Route| {
+        let ends = route.data.iter().map(|&link| &layout.graph.links[link]);
+        let path: Vec<String> =
+            [name(layout.graph.links[route.data[0]].from)].into_iter().chain(ends.map(|link| name(link.to))).collect();
+        let (from, to) = (path[0].clone(), path[path.len() - 1].clone());
+        FlowConfig {
+            name: Some(route.name.clone()),
+            from,
+            to,
+            path: Some(path),
+            start: route.start,
+            vc: route.vc.clone(),
+        }
+    };
+    GeneralNetwork {
+        hosts: named(NodeKind::Host).collect(),
+        switches: named(NodeKind::Switch).collect(),
+        edge_devices: named(NodeKind::EdgeDevice).collect(),
+        links: layout.graph.links.chunks(2).map(link).collect(),
+        flows: layout.flows.iter().map(flow).collect(),
+        bottleneck: Some(layout.graph.links[layout.bottleneck].name.clone()),
+    }
 }
 
 /// A variant of TCP with nothing set.
