@@ -716,8 +716,13 @@ fn ports<'a>(
             for ((path, settings), is_policy) in by_vc(name, config).into_iter().zip([true, false]) {
                 let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&path));
                 let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
-                if all && is_policy {
-                    together(&path, config, crossing, faults);
+                if all {
+                    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
+                    let told = match is_policy {
+                        true => config.policy.check_vcs(config.buffer.cells(), &vcs),
+                        false => config.scheduler.check_vcs(&vcs),
+                    };
+                    together(&path, told, faults);
                 }
             }
             continue;
@@ -789,10 +794,14 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
                 faults.push(KeyFault::of_key(key, problem));
             }
         }
-        if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront {
-            let problem = format!(
-                "takes cells out of waiting frames, and {link} merges VCs, whose frames leave whole; choose another policy"
-            );
+        let policy = port.policy.build(Some(1), &[]);
+        let reason = match policy.overflow() {
+            Overflow::PushOutFront => Some("takes cells out of waiting frames"),
+            _ if policy.follows_cells() => Some("follows cells through the queue one by one"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            let problem = format!("{reason}, and {link} merges VCs, whose frames leave whole; choose another policy");
             let key = join(&join(&join("port", name), "policy"), port.policy.name());
             if !faults.iter().any(|fault| fault.key == key) {
                 faults.push(KeyFault::of_key(key, problem));
@@ -874,11 +883,10 @@ fn per_vc(
     all
 }
 
-/// The settings of the VCs that cross a port make sense together. A table for several ports is told of once.
-fn together(policy: &str, config: &PortConfig, crossing: &[String], faults: &mut Vec<KeyFault>) {
-    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
-    for fault in config.policy.check_vcs(config.buffer.cells(), &vcs) {
-        let key = below(policy, &fault.key);
+/// The settings of the VCs that cross a port do not make sense together. A table for several ports is told of once.
+fn together(table: &str, told: Vec<Fault>, faults: &mut Vec<KeyFault>) {
+    for fault in told {
+        let key = below(table, &fault.key);
         if !faults.iter().any(|fault| fault.key == key) {
             faults.push(KeyFault::of_value(key, fault.value, fault.problem));
         }
@@ -916,11 +924,15 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     for fault in config.scheduler.check() {
         faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
     }
-    let pushes_out = config.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
-    if pushes_out && config.scheduler != SchedulerConfig::default() {
+    let built = config.policy.build(Some(1), &[]);
+    let reason = match built.overflow() {
+        Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),
+        _ if built.follows_cells() => Some("emulates queues on the only one"),
+        _ => None,
+    };
+    if let Some(reason) = reason.filter(|_| config.scheduler != SchedulerConfig::default()) {
         let problem = format!(
-            "has several queues, and {} pushes out the cell that is first in the only one; choose another policy, or \
-             leave the scheduler out",
+            "has several queues, and {} {reason}; choose another policy, or leave the scheduler out",
             config.policy.name()
         );
         faults.push(KeyFault::of_key(scheduler, problem));

@@ -658,6 +658,8 @@ enum Range {
         least: f64,
         most: f64,
     },
+    /// Those of all VCs together are at most the link.
+    ShareOfAVc,
     /// A number for all VCs, or a table.
     NumberOfAVc,
 }
@@ -697,7 +699,11 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     // A number for all VCs, or for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
-        return Some(if is_in_cells { Range::CellsOfAVc } else { Range::NumberOfAVc });
+        return Some(match own["x-unit"].as_str() {
+            Some("cells") => Range::CellsOfAVc,
+            Some("share of the link") => Range::ShareOfAVc,
+            _ => Range::NumberOfAVc,
+        });
     }
     if is_in_cells {
         return Some(Range::Cells);
@@ -742,6 +748,9 @@ impl Kind {
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
+                // Some forty VCs at most share a link.
+                Range::ShareOfAVc if byte % 2 == 0 => json!((share * 20.0).round() / 1000.0),
+                Range::ShareOfAVc => json!({"tcp1": share / 4.0, "tcp2": (1.0 - share) / 4.0, "default": 0.01}),
                 Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
             };
             settings.insert(setting.key.clone(), value);
