@@ -54,3 +54,32 @@ impl Pauses {
         pause.max(Span(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: Clock = Clock { units_per_second: 97_200_000, exact: true };
+
+    fn pauses(times: Times, pause: Duration) -> Pauses {
+        let config = Config { bytes: Bytes { bytes: 512 }, pause, times };
+        Pauses::new(&config, CLOCK, Stream::new(1, "test"))
+    }
+
+    #[test]
+    fn fixed_pauses_are_all_alike_and_no_shorter_than_a_unit() {
+        let mut pauses = pauses(Times::Fixed, Duration::from_milliseconds(3));
+        assert_eq!([(); 3].map(|()| pauses.next_pause()), [Span(291_600); 3]);
+        assert_eq!(self::pauses(Times::Fixed, Duration::default()).next_pause(), Span(1));
+    }
+
+    #[test]
+    fn exponential_pauses_have_the_mean_they_are_given() {
+        let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
+        let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
+        let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;
+        // The mean of so many has a standard deviation of 0.7 %.
+        assert!((mean / 291_600.0 - 1.0).abs() < 0.03, "{mean}");
+        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth is so long");
+    }
+}
