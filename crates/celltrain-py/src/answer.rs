@@ -1,11 +1,14 @@
 //! Results and faults as the JSON the command line promises.
 
+use celltrain_core::cost::Cost;
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::max_min;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Reading, Scenario, build};
 use serde::Serialize;
@@ -182,6 +185,14 @@ fn controlled(result: &RunResult) -> Vec<serde_json::Value> {
         })
     });
     rows.collect()
+}
+
+/// What every policy and every scheduler costs a switch, by name, and what that comes to.
+pub(crate) fn costs() -> String {
+    let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, serde_json::Value> {
+        costs.into_iter().map(|(name, cost)| (name.into(), json!({"parts": cost, "sums": cost.sums()}))).collect()
+    };
+    json!({"policies": table(PolicyConfig::costs()), "schedulers": table(SchedulerConfig::costs())}).to_string()
 }
 
 /// The scenarios of the benchmarks.

@@ -23,6 +23,7 @@ use answer::{Series, Trace};
 fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(costs, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(network, module)?)?;
@@ -50,6 +51,12 @@ fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn schema() -> String {
     scenario::schema().to_string()
+}
+
+/// What policies and schedulers cost a switch.
+#[pyfunction]
+fn costs() -> String {
+    answer::costs()
 }
 
 /// Reads a scenario in TOML.

@@ -699,9 +699,10 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     // A number for all VCs, or for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
-        return Some(match own["x-unit"].as_str() {
-            Some("cells") => Range::CellsOfAVc,
-            Some("share of the link") => Range::ShareOfAVc,
+        let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
+        return Some(match (is_in_cells, is_share) {
+            (true, _) => Range::CellsOfAVc,
+            (_, true) => Range::ShareOfAVc,
             _ => Range::NumberOfAVc,
         });
     }
