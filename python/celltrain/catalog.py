@@ -220,6 +220,8 @@ def _type(schema: Schema, definitions: Schema) -> str:
         items = schema.get("prefixItems") or [schema["items"]]
         count = f"{len(items)} " if "prefixItems" in schema else ""
         return f"list of {count}{_type(items[0], definitions)}s"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"table by name, each a {_type(schema['additionalProperties'], definitions)}"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
     return names.get(str(kind), "table")
 

@@ -1284,7 +1284,7 @@ class GeneralNetwork(Model):
     )
     flows: tuple[Flow, ...] = Field(description="Connections.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
-    links: tuple[Link, ...] = Field(description="Links, each of them both ways.")
+    links: tuple[Link, ...] = Field(max_length=100000, description="Links, each of them both ways.")
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
 

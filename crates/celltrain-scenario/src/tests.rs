@@ -1,5 +1,7 @@
 //! Whole files: what is read, and what is said of those that cannot be.
 
+use std::fmt::Write;
+
 use celltrain_core::engine::Engine;
 use celltrain_core::max_min::goodputs_mbps;
 use celltrain_core::metrics::jain;
@@ -454,9 +456,9 @@ const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
 fn the_shares_of_a_chain_are_those_of_its_formula() {
-    for (long, cross) in [(1, 1), (1, 4), (2, 3), (3, 0)] {
+    for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
         let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
-        let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; (long + 3 * cross) as usize];
+        let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
     }
     // Where hosts are slow, the trunks hold nobody back.
@@ -498,8 +500,8 @@ fn shares_of_links_of_several_rates_are_those_found_by_hand() {
     let (mut hosts, mut ends) = (String::new(), String::new());
     for (name, from, to) in flows {
         links += &(line(name.to_string(), from) + &line(format!("to-{name}"), to));
-        hosts += &format!(r#""{name}", "to-{name}", "#);
-        ends += &format!(r#"{{ name = "{name}", from = "{name}", to = "to-{name}" }},"#);
+        write!(hosts, r#""{name}", "to-{name}", "#).unwrap();
+        write!(ends, r#"{{ name = "{name}", from = "{name}", to = "to-{name}" }},"#).unwrap();
     }
     let text = format!(
         "duration = \"1s\"\n[topology.network]\nhosts = [{hosts}]\nswitches = [\"s1\", \"s2\", \"s3\", \"s4\"]\n\
@@ -523,6 +525,39 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
     assert_eq!(result.fairness_max_min, jain(&parts));
     assert_eq!(result.fairness, jain(&goodputs));
     assert!(result.fairness_max_min > result.fairness + 0.1, "slow lines are no unfairness");
+}
+
+#[test]
+fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
+    let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
+    let text = GENERAL.replace("links = [", &format!("links = [{links}"));
+    assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; 100000 is the most"]);
+    // A line of switches from end to end, and back.
+    let name = |i: u32| format!("\"s{i}\", ");
+    let switches: String = (0..2_001).map(name).collect();
+    let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
+    let ends = "{ between = [\"a\", \"s0\"], delay = \"1us\" }, { between = [\"b\", \"s2000\"], delay = \"1us\" },";
+    let links: String = (0..2_000).map(trunk).chain([ends.to_string()]).collect();
+    let flows = "{ from = \"a\", to = \"b\" },".repeat(5_001);
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [{switches}]\nlinks = [{links}]\n\
+         flows = [{flows}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let found = messages(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("topology.network.flows cross more than 10000000 links in all"), "{found:#?}");
+}
+
+#[test]
+fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
+    let links: String = (0..5_000).map(|i| format!("{{ between = [\"x{i}\", \"y{i}\"] }},\n")).collect();
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert_eq!(found.len(), 1_001);
+    assert!(found[0].contains("links[0].delay is missing"), "{}", found[0]);
+    assert_eq!(found[1_000], "test.toml: has 4000 more faults, which are not shown");
+    let links = links.replace(" }", ", delay = \"1us\" }");
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert!(found[0].contains("\"x0\" is not a host") && found[1_000].contains("9000 more faults"), "{}", found[1_000]);
 }
 
 #[test]
