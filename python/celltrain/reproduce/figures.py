@@ -138,7 +138,8 @@ def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
         for (label, pattern), colour in zip(groups.items(), COLOURS, strict=False):
             members = [index for index, name in enumerate(series["flows"]) if fnmatchcase(name, pattern)]
             for index in members:
-                axes.stairs(mbps[:, index], time, color=colour, linewidth=0.9, baseline=None)
+                middle = (time[1:] + time[:-1]) / 2
+                axes.plot(middle, mbps[:, index], color=colour, linewidth=0.9, alpha=0.7)
             axes.axhline(fair[series["flows"][members[0]]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
         axes.set_title(", ".join(_valued(key, value, "") for key, value in panel.items()), fontsize="medium")
