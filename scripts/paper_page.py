@@ -150,16 +150,19 @@ def alone(claim: dict[str, Any]) -> str:
 
 def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     """Every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side."""
+    ours = answer["numbers"] + answer["experiments"]
+    seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
+    alike = len(set(seeds.values())) == 1
+    count = f"{answer['seeds']} " if alike else "the "
     parts = [
-        f"Mean of {answer['seeds']} seeds \u00b1 half of the 95 % interval of the mean (Student); without \u00b1 all seeds "
-        f"gave the same; version {answer['build']['version']}."
+        f"Mean of {count}seeds \u00b1 half of the 95 % interval of the mean (Student); "
+        f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
     for table in paper.tables:
-        parts.append(f"### {table.heading}")
+        parts += [f"### {table.heading}", *([] if alike else [f"{seeds[table.number]} seeds."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
             unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
-            ours = answer["numbers"] + answer["experiments"]
             members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
             parts += [f"**{words(name).capitalize()}**: {quantity.meaning}{unit}.", across(table, members, paper)]
     return "\n\n".join(parts)

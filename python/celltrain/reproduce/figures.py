@@ -307,7 +307,8 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
             if column == 0:
                 axes.set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
+    ncols = len(labels) if len(labels) <= 6 else math.ceil(len(labels) / 2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize="small")
     return figure
 
 
