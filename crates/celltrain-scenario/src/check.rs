@@ -161,8 +161,17 @@ fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
         let Some(file) = options.traffic.as_ref().and_then(TrafficConfig::bytes) else { continue };
         if !(1..=MAX_FILE).contains(&file.bytes) {
             let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
-            let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
+            let kind = options.traffic.as_ref().map_or("", TrafficConfig::name);
+            let key = join(&join(&join(&join("flow", name), "traffic"), kind), "bytes");
             faults.push(KeyFault::of_value(key, quoted(file), problem));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        let Some(bursts) = options.traffic.as_ref().and_then(TrafficConfig::bursts) else { continue };
+        if bursts.pause < MIN_BURST || bursts.pause > MAX_DURATION {
+            let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
+            let key = join(&join(&join(&join("flow", name), "traffic"), "bursts"), "pause");
+            faults.push(KeyFault::of_value(key, quoted(bursts.pause), problem));
         }
     }
 }

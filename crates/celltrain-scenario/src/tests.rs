@@ -727,6 +727,16 @@ fn traffic_that_cannot_be_sent_is_refused() {
     );
     assert_eq!(only("on_off]\non = \"0s\""), format!("{path}.on_off.on = \"0s\" is not a time from 1us to 1000000s"));
     assert!(only("file]\nbytes = \"0B\"").starts_with(&format!("{path}.file.bytes = \"0B\" is outside 1B to")));
+    assert!(
+        only("bursts]\nbytes = \"0B\"\npause = \"1ms\"")
+            .starts_with(&format!("{path}.bursts.bytes = \"0B\" is outside 1B to"))
+    );
+    assert_eq!(
+        only("bursts]\nbytes = \"1kB\"\npause = \"0s\""),
+        format!("{path}.bursts.pause = \"0s\" is not a time from 1us to 1000000s")
+    );
+    assert!(only("bursts]\nbytes = \"1kB\"").starts_with(&format!("{path}.bursts.pause is missing")));
+    assert_eq!(reading("bursts]\nbytes = \"1kB\"\npause = \"1ms\"\n[flow.tcp2.tcp.reno]").faults, []);
     assert!(only("on_off]\n[flow.tcp2.tcp.reno]").starts_with("flow.tcp2.tcp.reno sends nothing: the flow's traffic"));
     let fast = reading("constant_rate]\nrate = \"156Mbps\"");
     assert_eq!(fast.faults, []);
