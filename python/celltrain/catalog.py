@@ -60,6 +60,57 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something a switch stores."""
+
+    what: str
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """Something a switch does: words read and written, and operations on them."""
+
+    what: str
+    reads: int
+    writes: int
+    additions: int
+    """Subtractions and comparisons too."""
+    multiplications: int
+    draws: int
+    """Random numbers."""
+
+    @property
+    def operations(self) -> int:
+        """All of it."""
+        return self.reads + self.writes + self.additions + self.multiplications + self.draws
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a policy or a scheduler costs a switch; docs/policy-costs.md says what is counted."""
+
+    bits_per_vc: int
+    bits_per_port: int
+    bits_per_place: int
+    """For each place of the buffer."""
+    operations_per_cell: int
+    """As it comes and as it goes."""
+    operations_per_frame: int
+    """Beside, as its first cell comes."""
+    per_vc: tuple[Kept, ...]
+    per_port: tuple[Kept, ...]
+    per_place: tuple[Kept, ...]
+    per_cell: tuple[Done, ...]
+    per_frame: tuple[Done, ...]
+
+    def stored_bytes(self, *, vcs: int, places: int) -> int:
+        """What it stores for so many VCs that share a port with so many places, in whole bytes."""
+        bits = self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
+        return -(-bits // 8)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """Something that has a name."""
 
@@ -70,6 +121,8 @@ class Entry:
     """One line."""
     description: str = ""
     parameters: tuple[Parameter, ...] = field(default=())
+    cost: Cost | None = None
+    """What a policy or a scheduler costs a switch."""
     page: str | None = None
     """Its page as Markdown, or the text of a plan or a scenario."""
 
@@ -110,17 +163,27 @@ def page_of(kind: str, name: str) -> str:
 
 def _models(kind: str) -> Iterator[Entry]:
     definitions: Schema = json.loads(_core.schema())["$defs"]
+    costs = json.loads(_core.costs()).get(kind, {})
     for choice in definitions[CHOICES[kind]]["oneOf"]:
         [(name, reference)] = choice["properties"].items()
         table = _resolved(reference, definitions)
+        cost = costs.get(name)
         yield Entry(
             kind=kind,
             name=name,
             summary=_one_line(choice.get("description", "")),
+            cost=_cost(cost) if cost else None,
             description=_paragraphs(table.get("description", "")),
             parameters=tuple(_parameters(table, definitions, "")),
             page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
         )
+
+
+def _cost(cost: dict[str, Any]) -> Cost:
+    parts = cost["parts"]
+    kept = {key: tuple(Kept(**part) for part in parts[key]) for key in ("per_vc", "per_port", "per_place")}
+    done = {key: tuple(Done(**part) for part in parts[key]) for key in ("per_cell", "per_frame")}
+    return Cost(**cost["sums"], **kept, **done)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
@@ -161,6 +224,8 @@ def _type(schema: Schema, definitions: Schema) -> str:
         items = schema.get("prefixItems") or [schema["items"]]
         count = f"{len(items)} " if "prefixItems" in schema else ""
         return f"list of {count}{_type(items[0], definitions)}s"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"table by name, each a {_type(schema['additionalProperties'], definitions)}"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
     return names.get(str(kind), "table")
 

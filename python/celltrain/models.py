@@ -51,6 +51,7 @@ __all__ = [
     "Link",
     "MaxMin",
     "MeasureOptions",
+    "MinimumRate",
     "NSource",
     "Newreno",
     "NewrenoHoe",
@@ -59,11 +60,14 @@ __all__ = [
     "Parameters",
     "PartialAcks",
     "PerVc",
+    "PerVcAccounting",
+    "PerVcAccountingFixed",
     "Policy",
     "Port",
     "Ppd",
     "RateFormat",
     "Reno",
+    "RoundRobin",
     "RttArithmetic",
     "RttSampling",
     "Sack",
@@ -92,6 +96,9 @@ __all__ = [
     "Vanilla",
     "VcMerge",
     "VcOptions",
+    "VirtualQueuing",
+    "VirtualQueuingThreshold",
+    "VirtualQueuingWeighted",
     "Wba",
     "WeightedFba",
     "Wfq",
@@ -627,6 +634,127 @@ class DoubleEpd(Model):
     )
 
 
+class PerVcAccounting(Model):
+    """EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an
+    equal part of them may not start a frame.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class PerVcAccountingFixed(Model):
+    """EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than
+    `k` times an equal part of the threshold may not start a frame.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class VirtualQueuing(Model):
+    """Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is
+    longer than `k` times the average. Virtual queues count the cells that would wait if each VC had a queue of
+    its own and these were served round robin; the real queue is first in, first out.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description=(
+            "k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a"
+            " frame."
+        ),
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class VirtualQueuingThreshold(Model):
+    """Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times
+    an equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its
+    own and these were served round robin; the real queue is first in, first out.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description=(
+            "k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts "
+            "a frame."
+        ),
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: the cells of all virtual queues together that are shared out among those that have some.",
+    )
+
+
+PerVc: TypeAlias = float | dict[str, float]
+"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""
+
+
+class VirtualQueuingWeighted(Model):
+    """Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their
+    VCs' minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of
+    the link.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.",
+    )
+    minimum_share: PerVc = Field(
+        description=(
+            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
+            "most 1 together."
+        )
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
 class SelectiveDrop(Model):
     """Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are
     the published best values.
@@ -641,12 +769,6 @@ class SelectiveDrop(Model):
         description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
-
-
-PerVc: TypeAlias = float | dict[str, float]
-"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
-stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
-"""
 
 
 class Wba(Model):
@@ -822,6 +944,11 @@ Policy: TypeAlias = Annotated[
     | Ppd
     | Epd
     | DoubleEpd
+    | PerVcAccounting
+    | PerVcAccountingFixed
+    | VirtualQueuing
+    | VirtualQueuingThreshold
+    | VirtualQueuingWeighted
     | SelectiveDrop
     | Wba
     | Fba
@@ -835,6 +962,11 @@ Policy: TypeAlias = Annotated[
         ppd=Ppd,
         epd=Epd,
         double_epd=DoubleEpd,
+        per_vc_accounting=PerVcAccounting,
+        per_vc_accounting_fixed=PerVcAccountingFixed,
+        virtual_queuing=VirtualQueuing,
+        virtual_queuing_threshold=VirtualQueuingThreshold,
+        virtual_queuing_weighted=VirtualQueuingWeighted,
         selective_drop=SelectiveDrop,
         wba=Wba,
         fba=Fba,
@@ -887,9 +1019,40 @@ class Wfq(Model):
     )
 
 
+class RoundRobin(Model):
+    """Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn.
+    Nothing to set.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC
+    queuing).
+    """
+
+
+class MinimumRate(Model):
+    """Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells
+    waiting; what is left goes round robin.
+
+    Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+    """
+
+    minimum_share: PerVc = Field(
+        description=(
+            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
+            "most 1 together."
+        )
+    )
+
+
 Scheduler: TypeAlias = Annotated[
-    Fifo | StrictPriority | GuaranteedRate | Wfq,
-    Keyed(fifo=Fifo, strict_priority=StrictPriority, guaranteed_rate=GuaranteedRate, wfq=Wfq),
+    Fifo | StrictPriority | GuaranteedRate | Wfq | RoundRobin | MinimumRate,
+    Keyed(
+        fifo=Fifo,
+        strict_priority=StrictPriority,
+        guaranteed_rate=GuaranteedRate,
+        wfq=Wfq,
+        round_robin=RoundRobin,
+        minimum_rate=MinimumRate,
+    ),
 ]
 """The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name."""
 

@@ -41,16 +41,16 @@ def refusal(path, **options) -> str:
 
 
 def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
-    checked = celltrain("check", CHAIN, SCENARIOS / "star.toml", "--json").json
+    checked = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--json").json
     chain, star = checked["networks"]
     assert (checked["faults"], chain["file"], chain["bottleneck"], chain["links"]) == ([], str(CHAIN), "sw1->sw2", 38)
     assert chain["flows"][0]["links"] == [
         *("long-source1->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->sw5", "sw5->long-destination1"),
     ]
-    shares = ct.max_min_shares(SCENARIOS / "star.toml")
+    shares = ct.max_min_shares(SCENARIOS / "star-incast.toml")
     assert {flow["name"]: flow["max_min_mbps"] for flow in star["flows"]} == shares
     assert shares["tcp1"] == pytest.approx(10 * 512 / 636)
-    result = ct.run(ct.load(SCENARIOS / "star.toml").replace(duration="100ms"))
+    result = ct.run(ct.load(SCENARIOS / "star-incast.toml").replace(duration="100ms"))
     flows = result.flows.to_pylist()
     assert {flow["name"]: flow["max_min_mbps"] for flow in flows} == shares
     parts = [flow["goodput_mbps"] / flow["max_min_mbps"] for flow in flows]
@@ -60,7 +60,7 @@ def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
 
 def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
     short = tmp_path / "star.toml"
-    short.write_text((SCENARIOS / "star.toml").read_text().replace('"5s"', '"50ms"'))
+    short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
     short.write_text(CHAIN.read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" not in celltrain("run", short).out
@@ -101,7 +101,7 @@ def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
 
 def test_a_picture_says_what_the_network_is(tmp_path):
     pytest.importorskip("matplotlib")
-    axes = ct.draw(SCENARIOS / "star.toml")
+    axes = ct.draw(SCENARIOS / "star-incast.toml")
     texts = [text.get_text() for text in axes.texts]
     assert {"host1", "sw", "10Mbps, 5us", "155.52Mbps, 1ms"} <= set(texts)
     assert any("bottleneck: sw->host1" in text and "8 hosts, 1 switch, 7 flows" in text for text in texts)
@@ -130,7 +130,7 @@ def test_a_picture_that_cannot_be_is_refused(celltrain, tmp_path, plot, word):
 
 
 def test_one_picture_is_of_one_scenario(celltrain, tmp_path):
-    answer = celltrain("check", CHAIN, SCENARIOS / "star.toml", "--plot", tmp_path / "two.png")
+    answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
     assert (answer.code, "draws one scenario; 2 are given" in answer.err) == (2, True)
 
 

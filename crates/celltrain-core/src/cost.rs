@@ -115,39 +115,46 @@ impl Cost {
     #[must_use]
     pub fn virtual_ring(self) -> Self {
         self.per_vc("M_j", CELLS)
-            .per_vc("the next in the ring", VCS)
-            .per_port("first and last of the ring", 2 * VCS)
-            .per_port("N_v", VCS)
             .per_cell(
-                "M_j up as a cell comes; M of the first down as one goes",
+                "M_j up as a cell comes; M of the first in the ring down as one goes",
                 Work { reads: 2, writes: 2, additions: 2, ..Work::NONE },
             )
+            .ring()
+            .per_port("N_v", VCS)
+            .per_cell("N_v up and down", Work { reads: 2, writes: 2, additions: 2, ..Work::NONE })
+    }
+
+    /// A ring of VCs as a circular list: the first is the one behind the last. At most one joins with a cell, and one leaves.
+    #[must_use]
+    pub fn ring(self) -> Self {
+        self.per_vc("the next in the ring", VCS)
+            .per_port("the last of the ring", VCS)
+            .per_cell("join, as a cell comes where none was", Work { reads: 2, writes: 3, additions: 1, ..Work::NONE })
             .per_cell(
-                "whether M was or becomes 0; the ring goes on",
-                Work { reads: 3, writes: 3, additions: 4, ..Work::NONE },
+                "the ring goes on, or one leaves it, as a cell goes",
+                Work { reads: 3, writes: 1, additions: 1, ..Work::NONE },
             )
     }
 
-    /// A queue for each VC in a memory that all share: the places of a queue, and the free ones, are linked lists.
+    /// A queue for each VC in a memory that all share.
     #[must_use]
     pub fn linked_queues(self) -> Self {
-        self.per_vc("first and last of the queue", 2 * CELLS)
-            .per_place("the next place", CELLS)
-            .per_port("first and last of the free places", 2 * CELLS)
-            .links_places()
+        self.per_vc("first and last of the queue", 2 * CELLS).links_places()
     }
 
-    /// The places of the buffer are in linked lists.
+    /// The places of the buffer are in linked lists, of the cells of a queue and of the free places.
     #[must_use]
     pub fn links_places(self) -> Self {
-        self.per_cell(
-            "unlink a free place and link it to its queue, as a cell comes",
-            Work { reads: 3, writes: 4, additions: 1, ..Work::NONE },
-        )
-        .per_cell(
-            "unlink the first of a queue and link it to the free places, as it goes",
-            Work { reads: 3, writes: 4, additions: 1, ..Work::NONE },
-        )
+        self.per_place("the next place", CELLS)
+            .per_port("the first free place", CELLS)
+            .per_cell(
+                "a free place becomes the last of a queue, as a cell comes",
+                Work { reads: 3, writes: 3, additions: 1, ..Work::NONE },
+            )
+            .per_cell(
+                "the first of a queue becomes a free place, as a cell goes",
+                Work { reads: 3, writes: 3, additions: 1, ..Work::NONE },
+            )
     }
 
     /// When each VC's next cell is due, and who is due first: a tournament of as many times as VCs.

@@ -417,6 +417,42 @@ impl Port {
         self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
+    /// ([`Port::admit_in_turns`]).
+    #[inline]
+    pub fn count_in_turns(&mut self, run: Run) {
+        let vc = &mut self.vcs[run.last.label() as usize];
+        vc.offered += u64::from(run.cells);
+        if !run.last.is_rm() {
+            vc.current = run.last.frame;
+            vc.at_start = run.last.last_cell();
+        }
+    }
+
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
+    /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
+        debug_assert!(!self.apart && peak <= self.capacity, "no queue exceeds its buffer");
+        let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
+        let queued = self.occupancy + self.uncounted;
+        let all_gone = self.uncounted + gone;
+        let through = all_gone.saturating_sub(queued);
+        self.uncounted = all_gone - through;
+        if through > 0 {
+            self.count_off();
+        }
+        for &cell in &cells[through as usize..] {
+            self.counts.put(cell.label(), 1);
+            self.fifo.push_back(Run { last: cell, cells: 1 });
+        }
+        self.occupancy = self.occupancy + arrived - gone;
+        self.max_queue = self.max_queue.max(peak);
+        self.gone += u64::from(gone);
+        if self.uncounted > UNCOUNTED_CELLS {
+            self.count_off();
+        }
+    }
+
     /// Refuses cells of a frame whose fate that is: as many single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {

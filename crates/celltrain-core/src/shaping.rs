@@ -183,6 +183,13 @@ impl Shaping {
         self.loops[partner as usize].as_ref().expect("both directions are controlled").home
     }
 
+    /// Whether the RM cell of this number, which goes backward on `vc`, leaves the rate as it is when it comes home.
+    pub fn keeps_rate(&mut self, vc: u32, number: u32) -> bool {
+        let rm = *self.rm(vc, number);
+        let Place { link, label } = self.goes_to(vc);
+        self.ports[link as usize].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
+    }
+
     /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back
     /// home it sets the rate there.
     pub fn deliver(&mut self, vc: u32, number: u32, turned: Option<RmCell>, now: Time) {

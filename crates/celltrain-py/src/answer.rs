@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::cost::Cost;
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::max_min;
 use celltrain_core::metrics::{PortResult, RunResult};
 use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
@@ -216,10 +219,19 @@ fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
             "vc": abr.name,
             "acr_mbps": abr.acr_mbps,
             "forward_rm_cells": abr.forward_rm_cells,
+            "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
             "returned_rm_cells": abr.returned_rm_cells,
             "rm_share": abr.rm_share,
         })
     })
+}
+
+/// What every policy and every scheduler costs a switch, by name, and what that comes to.
+pub(crate) fn costs() -> String {
+    let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, Value> {
+        costs.into_iter().map(|(name, cost)| (name.into(), json!({"parts": cost, "sums": cost.sums()}))).collect()
+    };
+    json!({"policies": table(PolicyConfig::costs()), "schedulers": table(SchedulerConfig::costs())}).to_string()
 }
 
 /// The scenarios of the benchmarks.

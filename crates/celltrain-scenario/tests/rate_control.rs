@@ -144,6 +144,65 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     println!("long, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
 }
 
+/// Two sources whose bottleneck marks cells, one mark of which stops them: RDF = 1, MCR = 0.
+fn stopped_by_marks(out_of_rate: &str) -> Network {
+    network(&format!(
+        r#"
+        duration = "1s"
+        topology.n_source = {{ sources = 2, link_delay = "1ms" }}
+        port.bottleneck = {{ buffer = 5000, policy.tail_drop = {{}}, allocator.efci = {{ threshold = 50 }} }}
+        vc.tcp1-2.abr = {{ rdf = 1.0, rif = 0.0078125, {out_of_rate} }}
+        flow.tcp1-2.traffic.constant_rate = {{ rate = "155Mbps" }}
+        "#
+    ))
+}
+
+#[test]
+fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
+    let (rates_without, without) = rates(&stopped_by_marks(""));
+    let stops = |rates: &[Vec<f64>], vc: usize| rates.windows(2).filter(|w| w[0][vc] > 0.0 && w[1][vc] == 0.0).count();
+    let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
+    for vc in 0..2 {
+        assert_eq!(stops(&rates_without, vc), 1, "stopped for good");
+        assert_eq!(without.abr[vc].acr_mbps, 0.0);
+        assert_eq!(without.abr[vc].out_of_rate_rm_cells, 0);
+        assert!(stops(&rates_with, vc) > 2, "stopped and back: {}", stops(&rates_with, vc));
+        // TCR = 100 cells a second.
+        let sent = with.abr[vc].out_of_rate_rm_cells;
+        assert!((2..=100).contains(&sent), "{sent} RM cells out of rate");
+    }
+    let delivered = |result: &RunResult| result.cells.delivered;
+    assert!(delivered(&with) > 5 * delivered(&without), "{} against {}", delivered(&with), delivered(&without));
+    assert_eq!(with.abr[2].out_of_rate_rm_cells, 0, "nothing waits on the way back");
+    for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
+        assert_eq!(fast, run(Engine::Reference, &stopped_by_marks(out_of_rate), &mut Nothing), "{out_of_rate}");
+    }
+}
+
+#[test]
+fn where_both_directions_are_stopped_rm_cells_out_of_rate_start_both() {
+    let both_ways = |out_of_rate: &str| {
+        network(&format!(
+            r#"
+            duration = "1s"
+            topology.internetwork = {{ sources = 2, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }}
+            tcp.newreno = {{ mss = "1460B", receive_window = "655360B" }}
+            edge."*" = {{ buffer = 500, discard.tail_drop = {{}} }}
+            port."sw*->sw*" = {{ buffer = 1000, policy.tail_drop = {{}}, allocator.efci = {{ threshold = 20 }} }}
+            vc.tcp1-4.abr = {{ rdf = 1.0, {out_of_rate} }}
+            "#
+        ))
+    };
+    let out_of_rate = r#"out_of_rate = true, tcr = "424kbps""#;
+    let (_, without) = rates(&both_ways(""));
+    assert!(without.abr.iter().all(|vc| vc.acr_mbps == 0.0), "all eight are stopped: {:?}", without.abr);
+    let (_, with) = rates(&both_ways(out_of_rate));
+    assert!(with.abr.iter().all(|vc| vc.out_of_rate_rm_cells > 0), "{:?}", with.abr);
+    let (goodput, stopped) = (with.goodput_mbps, without.goodput_mbps);
+    assert!(goodput > 3.0 * stopped, "{goodput} against {stopped} Mb/s");
+    assert_eq!(with, run(Engine::Reference, &both_ways(out_of_rate), &mut Nothing));
+}
+
 #[test]
 fn marks_and_rates_conserve_cells_on_both_engines_alike() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]

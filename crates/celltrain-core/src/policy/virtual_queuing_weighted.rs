@@ -26,7 +26,7 @@ use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 #[schemars(rename = "VirtualQueuingWeighted")]
 pub struct Config {
     /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
-    #[schemars(extend("x-unit" = "share of the link"))]
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
     /// Th: waiting cells up to which every frame may start.
     #[schemars(extend("x-unit" = "cells"))]

@@ -30,8 +30,7 @@ impl Configure for Config {
 
     fn cost() -> Cost {
         Cost::default()
-            .per_place("the next place", CELLS)
-            .per_port("first and last of two queues, and of the free places", 6 * CELLS)
+            .per_port("first and last of two queues", 4 * CELLS)
             .per_port("g and the credit", FACTOR + TAG)
             .links_places()
             .per_cell("the credit up, and down where UBR goes; who goes", Work { reads: 4, writes: 1, additions: 4, ..Work::NONE })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::round_robin::InTurns;
 use super::{Configure, Queues, VcKind};
-use crate::cost::{Cost, VCS, Work};
+use crate::cost::Cost;
 use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
@@ -22,7 +22,7 @@ use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 #[schemars(rename = "MinimumRate")]
 pub struct Config {
     /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
-    #[schemars(extend("x-unit" = "share of the link"))]
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
 }
 
@@ -46,15 +46,7 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::default()
-            .linked_queues()
-            .per_vc("the next in the ring", VCS)
-            .minimum_shares()
-            .per_port("first and last of the ring", 2 * VCS)
-            .per_cell(
-                "whether a queue was or becomes empty; the ring goes on",
-                Work { reads: 3, writes: 3, additions: 2, ..Work::NONE },
-            )
+        Cost::default().linked_queues().ring().minimum_shares()
     }
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Filling, Queues, Scheduler, VcKind, Waiting};
-use crate::cost::{Cost, VCS, Work};
+use crate::cost::Cost;
 use crate::turns::{RoundRobin as Ring, Turns};
 
 /// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to set.
@@ -25,14 +25,7 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::default()
-            .linked_queues()
-            .per_vc("the next in the ring", VCS)
-            .per_port("first and last of the ring", 2 * VCS)
-            .per_cell(
-                "whether a queue was or becomes empty; the ring goes on",
-                Work { reads: 3, writes: 3, additions: 2, ..Work::NONE },
-            )
+        Cost::default().linked_queues().ring()
     }
 }
 

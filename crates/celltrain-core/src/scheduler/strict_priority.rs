@@ -23,8 +23,7 @@ impl Configure for Config {
 
     fn cost() -> Cost {
         Cost::default()
-            .per_place("the next place", CELLS)
-            .per_port("first and last of a queue for each class, and of the free places", 8 * CELLS)
+            .per_port("first and last of a queue for each class", 6 * CELLS)
             .links_places()
             .per_cell("which is the highest that is not empty", Work { reads: 3, additions: 3, ..Work::NONE })
     }

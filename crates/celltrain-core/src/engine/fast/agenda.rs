@@ -43,8 +43,9 @@ impl Key {
 
 /// The keys, and which is least.
 ///
-/// A tree with eight children a node: a change looks at the seven beside it and goes on upwards, a look at the eight on
-/// top. Up to eight keys are all on top, and changing one is only writing it down.
+/// A tree with eight children a node: a change goes on upwards only from who was or is the least of eight, and looks at the
+/// seven beside it only if it was; a look at the eight on top. Up to eight keys are all on top, and changing one is only
+/// writing it down.
 pub struct Agenda {
     /// The top first, the keys themselves last.
     levels: Vec<Vec<[Key; GROUP]>>,
@@ -83,13 +84,20 @@ impl Agenda {
     #[inline]
     pub fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);
-        for level in self.levels.iter_mut().rev() {
-            let group = &mut level[place / GROUP];
-            if std::mem::replace(&mut group[place % GROUP], key) == key {
-                break;
+        for i in (0..self.levels.len()).rev() {
+            let group = &mut self.levels[i][place / GROUP];
+            let before = std::mem::replace(&mut group[place % GROUP], key);
+            if i == 0 {
+                return;
             }
-            key = least(group);
             place /= GROUP;
+            let least_before = self.levels[i - 1][place / GROUP][place % GROUP];
+            if key >= least_before {
+                if before != least_before || key == before {
+                    return;
+                }
+                key = least(&self.levels[i][place]);
+            }
         }
     }
 }
