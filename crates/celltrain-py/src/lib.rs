@@ -231,6 +231,9 @@ fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
             dict.set_item(name, matrix(py, rows, cells)?)?;
         }
     }
+    if let Some(bytes) = series.delivered_bytes {
+        dict.set_item("delivered_bytes", matrix(py, rows, bytes)?)?;
+    }
     for (name, values) in [
         ("cwnd_segments", series.cwnd_segments),
         ("ssthresh_segments", series.ssthresh_segments),
