@@ -230,6 +230,18 @@ def test_axes_that_move_together_are_one(tmp_path):
     }
 
 
+def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
+    names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]
+    kinds = [{"epd": {"threshold": threshold}} for threshold in (50, 60, 70, 80)]
+    policy = {"path": "port.bottleneck.policy", "values": dict(zip(names, kinds, strict=True))}
+    values = [[(0.5 + i / 10 + s / 100, 0.5 - i / 10) for s in range(2)] for i in range(4)]
+    store = made(tmp_path / "s", values, seeds=(1, 2), axes={"policy": policy})
+    ct.report(store, out=tmp_path / "r")
+    text = (tmp_path / "r" / "report.html").read_text()
+    for name in ("$x_{$ and $", " _hidden", "a\ufffdb", "\u03b1 &amp; &lt;i&gt;"):
+        assert f">{name}</text>" in text, name
+
+
 def test_one_point_shows_what_its_seeds_gave(tmp_path):
     report = ct.report(swept(tmp_path / "s", seeds=6), out=tmp_path / "r")
     assert [drawing.name for drawing in report.drawings()] == ["spread"]

@@ -34,6 +34,8 @@ INK = "#222222"
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
+    # A dollar in a name is a dollar.
+    "text.parse_math": False,
     "font.size": 9,
     "axes.titlesize": "medium",
     "axes.grid": True,
@@ -361,7 +363,7 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
         image = axes.scatter(
             x, y, c=_places(axis)[factor.levels], cmap=MAP, norm=LogNorm() if axis.logarithmic else None, **common
         )
-        bar = axes.figure.colorbar(image, ax=axes, label=words.labelled(axis.name, unit), pad=0.02)
+        bar = axes.figure.colorbar(image, ax=axes, label=words.labelled(axis.name, unit), pad=0.02, format="{x:g}")
         if axis.words:
             chosen = _spread(len(axis.values), MOST_TICKS)
             bar.set_ticks(chosen, labels=[str(axis.values[i]) for i in chosen])
@@ -493,6 +495,9 @@ def _ticks(axes: Axes, side: str, axis: Axis) -> None:
 
 
 def _shortened(text: str) -> str:
+    text = words.printable(text)
+    # A legend leaves out what begins with an underscore.
+    text = f" {text}" if text.startswith("_") else text
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
@@ -514,7 +519,7 @@ def _axis_label(axis: Axis) -> str:
 def _titled(axis: Axis, level: int) -> str:
     if axis.words:
         return _shortened(str(axis.values[level]))
-    return f"{axis.name} {words.valued(axis.values[level], axis.unit)}"
+    return f"{words.printable(axis.name)} {words.valued(axis.values[level], axis.unit)}"
 
 
 def _direction(label: str, larger: bool) -> str:
