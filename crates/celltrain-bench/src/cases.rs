@@ -153,7 +153,8 @@ fn whole() -> Vec<Case> {
             cases.push(Case::whole(name, title, groups(vcs, per_vc, merges, "5s")));
         }
     }
-    for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")] {
+    for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
+    {
         let title = format!("internetwork, 10 sources, {title}, 5 s");
         cases.push(Case::whole(format!("internetwork-{control}"), title, internetwork(10, control, "5s")));
     }
