@@ -12,7 +12,7 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
+    from celltrain.reports import Report as Report
+    from celltrain.reports import report as report
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
@@ -56,6 +58,7 @@ _HOMES = {
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
     "PlanError": "errors",
+    "Report": "reports",
     "ScenarioError": "errors",
     "Store": "store",
     "StoreError": "errors",
@@ -65,6 +68,7 @@ _HOMES = {
     "max_min_shares": "network",
     "run": "results",
     "check": "scenario",
+    "report": "reports",
     "load": "scenario",
     "n_source": "scenario",
     "save": "toml",

@@ -104,10 +104,9 @@ class Cost:
     per_cell: tuple[Done, ...]
     per_frame: tuple[Done, ...]
 
-    def stored_bytes(self, *, vcs: int, places: int) -> int:
-        """What it stores for so many VCs that share a port with so many places, in whole bytes."""
-        bits = self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
-        return -(-bits // 8)
+    def stored_bits(self, *, vcs: int, places: int) -> int:
+        """What it stores for so many VCs that share a port with so many places."""
+        return self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,10 +179,9 @@ def _models(kind: str) -> Iterator[Entry]:
 
 
 def _cost(cost: dict[str, Any]) -> Cost:
-    parts = cost["parts"]
-    kept = {key: tuple(Kept(**part) for part in parts[key]) for key in ("per_vc", "per_port", "per_place")}
-    done = {key: tuple(Done(**part) for part in parts[key]) for key in ("per_cell", "per_frame")}
-    return Cost(**cost["sums"], **kept, **done)
+    parts: dict[str, Any] = cost["parts"]
+    parts = {key: tuple((Done if "reads" in part else Kept)(**part) for part in parts[key]) for key in parts}
+    return Cost(**cost["sums"], **parts)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:

@@ -15,6 +15,7 @@ __all__ = [
     "Allocator",
     "Backoff",
     "Buffer",
+    "Bursts",
     "Chain",
     "Class",
     "Congestion",
@@ -399,6 +400,23 @@ class File(Model):
     bytes: str = Field(description="Its size.", examples=["512B"])
 
 
+Times: TypeAlias = Literal["fixed", "exponential"]
+"""Whether the times of bursts and pauses are always the same or drawn."""
+
+
+class Bursts(Model):
+    """Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause,
+    then as many again, without end.
+    """
+
+    bytes: str = Field(description="Size of a burst.", examples=["512B"])
+    pause: str = Field(
+        description="From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.",
+        examples=["5us"],
+    )
+    times: Times = Field(default="fixed", description="Whether it is always the same or drawn.")
+
+
 class ConstantRate(Model):
     """Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down."""
 
@@ -408,10 +426,6 @@ class ConstantRate(Model):
     rate: str = Field(
         description="Rate of the line that the packets' cells fill, cell headers included.", examples=["155.52Mbps"]
     )
-
-
-Times: TypeAlias = Literal["fixed", "exponential"]
-"""Whether the times of bursts and pauses are always the same or drawn."""
 
 
 class OnOff(Model):
@@ -439,7 +453,8 @@ class OnOff(Model):
 
 
 Traffic: TypeAlias = Annotated[
-    Greedy | File | ConstantRate | OnOff, Keyed(greedy=Greedy, file=File, constant_rate=ConstantRate, on_off=OnOff)
+    Greedy | File | Bursts | ConstantRate | OnOff,
+    Keyed(greedy=Greedy, file=File, bursts=Bursts, constant_rate=ConstantRate, on_off=OnOff),
 ]
 """What a flow has to send, as a scenario names it: one table whose key is the kind's name."""
 
@@ -1292,7 +1307,7 @@ class GeneralNetwork(Model):
     )
     flows: tuple[Flow, ...] = Field(description="Connections.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
-    links: tuple[Link, ...] = Field(description="Links, each of them both ways.")
+    links: tuple[Link, ...] = Field(max_length=100000, description="Links, each of them both ways.")
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
 
@@ -1361,7 +1376,11 @@ class Parameters(Model):
         description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
     )
     out_of_rate: bool = Field(
-        default=False, description="Whether a source whose ACR is below TCR sends forward RM cells out of rate."
+        default=False,
+        description=(
+            "Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out "
+            "of rate. They are turned around out of rate too."
+        ),
     )
     pcr: str | None = Field(
         default=None,

@@ -96,6 +96,9 @@ FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 QUEUE = Column(name="queue_cells", kind="uint32", unit="cells", meaning="cells waiting, the one in service not counted")
 OCCUPANCY = Column(name="occupancy_cells", kind="uint32", unit="cells", meaning="the connection's cells waiting there")
 CWND = Column(name="cwnd_segments", kind="float64", unit="segments", meaning="congestion window")
+DELIVERED = Column(
+    name="delivered_bytes", kind="uint64", unit="bytes", meaning="handed to the application since the start, each once"
+)
 ACR = Column(name="acr_mbps", kind="float64", unit="Mb/s", meaning="ACR, cells included; 0 where no rate is controlled")
 EDGE_PACKETS = Column(name="edge_packets", kind="uint32", unit="packets", meaning="QL: packets at the edge device")
 EDGE_PHASE = Column(name="edge_phase", kind="uint32", unit="1", meaning="phase of the adaptive discard algorithm")

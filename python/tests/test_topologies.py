@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import json
+import random
 
 import pytest
 from conftest import ROOT
 
 import celltrain as ct
+from celltrain import _core
 from celltrain.drawing import positions, save
 from celltrain.network import network
 
@@ -343,3 +345,57 @@ def test_names_of_any_characters_are_saved(tmp_path):
     )
     ct.save(scenario, tmp_path / "strange.toml")
     assert ct.load(tmp_path / "strange.toml") == scenario
+
+
+def line_of_hosts(links: int) -> str:
+    """A scenario in JSON with so many links, most of them to one switch."""
+    network = {
+        "hosts": [f"h{i}" for i in range(links)],
+        "switches": ["sw"],
+        "links": [{"between": [f"h{i}", "sw"], "delay": "1us"} for i in range(links)],
+        "flows": [{"from": "h0", "to": "h1"}],
+    }
+    port = {"default": {"buffer": 100, "policy": {"tail_drop": {}}}}
+    return json.dumps({"duration": "1ms", "topology": {"network": network}, "port": port}, separators=(",", ":"))
+
+
+def test_a_million_links_are_refused_and_a_hundred_thousand_are_not(celltrain, tmp_path):
+    answer = json.loads(_core.parse_json(line_of_hosts(1_000_000), "large"))
+    [fault] = answer["faults"]
+    assert fault["message"] == "large: topology.network.links has 1000000 items; 100000 is the most"
+    assert json.loads(_core.parse_json(line_of_hosts(100_000), "large"))["faults"] == []
+    path = tmp_path / "large.toml"
+    link = '{ between = ["h%d", "sw"], delay = "1us" },\n'
+    path.write_text(
+        "duration = '1s'\n[topology.network]\nlinks = [\n" + "".join(link % i for i in range(1_000_000)) + "]\n"
+    )
+    answer = celltrain("check", path)
+    assert (answer.code, "MB; a scenario is at most 16 MiB" in answer.err) == (2, True)
+
+
+def test_a_network_of_ten_thousand_nodes_is_checked_drawn_and_run(celltrain, tmp_path):
+    draws = random.Random(1)
+    switches, hosts = 1000, 9000
+    pairs = [(f"sw{i}", f"sw{draws.randrange(i)}") for i in range(1, switches)]
+    pairs += [(f"h{i}", f"sw{draws.randrange(switches)}") for i in range(hosts)]
+    links = "".join(f'{{ between = ["{a}", "{b}"], delay = "1ms" }},\n' for a, b in pairs)
+    ends = [draws.sample(range(hosts), 2) for _ in range(4000)]
+    flows = "".join(f'{{ from = "h{a}", to = "h{b}" }},\n' for a, b in ends)
+    path = tmp_path / "large.toml"
+    path.write_text(
+        f"""duration = "1ms"
+[topology.network]
+hosts = {json.dumps([f"h{i}" for i in range(hosts)])}
+switches = {json.dumps([f"sw{i}" for i in range(switches)])}
+links = [{links}]
+flows = [{flows}]
+[port.default]
+buffer = 1000
+policy.epd = {{ threshold = 800 }}
+"""
+    )
+    answer = celltrain("check", path, "--plot", tmp_path / "large.png", "--json").json
+    [told] = answer["networks"]
+    assert (answer["faults"], told["nodes"], told["links"], len(told["flows"])) == ([], 10_000, 9_999, 4000)
+    assert all(flow["max_min_mbps"] > 0 for flow in told["flows"])
+    assert celltrain("run", path, "--json").json["cells"]["offered"] > 0

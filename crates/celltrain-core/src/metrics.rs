@@ -265,7 +265,7 @@ impl Ended<'_> {
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
-            let delivered_bytes = connection.receiver.delivered() + packets.delivered_bytes;
+            let delivered_bytes = connection.delivered_bytes();
             FlowResult {
                 name: flow.name.clone(),
                 traffic: flow.traffic.name(),

@@ -432,7 +432,8 @@ impl Port {
     /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
     /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
     pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
-        debug_assert!(!self.apart && peak <= self.capacity, "no queue exceeds its buffer");
+        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
+        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
         let queued = self.occupancy + self.uncounted;
         let all_gone = self.uncounted + gone;
@@ -465,6 +466,20 @@ impl Port {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
+        }
+    }
+
+    /// Tells a policy that follows cells of one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
+    /// those that will go meanwhile have gone.
+    #[inline]
+    pub fn follow(&mut self, label: Label, gone: u32) {
+        if self.follows {
+            let cells = self.gone + u64::from(gone) - self.told_gone;
+            self.told_gone += cells;
+            if cells > 0 {
+                self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            }
+            self.policy.on_enter(label, 1);
         }
     }
 

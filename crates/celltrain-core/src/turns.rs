@@ -235,10 +235,8 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     if sum <= 1.0 + 1e-9 {
         return Vec::new();
     }
-    let problem = format!(
-        "is promised to the {} VCs that cross the port together, which is more than the link; lower the shares to 1 in all",
-        vcs.len()
-    );
+    let problem =
+        format!("is what the shares of the {} VCs that cross a port add up to, which is more than the link", vcs.len());
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 

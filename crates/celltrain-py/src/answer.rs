@@ -277,11 +277,12 @@ impl Trace {
                 "queue" => choice.queue = true,
                 "occupancy" => choice.occupancy = true,
                 "cwnd" => choice.windows = true,
+                "delivered" => choice.delivered = true,
                 "acr" => choice.rates = true,
                 "edge" => choice.edges = true,
                 other => {
                     return Err(format!(
-                        "{other:?} is not a series; it must be one of queue, occupancy, cwnd, acr, edge"
+                        "{other:?} is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
                     ));
                 }
             }
@@ -316,6 +317,7 @@ impl Trace {
         let columns = usize::from(self.choice.queue) * links.len()
             + usize::from(self.choice.occupancy) * occupancies
             + (2 * usize::from(self.choice.windows)
+                + usize::from(self.choice.delivered)
                 + usize::from(self.choice.rates)
                 + 4 * usize::from(self.choice.edges))
                 * network.flows.len();
@@ -346,6 +348,7 @@ pub(crate) struct Series {
     pub(crate) occupancy_cells: Option<Vec<u32>>,
     pub(crate) cwnd_segments: Option<Vec<f64>>,
     pub(crate) ssthresh_segments: Option<Vec<f64>>,
+    pub(crate) delivered_bytes: Option<Vec<u64>>,
     pub(crate) acr_mbps: Option<Vec<f64>>,
     pub(crate) edge_packets: Option<Vec<u32>>,
     pub(crate) edge_phase: Option<Vec<u32>>,
@@ -374,6 +377,7 @@ impl Series {
             occupancy_cells: trace.choice.occupancy.then_some(recorder.occupancy_cells),
             cwnd_segments: trace.choice.windows.then_some(recorder.cwnd_segments),
             ssthresh_segments: trace.choice.windows.then_some(recorder.ssthresh_segments),
+            delivered_bytes: trace.choice.delivered.then_some(recorder.delivered_bytes),
             acr_mbps: trace.choice.rates.then_some(recorder.acr_mbps),
             edge_packets: trace.choice.edges.then_some(recorder.edge_packets),
             edge_phase: trace.choice.edges.then_some(recorder.edge_phase),

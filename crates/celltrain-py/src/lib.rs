@@ -126,22 +126,23 @@ fn run_many(
     wanted: Option<Wanted>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
-    let machine = machine();
-    let scenarios = scenarios.iter().map(|text| read_on(text, machine)).collect::<Vec<_>>();
-    if on_error.is_none()
-        && let Some(Err(refusal)) = scenarios.iter().find(|scenario| scenario.is_err())
-    {
-        return Err(PyValueError::new_err(refusal.clone()));
+    let scenarios = work::Scenarios::new(scenarios, machine());
+    if on_error.is_none() {
+        // Whoever cannot be told of one run's refusal is told before any run.
+        for index in 0..scenarios.len() {
+            scenarios.get(index).as_ref().map_err(|refusal| PyValueError::new_err(refusal.clone()))?;
+        }
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
     }
     let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
     let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
-    // Durations differ, so without a step each would have its own: a step is for all.
-    let first = scenarios.iter().find_map(|scenario| scenario.as_ref().ok());
-    let trace = first.map(|scenario| Trace::new(scenario, &trace, step, links)).transpose();
-    let trace = trace.map_err(PyValueError::new_err)?.flatten();
+    let trace = match (trace.is_empty(), (0..scenarios.len()).find_map(|index| scenarios.get(index).as_ref().ok())) {
+        // A step is for all of them; without one it would be the first's.
+        (false, Some(first)) => Trace::new(first, &trace, step, links).map_err(PyValueError::new_err)?,
+        _ => None,
+    };
     let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
     work::many(py, &scenarios, &runs, threads, &how, on_result, on_error)
 }
@@ -196,7 +197,7 @@ fn read(json: &str) -> PyResult<Scenario> {
 }
 
 /// The refusal is what [`parse_json`] answers.
-fn read_on(json: &str, machine: Machine) -> Result<Scenario, String> {
+pub(crate) fn read_on(json: &str, machine: Machine) -> Result<Scenario, String> {
     let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine);
     reading.scenario.clone().ok_or_else(|| answer::reading(&reading))
 }
@@ -229,6 +230,9 @@ fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
         if let Some(cells) = cells {
             dict.set_item(name, matrix(py, rows, cells)?)?;
         }
+    }
+    if let Some(bytes) = series.delivered_bytes {
+        dict.set_item("delivered_bytes", matrix(py, rows, bytes)?)?;
     }
     for (name, values) in [
         ("cwnd_segments", series.cwnd_segments),

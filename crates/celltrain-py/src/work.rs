@@ -5,17 +5,17 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Scenario, build};
+use celltrain_scenario::{Machine, Scenario, build};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::answer::{self, Series, Trace, Wanted};
-use crate::arrays;
+use crate::{arrays, read_on};
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
 const LOOK: Duration = Duration::from_millis(20);
@@ -50,6 +50,29 @@ pub(crate) fn one(
 /// For tests of what becomes of a panic: of many runs, those with this seed do.
 const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
 
+/// Scenarios as JSON, each read when it is first asked for: by the threads that run it, not by the one that looks for
+/// signals.
+pub(crate) struct Scenarios {
+    texts: Vec<String>,
+    read: Vec<OnceLock<Result<Scenario, String>>>,
+    machine: Machine,
+}
+
+impl Scenarios {
+    pub(crate) fn new(texts: Vec<String>, machine: Machine) -> Self {
+        Self { read: texts.iter().map(|_| OnceLock::new()).collect(), texts, machine }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// The scenario, or why it is refused.
+    pub(crate) fn get(&self, index: usize) -> &Result<Scenario, String> {
+        self.read[index].get_or_init(|| read_on(&self.texts[index], self.machine))
+    }
+}
+
 /// How runs are done.
 pub(crate) struct How<'a> {
     pub(crate) trace: Option<&'a Trace>,
@@ -64,7 +87,7 @@ pub(crate) struct How<'a> {
 /// past its limit goes to `on_error` with what is wrong; where there is none, it ends them all.
 pub(crate) fn many(
     py: Python<'_>,
-    scenarios: &[Result<Scenario, String>],
+    scenarios: &Scenarios,
     runs: &[(usize, u64)],
     threads: usize,
     how: &How<'_>,
@@ -75,7 +98,7 @@ pub(crate) fn many(
     let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        match &scenarios[scenario] {
+        match scenarios.get(scenario) {
             Ok(scenario) => caught(|| {
                 assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
                 run(scenario, seed, how, stop, &AtomicU64::new(0))

@@ -161,8 +161,17 @@ fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
         let Some(file) = options.traffic.as_ref().and_then(TrafficConfig::bytes) else { continue };
         if !(1..=MAX_FILE).contains(&file.bytes) {
             let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
-            let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
+            let kind = options.traffic.as_ref().map_or("", TrafficConfig::name);
+            let key = join(&join(&join(&join("flow", name), "traffic"), kind), "bytes");
             faults.push(KeyFault::of_value(key, quoted(file), problem));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        let Some(bursts) = options.traffic.as_ref().and_then(TrafficConfig::bursts) else { continue };
+        if bursts.pause < MIN_BURST || bursts.pause > MAX_DURATION {
+            let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
+            let key = join(&join(&join(&join("flow", name), "traffic"), "bursts"), "pause");
+            faults.push(KeyFault::of_value(key, quoted(bursts.pause), problem));
         }
     }
 }
@@ -383,11 +392,6 @@ fn link(path: &str, keys: [&str; 2], rate: BitRate, delay: Duration, faults: &mu
 const NETWORK: &str = "topology.network";
 
 fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
-    if config.links.len() > MAX_LINKS {
-        let problem = format!("has {} links; a network has at most {MAX_LINKS}", config.links.len());
-        faults.push(KeyFault::of_key(format!("{NETWORK}.links"), problem));
-        return None;
-    }
     let before = faults.len();
     let kinds = nodes(config, faults);
     links(config, &kinds, faults);
@@ -418,9 +422,6 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build:
     }
     routes(config, &sound_flows, faults).filter(|_| faults.len() == before)
 }
-
-/// The most links a general network may have: with a search for paths from each of its switches a matter of seconds.
-const MAX_LINKS: usize = 100_000;
 
 fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap<&'a str, NodeKind> {
     let mut kinds = BTreeMap::new();
@@ -968,6 +969,9 @@ fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
     const BYTES_PER_FLOW: u64 = 8192;
     let Some(limit) = machine.memory else { return };
     let (flows, key) = flows(&scenario.topology);
+    if faults.iter().any(|fault| fault.key == key) {
+        return;
+    }
     let of_tcp = |tcp: &TcpConfig| {
         let options = tcp.options();
         let window = (options.receive_window.bytes / options.mss.bytes.max(1)).max(1);

@@ -92,6 +92,12 @@ impl<'a> Form<'a> {
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
+        // Before looking at each of them.
+        if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
+            let problem = format!("has {} items; {most} is the most", items.len());
+            self.faults.push(KeyFault::of_key(path, problem));
+            return false;
+        }
         let mut good = true;
         for (i, item) in items.iter_mut().enumerate() {
             let schema = exactly.map_or(&schema["items"], |exactly| &exactly[i]);

@@ -301,6 +301,8 @@ pub struct GeneralNetwork {
     #[serde(default)]
     pub edge_devices: Vec<String>,
     /// Links, each of them both ways.
+    // With a search for paths from each of their switches a matter of seconds.
+    #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.
     pub flows: Vec<FlowConfig>,

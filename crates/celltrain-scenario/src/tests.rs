@@ -528,6 +528,39 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
 }
 
 #[test]
+fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
+    let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
+    let text = GENERAL.replace("links = [", &format!("links = [{links}"));
+    assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; 100000 is the most"]);
+    // A line of switches from end to end, and back.
+    let name = |i: u32| format!("\"s{i}\", ");
+    let switches: String = (0..2_001).map(name).collect();
+    let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
+    let ends = "{ between = [\"a\", \"s0\"], delay = \"1us\" }, { between = [\"b\", \"s2000\"], delay = \"1us\" },";
+    let links: String = (0..2_000).map(trunk).chain([ends.to_string()]).collect();
+    let flows = "{ from = \"a\", to = \"b\" },".repeat(5_001);
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [{switches}]\nlinks = [{links}]\n\
+         flows = [{flows}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let found = messages(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("topology.network.flows cross more than 10000000 links in all"), "{found:#?}");
+}
+
+#[test]
+fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
+    let links: String = (0..5_000).map(|i| format!("{{ between = [\"x{i}\", \"y{i}\"] }},\n")).collect();
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert_eq!(found.len(), 1_001);
+    assert!(found[0].contains("links[0].delay is missing"), "{}", found[0]);
+    assert_eq!(found[1_000], "test.toml: has 4000 more faults, which are not shown");
+    let links = links.replace(" }", ", delay = \"1us\" }");
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert!(found[0].contains("\"x0\" is not a host") && found[1_000].contains("9000 more faults"), "{}", found[1_000]);
+}
+
+#[test]
 fn two_policies_at_one_port_are_refused() {
     let text = format!("{GOOD}\n[port.bottleneck.policy.ppd]\n");
     assert!(messages(&text)[0].contains("names 2 (epd, ppd); it must be one"), "{:?}", messages(&text));
@@ -651,6 +684,20 @@ fn schedulers_that_cannot_be_are_refused() {
         faults[0].message.contains("scheduler.wfq has several queues, and drop_from_front pushes out"),
         "{faults:?}"
     );
+    let emulated = GOOD.replace("policy.epd]", "policy.virtual_queuing]");
+    assert_eq!(read(&emulated).faults, []);
+    let faults = read(&format!("{emulated}\n[port.bottleneck.scheduler.round_robin]\n")).faults;
+    let both = "scheduler.round_robin has several queues, and virtual_queuing emulates queues on the only one";
+    assert!(faults[0].message.contains(both), "{faults:?}");
+    let shares = "VCs that cross a port add up to, which is more than the link";
+    assert!(only("minimum_rate]\nminimum_share = 0.25").contains(shares));
+    assert!(
+        only("minimum_rate]\nminimum_share = { tcp1 = 2, default = 0 }")
+            .contains("tcp1 = 2 is not a share of the link")
+    );
+    let of_policy = emulated.replace("virtual_queuing]", "virtual_queuing_weighted]\nminimum_share = 0.21");
+    assert!(read(&of_policy).faults[0].message.contains(shares));
+    assert_eq!(read(&of_policy.replace("0.21", "0.2")).faults, []);
 }
 
 #[test]
@@ -680,6 +727,16 @@ fn traffic_that_cannot_be_sent_is_refused() {
     );
     assert_eq!(only("on_off]\non = \"0s\""), format!("{path}.on_off.on = \"0s\" is not a time from 1us to 1000000s"));
     assert!(only("file]\nbytes = \"0B\"").starts_with(&format!("{path}.file.bytes = \"0B\" is outside 1B to")));
+    assert!(
+        only("bursts]\nbytes = \"0B\"\npause = \"1ms\"")
+            .starts_with(&format!("{path}.bursts.bytes = \"0B\" is outside 1B to"))
+    );
+    assert_eq!(
+        only("bursts]\nbytes = \"1kB\"\npause = \"0s\""),
+        format!("{path}.bursts.pause = \"0s\" is not a time from 1us to 1000000s")
+    );
+    assert!(only("bursts]\nbytes = \"1kB\"").starts_with(&format!("{path}.bursts.pause is missing")));
+    assert_eq!(reading("bursts]\nbytes = \"1kB\"\npause = \"1ms\"\n[flow.tcp2.tcp.reno]").faults, []);
     assert!(only("on_off]\n[flow.tcp2.tcp.reno]").starts_with("flow.tcp2.tcp.reno sends nothing: the flow's traffic"));
     let fast = reading("constant_rate]\nrate = \"156Mbps\"");
     assert_eq!(fast.faults, []);

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # What fits a screen; the store has everything.
 MOST_POINTS = 24
+MOST_RUNS = 50_000
 MOST_MEASURES = 4
 
 
@@ -95,12 +96,11 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
 
 
 def show(store: Store) -> None:
-    """Prints the first points of a store for people: the mean and half the width of its 95 % interval."""
+    """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
     axes = [axis.name for axis in store.axes]
     measures = list(store.plan.measures)[:MOST_MEASURES]
-    points = len(store.plan.points)
-    if points > MOST_POINTS:
-        typer.echo(f"{points:,} points; ask the store: celltrain store show {store.path}")
+    if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
+        typer.echo("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
         return
     grid = shell.grid(*axes, "runs", *measures, left=tuple(axis.name for axis in store.axes if not axis.is_number))
     rows: dict[int, list[dict[str, Any]]] = {}

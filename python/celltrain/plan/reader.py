@@ -35,6 +35,8 @@ COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
     *("fingerprint", "configuration", "version", "profile"),
 )
+#: What is no part of a run's key.
+NO_AXES = ("seed", "name")
 METHODS = ("sobol", "latin_hypercube")
 SCALES = ("linear", "log")
 TRACES = ("queue", "occupancy", "cwnd", "acr", "edge")
@@ -303,7 +305,6 @@ class _Reader:
 
     def axis(self, name: str, said: Any, path: str) -> Axis | None:
         judge = self.judge
-        self.named(name, path)
         # A list is short for its values, at the path that the axis is named after.
         given = {"path": name, "values": said} if isinstance(said, list) else said
         if not isinstance(given, Mapping):
@@ -311,6 +312,8 @@ class _Reader:
             return None
         table = judge.table(given, path, ("path", "values", "from", "to", "step", "count", "scale"))
         inside = isinstance(said, Mapping)
+        if table.get("path", name) not in NO_AXES:
+            self.named(name, path)
         key = self.key(table.get("path", name), join(path, "path") if inside and "path" in table else path)
         ranged = [word for word in ("from", "to", "step", "count", "scale") if word in table]
         if "values" in table:
@@ -334,8 +337,8 @@ class _Reader:
         if not isinstance(said, str):
             self.judge.refuse(path, "is not a path into the scenario such as port.bottleneck.buffer", said)
             return None
-        if said in ("seed", "name") or said.startswith(("seed.", "name.")):
-            word = "what [seeds] is for" if said.startswith("seed") else "no setting of a run"
+        if said in NO_AXES:
+            word = "what [seeds] is for" if said == "seed" else "no setting of a run"
             self.judge.refuse(path, f"is {word}", said)
             return None
         try:
@@ -573,7 +576,12 @@ class _Reader:
         values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
         others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
         where = f"at point {index} ({values}){others}" if values else ""
-        to_blame = next((a for path, a in axes.items() if f"{fault.key}.".startswith(f"{path}.")), None)
+        related = (
+            axis
+            for path, axis in axes.items()
+            if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+        )
+        to_blame = next(related, None)
         key = "" if to_blame is None else self.axis_path(to_blame.name)
         line = self.judge.line(key or "axes")
         place = self.judge.file if line is None else f"{self.judge.file}:{line}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,13 +107,14 @@ def encode(rows: Iterable[Ran], plan: Plan, schema: pa.Schema, build: tuple[str,
 
 def encoded(table: pa.Table) -> bytes:
     """A table as a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    buffer = io.BytesIO()
-    pq.write_table(
-        table, buffer, compression="zstd", write_statistics=["point"] if "point" in table.column_names else True
-    )
-    return buffer.getvalue()
+    sink = pa.BufferOutputStream()
+    statistics = ["point"] if "point" in table.column_names else True
+    pq.write_table(table, sink, compression="zstd", write_statistics=statistics)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -123,9 +123,8 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        # Not by a path with wildcards, nor as a data set: this file alone.
-        with path.open("rb") as file:
-            return pq.ParquetFile(file).read(columns=columns)
+        # From memory: Arrow's threads call no Python, which may be ending.
+        return pq.ParquetFile(pa.BufferReader(path.read_bytes())).read(columns=columns)
     except FileNotFoundError:
         raise StoreError(
             [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]

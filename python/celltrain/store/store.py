@@ -130,15 +130,16 @@ class Store:
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
         folder = Path(path)
-        if (folder / MANIFEST).exists():
-            problem = "is a store already: go on with it (--resume), or name another folder"
-            raise StoreError([Fault.of_file(shown(folder), problem)])
+        _refuse_existing(folder)
         try:
             known = {LEDGER, PARTS, SERIES, LOCK}
             if folder.exists() and not folder.is_dir():
                 raise StoreError([Fault.of_file(shown(folder), "is a file, not a folder")])
             # What a creation that was killed has left is no obstacle.
-            if folder.is_dir() and any(one.name not in known and not _left_over(one) for one in folder.iterdir()):
+            if folder.is_dir() and (
+                any(one.name not in known and not _left_over(one) for one in folder.iterdir())
+                or parts.listed(folder / PARTS)
+            ):
                 raise StoreError(
                     [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
                 )
@@ -150,6 +151,8 @@ class Store:
         store = cls(folder, _new_manifest(plan), plan)
         store._lock = Lock(folder / LOCK)
         try:
+            # Another sweep may have made it meanwhile.
+            _refuse_existing(folder)
             (folder / LEDGER).unlink(missing_ok=True)
             store._ledger = Ledger(folder / LEDGER, write=True)
             sync(folder)
@@ -272,6 +275,12 @@ class Store:
             for run in runs_of(table, None if until is None else until.measure)
         ]
         self.ledger.enter(number, _part(len(entries), path.read_bytes()), entries)
+
+
+def _refuse_existing(folder: Path) -> None:
+    if (folder / MANIFEST).exists():
+        problem = "is a store already: go on with it (--resume), or name another folder"
+        raise StoreError([Fault.of_file(shown(folder), problem)])
 
 
 def _part(runs: int, content: bytes) -> Part:

@@ -137,6 +137,7 @@ fn compare(scenario: &Scenario) -> Result<(), String> {
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
+    same("delivered bytes", &by_fast.delivered_bytes, &by_reference.delivered_bytes)?;
     same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
     same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
     same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
@@ -152,7 +153,7 @@ fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
 
 /// Records all there is, at all ports.
 fn recorder(network: &Network) -> Recorder {
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
+    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
     Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }

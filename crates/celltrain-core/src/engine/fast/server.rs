@@ -396,6 +396,7 @@ impl Server {
             }
             waiting += 1;
             peak = peak.max(waiting);
+            self.port.follow(train.cell.label(), gone);
             *woven += 1;
             train.cells -= 1;
             train.next = now + train.period;
