@@ -67,8 +67,8 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
         "where cells are lost costs no runs of its own"
     )
     # The tables, the same with data both ways, the settings of f and LT but the tables' own two, four services for 5 and
-    # for 10 s, two without loss, and ERICA in the nine settings of ER, both networks.
-    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 9 * 2
+    # for 10 s, two without loss, two for 60 s, and ERICA in the nine settings of ER, both networks.
+    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 2 + 9 * 2
 
 
 @pytest.mark.parametrize(
