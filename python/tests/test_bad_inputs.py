@@ -70,7 +70,7 @@ def test_a_hundred_megabytes_of_brackets_are_refused_before_they_are_read(celltr
         for _ in range(100):
             file.write(b"[" * 1_000_000)
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
-    expect_refusal(celltrain, path, "100.0 MB", "at most 1 MiB")
+    expect_refusal(celltrain, path, "100.0 MB", "at most 16 MiB")
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
