@@ -1361,7 +1361,11 @@ class Parameters(Model):
         description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
     )
     out_of_rate: bool = Field(
-        default=False, description="Whether a source whose ACR is below TCR sends forward RM cells out of rate."
+        default=False,
+        description=(
+            "Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out "
+            "of rate. They are turned around out of rate too."
+        ),
     )
     pcr: str | None = Field(
         default=None,
