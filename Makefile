@@ -8,7 +8,7 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table of the three papers with 30 seeds, into out/<paper>
+#   make paper          every table and experiment of the four papers with 30 seeds, into out/<paper>
 #   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
@@ -21,7 +21,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
-SHIPPED := $(shell find papers studies docs/models scenarios -type f)
+SHIPPED := $(shell find papers studies docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -68,6 +68,7 @@ paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
 	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
 	$(BIN)/celltrain reproduce draft-jagan --seeds 30 --out out/draft-jagan
+	$(BIN)/celltrain reproduce comcom-1998 --seeds 30 --out out/comcom-1998
 
 studies: .make/built
 	set -e; for study in $(patsubst studies/%/study.toml,%,$(wildcard studies/*/study.toml)); do \

@@ -8,7 +8,7 @@
 
 The page is docs/papers/<id>.md or docs/studies/<id>.md. What stands between `<!-- numbers:begin -->` and
 `<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
-Figures of a study that lie beside its answer are copied to docs/images.
+Figures that lie beside the answer are copied to docs/images: all of a study's or of a paper's that prints no numbers, and those of another paper that its page shows.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ def main() -> int:
     paper = load(answer[kind.word], kind=kind)
     page: Path = arguments.page or ROOT / "docs" / kind.folder / f"{paper.id}.md"
     text = page.read_text(encoding="utf-8")
-    text = replaced(text, "numbers", numbers(answer, paper) if kind is PAPER else study_numbers(answer, paper))
-    text = replaced(text, "claims", claims(answer) if kind is PAPER else study_claims(answer, paper))
+    in_print = any(not table.experiment for table in paper.tables)
+    text = replaced(text, "numbers", numbers(answer, paper) if in_print else own_numbers(answer, paper))
+    text = replaced(text, "claims", claims(answer, in_print) if kind is PAPER else study_claims(answer, paper))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")
-    for figure_file in sorted(arguments.answer.parent.glob(f"{paper.id}-*.png")) if kind is STUDY else []:
+    drawn = sorted(arguments.answer.parent.glob(f"{paper.id}-*.png"))
+    for figure_file in [path for path in drawn if not in_print or f"images/{path.name}" in text]:
         print(f"wrote {shutil.copyfile(figure_file, ROOT / 'docs' / 'images' / figure_file.name)}")
     return 0
 
@@ -121,18 +123,19 @@ def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> s
     return grid(heads, list(rows.values()), left=("inside",))
 
 
-def claims(answer: dict[str, Any]) -> str:
-    """Every claim with its quotation and both verdicts."""
+def claims(answer: dict[str, Any], in_print: bool) -> str:
+    """Every claim with its quotation and both verdicts, or one where the paper prints no numbers."""
     held = sum(claim["holds"] for claim in answer["claims"])
     lines = [f"{held} of {len(answer['claims'])} hold in our runs."]
     for claim in answer["claims"]:
-        in_print = {True: "yes", False: "**no**", None: "nothing printed"}[claim["published_holds"]]
+        printed = {True: "yes", False: "**no**", None: "nothing printed"}[claim["published_holds"]]
+        place = f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
         lines.append(
-            f"- `{claim['id']}` (section {claim['section']}): {claim['text']}\n"
+            f"- `{claim['id']}` ({place}): {claim['text']}\n"
             f'  - The paper: "{claim["quote"]}"\n'
-            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}){alone(claim)}.\n"
-            f"  - The printed numbers: {in_print}"
-            + (f" ({claim['published_evidence']})." if claim["published_evidence"] else ".")
+            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}){alone(claim)}."
+            + (f"\n  - The printed numbers: {printed}" if in_print else "")
+            + (f" ({claim['published_evidence']})." if claim["published_evidence"] else "." if in_print else "")
         )
     if answer["claims_left_out"]:
         lines.append(f"\nNot judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
@@ -146,24 +149,28 @@ def alone(claim: dict[str, Any]) -> str:
     return f"; in {round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']} seeds taken alone"
 
 
-def study_numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Every table of a study, each quantity by itself, the values of one key side by side."""
+def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
+    """Every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side."""
+    ours = answer["numbers"] + answer["experiments"]
+    seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
+    alike = len(set(seeds.values())) == 1
+    count = f"{answer['seeds']} " if alike else "the "
     parts = [
-        f"Mean of {answer['seeds']} seeds \u00b1 half of the 95 % interval of the mean (Student); without \u00b1 all seeds "
-        f"gave the same; version {answer['build']['version']}."
+        f"Mean of {count}seeds \u00b1 half of the 95 % interval of the mean (Student); "
+        f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
     for table in paper.tables:
-        parts.append(f"### {table.heading}")
+        parts += [f"### {table.heading}", *([] if alike else [f"{seeds[table.number]} seeds."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
             unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
-            members = [n for n in answer["numbers"] if (n["table"], n["quantity"]) == (table.number, name)]
+            members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
             parts += [f"**{words(name).capitalize()}**: {quantity.meaning}{unit}.", across(table, members, paper)]
     return "\n\n".join(parts)
 
 
 def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """One quantity of a study's table."""
+    """One quantity of such a table."""
     down = [key for key in table.keys if key != table.across]
     heads = [headed(key, paper) for key in down]
     rows: dict[str, list[str]] = {}

@@ -73,7 +73,12 @@ class Keyed:
             return next(iter(value.values())) if isinstance(value, Mapping) else value
 
         def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:
-            table = value.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
+            table = value.model_dump(
+                mode=info.mode,
+                by_alias=info.by_alias,
+                exclude_none=info.exclude_none,
+                exclude_defaults=info.exclude_defaults,
+            )
             return {keys[type(value)]: table}
 
         choices: dict[Any, CoreSchema] = {

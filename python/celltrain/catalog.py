@@ -1,4 +1,4 @@
-"""What there is to choose from: models of every kind with their parameters, papers, studies, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, studies, plans, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
@@ -25,7 +25,7 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-KINDS = (*CHOICES, "papers", "studies", "scenarios")
+KINDS = (*CHOICES, "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",
@@ -36,6 +36,7 @@ SINGULAR = {
     "topologies": "topology",
     "papers": "paper",
     "studies": "study",
+    "plans": "plan",
     "scenarios": "scenario",
 }
 
@@ -59,6 +60,56 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something a switch stores."""
+
+    what: str
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """Something a switch does: words read and written, and operations on them."""
+
+    what: str
+    reads: int
+    writes: int
+    additions: int
+    """Subtractions and comparisons too."""
+    multiplications: int
+    draws: int
+    """Random numbers."""
+
+    @property
+    def operations(self) -> int:
+        """All of it."""
+        return self.reads + self.writes + self.additions + self.multiplications + self.draws
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a policy or a scheduler costs a switch; docs/policy-costs.md says what is counted."""
+
+    bits_per_vc: int
+    bits_per_port: int
+    bits_per_place: int
+    """For each place of the buffer."""
+    operations_per_cell: int
+    """As it comes and as it goes."""
+    operations_per_frame: int
+    """Beside, as its first cell comes."""
+    per_vc: tuple[Kept, ...]
+    per_port: tuple[Kept, ...]
+    per_place: tuple[Kept, ...]
+    per_cell: tuple[Done, ...]
+    per_frame: tuple[Done, ...]
+
+    def stored_bits(self, *, vcs: int, places: int) -> int:
+        """What it stores for so many VCs that share a port with so many places."""
+        return self.bits_per_vc * vcs + self.bits_per_port + self.bits_per_place * places
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """Something that has a name."""
 
@@ -69,8 +120,10 @@ class Entry:
     """One line."""
     description: str = ""
     parameters: tuple[Parameter, ...] = field(default=())
+    cost: Cost | None = None
+    """What a policy or a scheduler costs a switch."""
     page: str | None = None
-    """Its page as Markdown, or a scenario's text."""
+    """Its page as Markdown, or the text of a plan or a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON answers of the command line."""
@@ -84,6 +137,8 @@ def entries(kind: str) -> tuple[Entry, ...]:
         return tuple(_papers())
     if kind == "studies":
         return tuple(_studies())
+    if kind == "plans":
+        return tuple(_plans())
     if kind == "scenarios":
         return tuple(_scenarios())
     return tuple(_models(kind))
@@ -107,17 +162,26 @@ def page_of(kind: str, name: str) -> str:
 
 def _models(kind: str) -> Iterator[Entry]:
     definitions: Schema = json.loads(_core.schema())["$defs"]
+    costs = json.loads(_core.costs()).get(kind, {})
     for choice in definitions[CHOICES[kind]]["oneOf"]:
         [(name, reference)] = choice["properties"].items()
         table = _resolved(reference, definitions)
+        cost = costs.get(name)
         yield Entry(
             kind=kind,
             name=name,
             summary=_one_line(choice.get("description", "")),
+            cost=_cost(cost) if cost else None,
             description=_paragraphs(table.get("description", "")),
             parameters=tuple(_parameters(table, definitions, "")),
             page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
         )
+
+
+def _cost(cost: dict[str, Any]) -> Cost:
+    parts: dict[str, Any] = cost["parts"]
+    parts = {key: tuple((Done if "reads" in part else Kept)(**part) for part in parts[key]) for key in parts}
+    return Cost(**cost["sums"], **parts)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
@@ -158,6 +222,8 @@ def _type(schema: Schema, definitions: Schema) -> str:
         items = schema.get("prefixItems") or [schema["items"]]
         count = f"{len(items)} " if "prefixItems" in schema else ""
         return f"list of {count}{_type(items[0], definitions)}s"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"table by name, each a {_type(schema['additionalProperties'], definitions)}"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
     return names.get(str(kind), "table")
 
@@ -206,6 +272,15 @@ def _studies() -> Iterator[Entry]:
             summary=study.title,
             description=study.question,
             page=_core.data(f"studies/{name}/README.md"),
+        )
+
+
+def _plans() -> Iterator[Entry]:
+    for path in _core.data_names("plans/"):
+        text = _core.data(path) or ""
+        document = json.loads(_core.toml(text, path))["root"]
+        yield Entry(
+            kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text
         )
 
 

@@ -15,6 +15,8 @@ __all__ = [
     "Allocator",
     "Backoff",
     "Buffer",
+    "Bursts",
+    "Chain",
     "Class",
     "Congestion",
     "ConstantRate",
@@ -35,6 +37,7 @@ __all__ = [
     "EqualShare",
     "Erica",
     "EricaPlus",
+    "EvaluatedAt",
     "Fba",
     "Fifo",
     "File",
@@ -49,6 +52,7 @@ __all__ = [
     "Link",
     "MaxMin",
     "MeasureOptions",
+    "MinimumRate",
     "NSource",
     "Newreno",
     "NewrenoHoe",
@@ -57,11 +61,14 @@ __all__ = [
     "Parameters",
     "PartialAcks",
     "PerVc",
+    "PerVcAccounting",
+    "PerVcAccountingFixed",
     "Policy",
     "Port",
     "Ppd",
     "RateFormat",
     "Reno",
+    "RoundRobin",
     "RttArithmetic",
     "RttSampling",
     "Sack",
@@ -73,6 +80,8 @@ __all__ = [
     "SharedAdaptiveDiscard",
     "SingleDrop",
     "SsthreshRule",
+    "Star",
+    "StarPattern",
     "StrictPriority",
     "SwitchOptions",
     "Tahoe",
@@ -88,6 +97,9 @@ __all__ = [
     "Vanilla",
     "VcMerge",
     "VcOptions",
+    "VirtualQueuing",
+    "VirtualQueuingThreshold",
+    "VirtualQueuingWeighted",
     "Wba",
     "WeightedFba",
     "Wfq",
@@ -131,12 +143,19 @@ class EdgeFrontDrop(Model):
     """
 
 
+EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arrivals"]
+"""When the Adaptive Discard Algorithm looks at rate and queue (A-32)."""
+
+
 class AdaptiveDiscard(Model):
     """Adaptive Discard Algorithm for VCs with buffers of their own.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
     """
 
+    evaluated_at: EvaluatedAt = Field(
+        default="arrivals_and_rates", description="When the algorithm looks, which the source does not say (A-32)."
+    )
     low_threshold_packets: int = Field(
         default=6,
         validation_alias="low_threshold",
@@ -381,6 +400,23 @@ class File(Model):
     bytes: str = Field(description="Its size.", examples=["512B"])
 
 
+Times: TypeAlias = Literal["fixed", "exponential"]
+"""Whether the times of bursts and pauses are always the same or drawn."""
+
+
+class Bursts(Model):
+    """Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause,
+    then as many again, without end.
+    """
+
+    bytes: str = Field(description="Size of a burst.", examples=["512B"])
+    pause: str = Field(
+        description="From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.",
+        examples=["5us"],
+    )
+    times: Times = Field(default="fixed", description="Whether it is always the same or drawn.")
+
+
 class ConstantRate(Model):
     """Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down."""
 
@@ -390,10 +426,6 @@ class ConstantRate(Model):
     rate: str = Field(
         description="Rate of the line that the packets' cells fill, cell headers included.", examples=["155.52Mbps"]
     )
-
-
-Times: TypeAlias = Literal["fixed", "exponential"]
-"""Whether the times of bursts and pauses are always the same or drawn."""
 
 
 class OnOff(Model):
@@ -421,7 +453,8 @@ class OnOff(Model):
 
 
 Traffic: TypeAlias = Annotated[
-    Greedy | File | ConstantRate | OnOff, Keyed(greedy=Greedy, file=File, constant_rate=ConstantRate, on_off=OnOff)
+    Greedy | File | Bursts | ConstantRate | OnOff,
+    Keyed(greedy=Greedy, file=File, bursts=Bursts, constant_rate=ConstantRate, on_off=OnOff),
 ]
 """What a flow has to send, as a scenario names it: one table whose key is the kind's name."""
 
@@ -616,6 +649,127 @@ class DoubleEpd(Model):
     )
 
 
+class PerVcAccounting(Model):
+    """EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an
+    equal part of them may not start a frame.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class PerVcAccountingFixed(Model):
+    """EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than
+    `k` times an equal part of the threshold may not start a frame.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class VirtualQueuing(Model):
+    """Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is
+    longer than `k` times the average. Virtual queues count the cells that would wait if each VC had a queue of
+    its own and these were served round robin; the real queue is first in, first out.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description=(
+            "k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a"
+            " frame."
+        ),
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
+class VirtualQueuingThreshold(Model):
+    """Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times
+    an equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its
+    own and these were served round robin; the real queue is first in, first out.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description=(
+            "k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts "
+            "a frame."
+        ),
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: the cells of all virtual queues together that are shared out among those that have some.",
+    )
+
+
+PerVc: TypeAlias = float | dict[str, float]
+"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""
+
+
+class VirtualQueuingWeighted(Model):
+    """Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their
+    VCs' minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of
+    the link.
+
+    Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+    """
+
+    k: float = Field(
+        default=1.0,
+        ge=0.0,
+        description="k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.",
+    )
+    minimum_share: PerVc = Field(
+        description=(
+            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
+            "most 1 together."
+        )
+    )
+    threshold_cells: int = Field(
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="Th: waiting cells up to which every frame may start.",
+    )
+
+
 class SelectiveDrop(Model):
     """Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are
     the published best values.
@@ -630,12 +784,6 @@ class SelectiveDrop(Model):
         description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
-
-
-PerVc: TypeAlias = float | dict[str, float]
-"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
-stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
-"""
 
 
 class Wba(Model):
@@ -811,6 +959,11 @@ Policy: TypeAlias = Annotated[
     | Ppd
     | Epd
     | DoubleEpd
+    | PerVcAccounting
+    | PerVcAccountingFixed
+    | VirtualQueuing
+    | VirtualQueuingThreshold
+    | VirtualQueuingWeighted
     | SelectiveDrop
     | Wba
     | Fba
@@ -824,6 +977,11 @@ Policy: TypeAlias = Annotated[
         ppd=Ppd,
         epd=Epd,
         double_epd=DoubleEpd,
+        per_vc_accounting=PerVcAccounting,
+        per_vc_accounting_fixed=PerVcAccountingFixed,
+        virtual_queuing=VirtualQueuing,
+        virtual_queuing_threshold=VirtualQueuingThreshold,
+        virtual_queuing_weighted=VirtualQueuingWeighted,
         selective_drop=SelectiveDrop,
         wba=Wba,
         fba=Fba,
@@ -876,9 +1034,40 @@ class Wfq(Model):
     )
 
 
+class RoundRobin(Model):
+    """Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn.
+    Nothing to set.
+
+    Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC
+    queuing).
+    """
+
+
+class MinimumRate(Model):
+    """Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells
+    waiting; what is left goes round robin.
+
+    Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+    """
+
+    minimum_share: PerVc = Field(
+        description=(
+            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
+            "most 1 together."
+        )
+    )
+
+
 Scheduler: TypeAlias = Annotated[
-    Fifo | StrictPriority | GuaranteedRate | Wfq,
-    Keyed(fifo=Fifo, strict_priority=StrictPriority, guaranteed_rate=GuaranteedRate, wfq=Wfq),
+    Fifo | StrictPriority | GuaranteedRate | Wfq | RoundRobin | MinimumRate,
+    Keyed(
+        fifo=Fifo,
+        strict_priority=StrictPriority,
+        guaranteed_rate=GuaranteedRate,
+        wfq=Wfq,
+        round_robin=RoundRobin,
+        minimum_rate=MinimumRate,
+    ),
 ]
 """The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name."""
 
@@ -918,12 +1107,27 @@ class SwitchOptions(Model):
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
-    `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
+    """N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are
+    `source1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is
+    `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """
 
+    access_delays: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where"
+            " there is none."
+        ),
+    )
+    access_rates: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Rates of the links between single sources and `sw1`, by the source's name, a range such as "
+            "`source1-5`, or `default`; `link_rate` where there is none."
+        ),
+    )
     link_delay: str = Field(
         description="Propagation delay of every link, one way; a connection crosses three.", examples=["5us"]
     )
@@ -977,6 +1181,69 @@ class Internetwork(Model):
     )
 
 
+class Chain(Model):
+    """A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections
+    that cross all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`,
+    `cross-source1`, `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by
+    link: those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is
+    `sw1->sw2`.
+
+    Source: `MECHANISMS` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
+    """
+
+    access_delay: str | None = Field(
+        default=None,
+        description="Propagation delay of these links, one way; `link_delay` when absent.",
+        examples=["5us"],
+    )
+    access_rate: str | None = Field(
+        default=None,
+        description="Rate of every link between a host and its switch; `link_rate` when absent.",
+        examples=["155.52Mbps"],
+    )
+    cross: int = Field(
+        le=100000,
+        ge=0,
+        description="c: connections that cross each of them and no other; they enter at one switch and leave at the next.",
+    )
+    hops: int = Field(le=10000, ge=1, description="m: links between switches, one behind the other.")
+    link_delay: str = Field(description="Propagation delay of every link between switches, one way.", examples=["5us"])
+    link_rate: str = Field(
+        default="155.52Mbps", description="Rate of every link between switches.", examples=["155.52Mbps"]
+    )
+    long: int = Field(default=1, le=100000, ge=1, description="Connections that cross all of them.")
+
+
+StarPattern: TypeAlias = Literal["to_one", "ring", "all_pairs"]
+"""Who sends to whom in a star."""
+
+
+class Star(Model):
+    """A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+    `bottleneck` is `sw->host1`.
+
+    Source: of this project.
+    """
+
+    access_delays: dict[str, str] = Field(
+        default_factory=dict,
+        description="Propagation delays of these links one way, in the same form; `link_delay` where there is none.",
+    )
+    access_rates: dict[str, str] = Field(
+        default_factory=dict,
+        description=(
+            "Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; "
+            "`link_rate` where there is none."
+        ),
+    )
+    hosts: int = Field(le=1000000, ge=2, description="n: hosts.")
+    link_delay: str = Field(
+        description="Propagation delay of every link, one way; a connection crosses two.", examples=["5us"]
+    )
+    link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
+    pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
+
+
 class Flow(Model):
     """A flow: a TCP connection with an endless source, unless its table among the flows says otherwise."""
 
@@ -1004,11 +1271,19 @@ class Flow(Model):
 
 
 class Link(Model):
-    """A link between two nodes, the same both ways."""
+    """A link between two nodes, the same both ways unless it says otherwise."""
 
     between: tuple[str, str] = Field(description="The two nodes.")
     delay: str = Field(description="Propagation delay each way.", examples=["5us"])
+    delay_back: str | None = Field(
+        default=None, description="Propagation delay on the way back; `delay` when absent.", examples=["5us"]
+    )
     rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
+    rate_back: str | None = Field(
+        default=None,
+        description="Rate on the way back, from the second node to the first; `rate` when absent.",
+        examples=["155.52Mbps"],
+    )
 
 
 class GeneralNetwork(Model):
@@ -1032,13 +1307,15 @@ class GeneralNetwork(Model):
     )
     flows: tuple[Flow, ...] = Field(description="Connections.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
-    links: tuple[Link, ...] = Field(description="Links, each of them both ways.")
+    links: tuple[Link, ...] = Field(max_length=100000, description="Links, each of them both ways.")
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
 
 Topology: TypeAlias = Annotated[
-    NSource | VcMerge | Internetwork | GeneralNetwork,
-    Keyed(n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, network=GeneralNetwork),
+    NSource | VcMerge | Internetwork | Chain | Star | GeneralNetwork,
+    Keyed(
+        n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, chain=Chain, star=Star, network=GeneralNetwork
+    ),
 ]
 """The network, by kind: one table whose key is the kind's name."""
 
@@ -1099,7 +1376,11 @@ class Parameters(Model):
         description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
     )
     out_of_rate: bool = Field(
-        default=False, description="Whether a source whose ACR is below TCR sends forward RM cells out of rate."
+        default=False,
+        description=(
+            "Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out "
+            "of rate. They are turned around out of rate too."
+        ),
     )
     pcr: str | None = Field(
         default=None,

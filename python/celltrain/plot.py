@@ -53,6 +53,13 @@ class Plot:
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
         return _finished(ax, len(labels))
 
+    def delivered(self, *, ax: Axes | None = None) -> Axes:
+        """Goodput of each connection over time: its mean between two samples, drawn from the first of them on."""
+        times, labels, [delivered] = self._result.series.raw("delivered")
+        megabits = (delivered[1:] - delivered[:-1]) * 8e-6
+        mbps = megabits / (times[1:] - times[:-1])[:, None]
+        return _finished(self._steps(times[:-1], labels, mbps, ylabel="goodput (Mb/s)", ax=ax), len(labels))
+
     def acr(self, *, ax: Axes | None = None) -> Axes:
         """ACR of each connection's data over time."""
         times, labels, [rates] = self._result.series.raw("acr")

@@ -25,6 +25,7 @@ TRACES = {
     "queue": "cells waiting at the chosen ports",
     "occupancy": "cells of each connection waiting there",
     "cwnd": "congestion window and slow start threshold of each connection",
+    "delivered": "bytes of each connection handed to its application since the start",
     "acr": "ACR of each connection's data (ABR)",
     "edge": "packets of each connection at its edge device, and what the discard algorithm there keeps of it",
 }
@@ -45,7 +46,8 @@ def run(
     Args:
         scenario: A scenario, or the path of a TOML file.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"acr"`, `"edge"`. Recording changes nothing in the run.
+        trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording
+            changes nothing in the run.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
@@ -142,6 +144,14 @@ class RunResult:
     def fairness(self) -> float:
         """Jain's index of the goodputs: 1 when all are equal, k/n when k of n share equally."""
         return float(self._answer["fairness"])
+
+    @property
+    def fairness_max_min(self) -> float:
+        """Jain's index of the goodputs, each as a share of what is max-min fair: 1 when all have the same part of it.
+
+        It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`.
+        """
+        return float(self._answer["fairness_max_min"])
 
     @property
     def goodput_mbps(self) -> float:
@@ -245,7 +255,7 @@ class RunResult:
 
 
 class Series(Mapping[str, "pa.Table"]):
-    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `acr` and `edge`, as far as they were traced."""
+    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, as far as traced."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self._recorded = recorded
@@ -283,7 +293,7 @@ class Series(Mapping[str, "pa.Table"]):
         """For each naming column, the name of each series."""
         if name == "queue":
             return {tables.PORT: list(self._recorded["ports"])}
-        if name in ("cwnd", "acr", "edge"):
+        if name in ("cwnd", "delivered", "acr", "edge"):
             return {tables.FLOW: list(self._recorded["flows"])}
         columns = self._recorded["occupancy_columns"]
         return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}
@@ -293,6 +303,7 @@ MEASURES = {
     "queue": (tables.QUEUE,),
     "occupancy": (tables.OCCUPANCY,),
     "cwnd": (tables.CWND, tables.SSTHRESH),
+    "delivered": (tables.DELIVERED,),
     "acr": (tables.ACR,),
     "edge": (tables.EDGE_PACKETS, tables.EDGE_PHASE, tables.EDGE_LD_ACR, tables.EDGE_P_CTR),
 }

@@ -15,8 +15,9 @@ from celltrain.errors import Fault, ScenarioError
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
 
-# A scenario is a page of text; anything larger is another kind of file, and is refused before it is read.
-MAX_BYTES = 1 << 20
+# A scenario is a page of text, or a network of some ten thousand nodes; anything larger is another kind of file, and is
+# refused before it is read.
+MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +63,17 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
     return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
 
 
-def read_text(path: Path) -> str:
-    """The text of a scenario file; raises `ScenarioError` for whatever cannot be one."""
+def read_text(path: Path, *, what: str = "scenario") -> str:
+    """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
     name = shown(path)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise ScenarioError([Fault.of_file(name, "is a folder, not a scenario file")])
+            raise ScenarioError([Fault.of_file(name, f"is a folder, not a {what} file")])
         if not stat.S_ISREG(status.st_mode):
             raise ScenarioError([Fault.of_file(name, "is not a regular file")])
         if status.st_size > MAX_BYTES:
-            size = f"is {status.st_size / 1e6:.1f} MB; a scenario is at most {MAX_BYTES >> 20} MiB"
+            size = f"is {status.st_size / 1e6:.1f} MB; a {what} is at most {MAX_BYTES >> 20} MiB"
             raise ScenarioError([Fault.of_file(name, size)])
         content = path.read_bytes()
     except FileNotFoundError:
@@ -89,7 +90,8 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}); a scenario is a TOML file"
+        form = "; a scenario is a TOML file" if what == "scenario" else ""
+        problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
 

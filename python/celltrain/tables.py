@@ -52,6 +52,7 @@ FLOWS = _columns(
     ("file_delay_ms_median", "float64", "ms", "half of these files took no longer"),
     ("file_delay_ms_p95", "float64", "ms", "95 % of these files took no longer"),
     ("file_delay_ms_files", "int64", "files", "files of its stream that are complete"),
+    ("max_min_mbps", "float64", "Mb/s", "the goodput it would have at its max-min fair share of the network"),
 )
 PORTS = _columns(
     ("name", "string", "", "the output port, named after its link"),
@@ -84,7 +85,8 @@ CONTRACTS = _columns(
 ABR = _columns(
     ("vc", "string", "", "the VC whose rate is controlled"),
     ("acr_mbps", "float64", "Mb/s", "ACR at the end, cells included"),
-    ("forward_rm_cells", "int64", "cells", "forward RM cells its source sent"),
+    ("forward_rm_cells", "int64", "cells", "forward RM cells its source sent in rate"),
+    ("out_of_rate_rm_cells", "int64", "cells", "forward RM cells its source sent out of rate"),
     ("returned_rm_cells", "int64", "cells", "backward RM cells that came back to it"),
     ("rm_share", "float64", "1", "RM cells, of both directions' loops, among the cells it sent"),
 )
@@ -94,6 +96,9 @@ FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 QUEUE = Column(name="queue_cells", kind="uint32", unit="cells", meaning="cells waiting, the one in service not counted")
 OCCUPANCY = Column(name="occupancy_cells", kind="uint32", unit="cells", meaning="the connection's cells waiting there")
 CWND = Column(name="cwnd_segments", kind="float64", unit="segments", meaning="congestion window")
+DELIVERED = Column(
+    name="delivered_bytes", kind="uint64", unit="bytes", meaning="handed to the application since the start, each once"
+)
 ACR = Column(name="acr_mbps", kind="float64", unit="Mb/s", meaning="ACR, cells included; 0 where no rate is controlled")
 EDGE_PACKETS = Column(name="edge_packets", kind="uint32", unit="packets", meaning="QL: packets at the edge device")
 EDGE_PHASE = Column(name="edge_phase", kind="uint32", unit="1", meaning="phase of the adaptive discard algorithm")

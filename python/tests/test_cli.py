@@ -37,7 +37,7 @@ BENCH_FIELDS = {
     "peak_rss_mib": float,
 }
 FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
-COMMANDS = ["run", "reproduce", "study", "check", "list", "explain", "schema", "bench", "doctor"]
+COMMANDS = ["run", "reproduce", "study", "report", "check", "list", "explain", "schema", "bench", "doctor"]
 
 
 def test_run_prints_what_matters(celltrain, small):
@@ -205,7 +205,10 @@ def test_check_says_nothing_is_wrong(celltrain, small):
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 0
     assert answer.out.count("nothing is wrong") == 2
-    assert celltrain("check", small, "--json").json == {"faults": [], "warnings": []}
+    answer = celltrain("check", small, "--json").json
+    [network] = answer.pop("networks")
+    assert answer == {"faults": [], "warnings": []}
+    assert (network["file"], network["nodes"], network["links"]) == (str(small), 8, 7)
 
 
 def test_check_says_every_fault_with_file_line_key_and_value(celltrain, small):

@@ -91,12 +91,15 @@ def test_every_variant_survives_the_core(key, model):
         "tagged_threshold_cells": 20,
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
+        "minimum_share": {"tcp1": 0.2, "default": 0.1},
         "link_delay": "5us",
         "ip_delay": "5us",
         "atm_delay": "5us",
         "sources": 2,
         "vcs": 2,
         "sources_per_vc": 2,
+        "hops": 2,
+        "cross": 1,
     }
     if key == "network":
         required = {
@@ -105,6 +108,8 @@ def test_every_variant_survives_the_core(key, model):
             "links": [{"between": ["a", "s"], "delay": "5us"}, ct.Link(between=("s", "b"), delay="5us")],
             "flows": [ct.Flow(from_="a", to="b")],
         }
+    if key == "star":
+        required = {"hosts": 3, "link_delay": "5us"}
     fields = {name: required[name] for name in required if name in model.model_fields}
     variant = model(**fields)
     assert isinstance(variant, Model)
@@ -122,7 +127,7 @@ def test_every_variant_survives_the_core(key, model):
         network = ct.Internetwork(sources=2, ip_delay="5us", atm_delay="5us")
         edge = ct.Edge(buffer_cells=100, memory=memory, discard=variant)
         scenario = lan().replace(topology=network, port=everywhere, edge={"*": edge})
-    elif key == "network":
+    elif key in ("network", "chain"):
         scenario = lan().replace(topology=variant, port=everywhere)
     elif key == "internetwork":
         scenario = lan().replace(topology=variant, port=everywhere, edge={"*": ct.Edge()})

@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
 use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
 use crate::traffic::Emissions;
+use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Duration, Span, Time};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -45,7 +46,7 @@ pub struct EndSystems {
     branches: Vec<Vec<u32>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
-    /// When paced senders may go on and sources put in their next packets, each at most once.
+    /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
     departures: BinaryHeap<Reverse<(Time, u32)>>,
     aal5: Aal5Options,
 }
@@ -71,9 +72,20 @@ pub struct Connection {
     ended: Option<Time>,
     /// The files its stream is cut into, where their delay is measured.
     files: Option<Box<Files>>,
+    /// What TCP has to send, where it comes in bursts.
+    bursts: Option<Box<Bursts>>,
     /// What sends instead of TCP.
     packets: Option<Box<Packets>>,
     fingerprint: Fingerprint,
+}
+
+/// Bursts over TCP.
+struct Bursts {
+    /// Size of each.
+    bytes: u64,
+    pauses: Pauses,
+    /// When the next one begins, once the last is acknowledged.
+    next: Option<Time>,
 }
 
 /// Packets that nothing answers.
@@ -99,6 +111,11 @@ impl Connection {
     /// What became of its packets, if TCP does not send it.
     pub fn packets(&self) -> Option<PacketCounters> {
         self.packets.as_ref().map(|packets| packets.counters)
+    }
+
+    /// Bytes handed to the application, each once: in order over TCP, those of all that arrived without.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
     }
 
     /// From its start until its sender knew that all of a file had arrived.
@@ -198,6 +215,10 @@ impl EndSystems {
             let start = Time::default() + clock.span(flow.start);
             let sender = Sender::new(&flow.tcp, clock);
             let sender = sender.of_bytes(flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes));
+            let bursts = flow.traffic.bursts().map(|config| {
+                let stream = Stream::new(network.seed, &format!("flow/{}/bursts", flow.name));
+                Box::new(Bursts { bytes: config.bytes.bytes, pauses: Pauses::new(config, clock, stream), next: None })
+            });
             let packets = flow.traffic.packets().map(|pattern| {
                 let stream = Stream::new(network.seed, &format!("flow/{}/on_off", flow.name));
                 let emissions = Emissions::new(&pattern, data_cells, start, clock, stream);
@@ -219,6 +240,7 @@ impl EndSystems {
                 departure: None,
                 ended: None,
                 files: network.file_size.filter(|_| over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
+                bursts,
                 packets,
                 fingerprint: Fingerprint::default(),
             }
@@ -308,7 +330,18 @@ impl EndSystems {
                     }
                 }
                 if connection.sender.has_ended() {
-                    connection.ended.get_or_insert(now);
+                    match &mut connection.bursts {
+                        None => {
+                            connection.ended.get_or_insert(now);
+                        }
+                        Some(bursts) if bursts.next.is_none() => {
+                            let next = now + bursts.pauses.next_pause();
+                            bursts.next = Some(next);
+                            self.departures.push(Reverse((next, flow)));
+                        }
+                        // A copy of a segment arrived, and was acknowledged, in the pause.
+                        Some(_) => {}
+                    }
                 }
                 self.send(flow, now, out);
             }
@@ -326,19 +359,19 @@ impl EndSystems {
         }
     }
 
-    /// Whether what end systems do may bring the next tick forward: whether any sender is paced or sends packets.
+    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty()
     }
 
-    /// The next instant at which a clock ticks, a paced sender goes on or a packet is put in.
+    /// The next instant at which a clock ticks, a paced sender goes on, a burst begins or a packet is put in.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, and packets due now are put in, in index order.
+    /// go on at `now` do, bursts begin and packets due now are put in, in index order.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -369,12 +402,19 @@ impl EndSystems {
         self.due = due;
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
-            if self.flows[flow as usize].packets.is_some() {
+            let connection = &mut self.flows[flow as usize];
+            if connection.packets.is_some() {
                 self.emit(flow, out);
-            } else {
-                self.flows[flow as usize].departure = None;
-                self.send(flow, now, out);
+                continue;
             }
+            match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
+                Some(bursts) => {
+                    bursts.next = None;
+                    connection.sender.write(bursts.bytes);
+                }
+                None => connection.departure = None,
+            }
+            self.send(flow, now, out);
         }
     }
 

@@ -61,8 +61,10 @@ impl Gfr {
             refuse("mfs", self.mfs.to_string(), problem);
         }
         if let Some(mbs) = self.mbs.filter(|&mbs| u64::from(mbs) < 2 * u64::from(self.mfs)) {
-            let problem =
-                format!("cells are fewer than two frames of mfs = {}; even a shaped source would fail", self.mfs);
+            let (mfs, least) = (self.mfs, 2 * u64::from(self.mfs));
+            let problem = format!(
+                "cells are fewer than two frames of mfs = {mfs}, {least}; even a source in step with MCR would not conform"
+            );
             refuse("mbs", mbs.to_string(), problem);
         }
         if self.cdvt > MAX_CDVT {

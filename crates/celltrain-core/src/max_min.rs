@@ -7,6 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::network::{Flow, Network};
+use crate::traffic::Pattern;
+
 /// What a VC may claim besides a fair share; slices by VC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
@@ -65,6 +68,45 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
         }
     }
     rates
+}
+
+/// The most each flow's application can receive when the links' rates are divided max-min fairly among the flows' data, in
+/// megabits per second: its share of the line, as long a part of which is payload as in its full frames. This is the ceiling
+/// `efficiency` divides by, so flows that all have their share fill every link they are held back by.
+///
+/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate.
+/// Acknowledgements want nothing.
+pub fn goodputs_mbps(network: &Network) -> Vec<f64> {
+    let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
+    let mut capacities: Vec<f64> = network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
+    let mut paths = Vec::with_capacity(network.flows.len());
+    for flow in &network.flows {
+        let mut path = network.vcs[flow.data_vc].path.clone();
+        if let Some(wanted) = wanted_mbps(flow) {
+            // As a link of its own would limit it.
+            path.push(capacities.len());
+            capacities.push(wanted);
+        }
+        paths.push(path);
+    }
+    let payload = |flow: &Flow| {
+        let (payload, cells) = flow.frame(&network.aal5);
+        network.aal5.payload_share(payload, cells)
+    };
+    let shares = shares(&capacities, &paths, Terms::default());
+    network.flows.iter().zip(shares).map(|(flow, share)| share * payload(flow)).collect()
+}
+
+/// What a flow wants of the line at most, if there is a limit.
+fn wanted_mbps(flow: &Flow) -> Option<f64> {
+    let Some(Pattern { rate, bursts, .. }) = flow.traffic.packets() else {
+        return flow.tcp.options().pacing_rate.map(|rate| rate.bits_per_second as f64 / 1e6);
+    };
+    let on = bursts.map_or(1.0, |bursts| {
+        let [on, off] = [bursts.on, bursts.off].map(|time| time.picoseconds as f64);
+        on / (on + off)
+    });
+    Some(rate.bits_per_second as f64 / 1e6 * on)
 }
 
 /// What a VC claims.

@@ -6,6 +6,7 @@ use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::{Edge, EdgeCounters};
+use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::scheduler::Class;
@@ -21,6 +22,9 @@ pub struct RunResult {
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
     pub fairness: f64,
+    /// The same of the goodputs of the same flows, each as a share of its max-min fair one: 1 when all have the same part of
+    /// what is fair, whatever that is.
+    pub fairness_max_min: f64,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,
     /// Of the files of all flows together; `None` where it is not asked for.
@@ -50,6 +54,9 @@ pub struct FlowResult {
     pub traffic: &'static str,
     /// Bytes handed to the application in order, each once, in megabits per second.
     pub goodput_mbps: f64,
+    /// The goodput it would have at its max-min fair share of the network, in megabits per second:
+    /// [`max_min::goodputs_mbps`].
+    pub max_min_mbps: f64,
     /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
     pub throughput_mbps: f64,
     /// Bytes handed to the application.
@@ -117,8 +124,10 @@ pub struct AbrResult {
     pub name: String,
     /// ACR at the end, in megabits per second of cells.
     pub acr_mbps: f64,
-    /// Forward RM cells its source sent.
+    /// Forward RM cells its source sent in rate.
     pub forward_rm_cells: u64,
+    /// Forward RM cells its source sent out of rate.
+    pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that came back to it.
     pub returned_rm_cells: u64,
     /// RM cells of both directions' loops among the cells it sent, as a share.
@@ -183,13 +192,22 @@ impl Ended<'_> {
             goodput / (rate * aal5.payload_share(payload, cells))
         });
         let of_ubr = |flow: &crate::network::Flow| self.network.vcs[flow.data_vc].class == Class::Ubr;
-        let ubr = self.network.flows.iter().zip(&goodputs).filter(|(flow, _)| of_ubr(flow));
-        let ubr: Vec<f64> = ubr.map(|(_, &goodput)| goodput).collect();
+        let has_ubr = self.network.flows.iter().any(of_ubr);
+        let compared: Vec<&FlowResult> = self
+            .network
+            .flows
+            .iter()
+            .zip(&flows)
+            .filter(|(flow, _)| of_ubr(flow) || !has_ubr)
+            .map(|(_, own)| own)
+            .collect();
+        let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         RunResult {
             duration_s: seconds,
             efficiency: shares.sum(),
-            fairness: jain(if ubr.is_empty() { &goodputs } else { &ubr }),
+            fairness: jain_of(|flow| flow.goodput_mbps),
+            fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
             goodput_mbps: goodputs.iter().sum(),
             file_delay: self.network.file_size.map(|_| self.file_delay()),
             ports: self.ports(),
@@ -244,14 +262,15 @@ impl Ended<'_> {
 
     fn flows(&self, seconds: f64) -> Vec<FlowResult> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
-        let one = |(flow, connection): (&crate::network::Flow, &Connection)| {
+        let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
-            let delivered_bytes = connection.receiver.delivered() + packets.delivered_bytes;
+            let delivered_bytes = connection.delivered_bytes();
             FlowResult {
                 name: flow.name.clone(),
                 traffic: flow.traffic.name(),
                 goodput_mbps: mbps(delivered_bytes),
+                max_min_mbps,
                 throughput_mbps: mbps(got.bytes + packets.delivered_bytes),
                 delivered_bytes,
                 segments_sent: sent.segments_sent,
@@ -266,7 +285,8 @@ impl Ended<'_> {
                 file_delay: connection.file_delays().map(|delays| FileDelay::of(delays.to_vec(), self.clock)),
             }
         };
-        self.network.flows.iter().zip(self.end_systems.connections()).map(one).collect()
+        let fair = max_min::goodputs_mbps(self.network);
+        self.network.flows.iter().zip(self.end_systems.connections()).zip(fair).map(one).collect()
     }
 
     fn file_delay(&self) -> FileDelay {
@@ -305,6 +325,7 @@ impl Ended<'_> {
                 name: vc.name.clone(),
                 acr_mbps: source.acr() * CELL_BITS as f64 / 1e6,
                 forward_rm_cells: counters.forward_rm_sent,
+                out_of_rate_rm_cells: counters.out_of_rate_sent,
                 returned_rm_cells: counters.backward_rm_received,
                 rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
             })

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::cell::{Cell, Label, Run};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::scheduler::{Queues, Telling};
+use crate::scheduler::{Filling, Queues, Telling};
 
 /// An output port's buffer with its policy.
 pub struct Port {
@@ -26,7 +26,7 @@ pub struct Port {
     held: Vec<Option<Held>>,
     /// Where cells wait instead of in `fifo`, if this is not first in, first out.
     queues: Option<Box<Queues>>,
-    /// Whether cells go elsewhere than to the end of `fifo`: VCs merge, or there are queues.
+    /// Whether cells go elsewhere than to the end of `fifo`, VCs merge or there are queues, or the policy follows them.
     apart: bool,
     /// Cells of all of them; those of `occupancy` that cannot be sent yet.
     held_cells: u32,
@@ -34,6 +34,9 @@ pub struct Port {
     released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
+    /// Of these, those the policy was told of, if it follows cells.
+    told_gone: u64,
+    follows: bool,
     policy: Box<dyn BufferPolicy>,
     /// Whether there is a frame the policy could refuse.
     may_refuse_frames: bool,
@@ -220,10 +223,12 @@ impl Port {
             refused: vec![Refused::default(); vcs],
             held: Vec::new(),
             queues: None,
-            apart: false,
+            apart: policy.follows_cells(),
             held_cells: 0,
             released: 0,
             gone: 0,
+            told_gone: 0,
+            follows: policy.follows_cells(),
             may_refuse_frames: !policy.admits_all(),
             overflow: policy.overflow(),
             policy,
@@ -236,6 +241,7 @@ impl Port {
     #[must_use]
     pub fn merging(mut self, merging: &[bool]) -> Self {
         if merging.contains(&true) {
+            assert!(!self.follows, "a policy follows cells only where none wait for others");
             self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
             self.apart = true;
         }
@@ -248,6 +254,7 @@ impl Port {
     pub fn scheduled(mut self, queues: Option<Queues>) -> Self {
         if let Some(queues) = queues {
             assert!(!self.merges(), "VCs merge only where one queue holds all");
+            assert!(!self.follows, "a policy follows cells only where one queue holds all");
             assert!(self.overflow != Overflow::PushOutFront, "cells are pushed out only where one queue holds all");
             self.queues = Some(Box::new(queues));
             self.apart = true;
@@ -317,9 +324,15 @@ impl Port {
         if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
     }
 
-    /// Whether the order of cells of different VCs means nothing while there is room for all: each VC has a queue of its own.
-    pub fn keeps_vcs_apart(&self) -> bool {
-        self.queues.as_ref().is_some_and(|queues| queues.one_a_vc())
+    /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own: it
+    /// decides when queues fill, and nothing else.
+    pub fn keeps_vcs_apart(&self) -> Option<Filling> {
+        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.filling())
+    }
+
+    /// Whether it means something to the scheduler that a queue was empty for less than a cell time.
+    pub fn fills_exactly(&self) -> bool {
+        self.queues.as_ref().is_some_and(|queues| queues.filling() == Filling::Exactly)
     }
 
     /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
@@ -419,7 +432,8 @@ impl Port {
     /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
     /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
     pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
-        debug_assert!(!self.apart && peak <= self.capacity, "no queue exceeds its buffer");
+        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
+        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
         let queued = self.occupancy + self.uncounted;
         let all_gone = self.uncounted + gone;
@@ -455,6 +469,46 @@ impl Port {
         }
     }
 
+    /// Tells a policy that follows cells of one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
+    /// those that will go meanwhile have gone.
+    #[inline]
+    pub fn follow(&mut self, label: Label, gone: u32) {
+        if self.follows {
+            let cells = self.gone + u64::from(gone) - self.told_gone;
+            self.told_gone += cells;
+            if cells > 0 {
+                self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            }
+            self.policy.on_enter(label, 1);
+        }
+    }
+
+    /// Tells a policy that follows cells of those that have gone: before it is asked, and before another enters.
+    #[inline]
+    fn tell_policy(&mut self) {
+        if self.follows && self.told_gone < self.gone {
+            let cells = self.gone - std::mem::replace(&mut self.told_gone, self.gone);
+            self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+        }
+    }
+
+    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be told to the policy with the first of
+    /// them ([`BufferPolicy::enters_at_once`]).
+    #[inline]
+    pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
+        if !self.follows {
+            return true;
+        }
+        self.tell_policy();
+        self.policy.enters_at_once(label, left, close)
+    }
+
+    /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
+    pub fn virtual_queues(&mut self) -> Option<&[u32]> {
+        self.tell_policy();
+        self.policy.virtual_queues()
+    }
+
     /// The places of the buffer.
     #[inline]
     pub fn capacity(&self) -> u32 {
@@ -471,6 +525,7 @@ impl Port {
             return;
         }
         self.count_off();
+        self.tell_policy();
         let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
@@ -673,6 +728,11 @@ impl Port {
             max_queue: self.max_queue,
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
+        if let Some(virtual_queues) = self.policy.virtual_queues() {
+            let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
+            let untold = self.gone - self.told_gone;
+            assert_eq!(sum, u64::from(self.occupancy) + untold, "the virtual queues hold as many cells as the FIFO");
+        }
         state
     }
 
@@ -696,6 +756,10 @@ impl Port {
             Run::append(&mut self.fifo, run);
         } else if let Some(queues) = &mut self.queues {
             queues.push(run);
+        } else if self.follows {
+            self.tell_policy();
+            self.policy.on_enter(run.last.label(), run.cells);
+            Run::append(&mut self.fifo, run);
         } else {
             self.hold(run);
         }

@@ -3,7 +3,7 @@
 //! A probe gets shared references only, so a run with and without it has the same fingerprint.
 
 use crate::edge_device::Phase;
-use crate::end_systems::EndSystems;
+use crate::end_systems::{Connection, EndSystems};
 use crate::network::Network;
 use crate::shaping::Shaping;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
@@ -57,6 +57,8 @@ pub struct SeriesChoice {
     pub occupancy: bool,
     /// cwnd and ssthresh of each connection.
     pub windows: bool,
+    /// Bytes delivered of each flow.
+    pub delivered: bool,
     /// ACR of each flow's data.
     pub rates: bool,
     /// Packets of each flow's data at its edge device, and what the discard algorithm there keeps of it.
@@ -85,6 +87,8 @@ pub struct Recorder {
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row a sample, one column a flow.
     pub ssthresh_segments: Vec<f64>,
+    /// Bytes handed to the application in order, each once, since the start; one row a sample, one column a flow.
+    pub delivered_bytes: Vec<u64>,
     /// ACR in megabits per second of cells, one row a sample, one column a flow; 0 where no rate is controlled.
     pub acr_mbps: Vec<f64>,
     /// QL: packets at the edge device, one row a sample, one column a flow.
@@ -116,6 +120,7 @@ impl Recorder {
             occupancy_cells: Vec::new(),
             cwnd_segments: Vec::new(),
             ssthresh_segments: Vec::new(),
+            delivered_bytes: Vec::new(),
             acr_mbps: Vec::new(),
             edge_packets: Vec::new(),
             edge_phase: Vec::new(),
@@ -153,6 +158,9 @@ impl Probe for Recorder {
                 self.cwnd_segments.push(cwnd);
                 self.ssthresh_segments.push(ssthresh);
             }
+        }
+        if self.choice.delivered {
+            self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
         if self.choice.rates || self.choice.edges {
             for i in 0..self.data_vcs.len() {

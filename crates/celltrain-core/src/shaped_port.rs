@@ -6,7 +6,7 @@
 //! rate go in turns. `docs/design/abr.md` says how it fits in.
 
 use crate::aal5::{Frame, FrameLog};
-use crate::abr::{Kind, NEVER, RmCell, Source};
+use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, Label, Run};
 use crate::edge_device::{EdgeBuffer, Packet};
 use crate::port::{PortCounters, PortState};
@@ -166,10 +166,9 @@ impl ShapedPort {
             let data = self.buffer.waits(label);
             let time = match &vc.pace {
                 Pace::Line(next) => data.then_some(*next)?,
-                Pace::Controlled(source) if data || source.backward_rm_waits() => source.next_departure(),
-                Pace::Controlled(_) => return None,
+                Pace::Controlled(source) => source.next_start(data)?,
             };
-            (time != NEVER).then_some((time, label))
+            Some((time, label))
         };
         self.vcs.iter().zip(0..).filter_map(one).min()
     }
@@ -190,13 +189,19 @@ impl ShapedPort {
         match &mut vc.pace {
             Pace::Line(next) => *next = self.free,
             Pace::Controlled(source) => {
-                let kind = source.next_kind(now, data).expect("something waits");
-                if let Some(rm) = source.sent(now, kind) {
+                let rm = if source.goes_out_of_rate(now, data) {
+                    Some(source.sent_out_of_rate(now))
+                } else {
+                    let kind = source.next_kind(now, data).expect("something waits");
+                    source.sent(now, kind)
+                };
+                if let Some(rm) = rm {
                     vc.rms_sent += 1;
                     let number = vc.rms.push(Frame { cells: 1, body: rm });
-                    return Some((Run { last: Cell::rm(label, number), cells: 1 }, period));
+                    // Rules 4 and 11.
+                    let cell = Cell::rm(label, number).with_tag(rm.out_of_rate);
+                    return Some((Run { last: cell, cells: 1 }, period));
                 }
-                debug_assert!(kind == Kind::Data, "what is no RM cell is data");
                 period = source.interval().min(LONGEST_STEP);
             }
         }
@@ -233,6 +238,8 @@ impl ShapedPort {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label as usize].pace {
             Pace::Line(_) => most,
+            // Cells so far apart that one out of rate may come between them go one by one.
+            Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
     }

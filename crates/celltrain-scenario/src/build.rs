@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::names::by_name;
 use celltrain_core::network::{
-    Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths,
+    Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Search, Vc, n_source, n_source_paths,
 };
-use celltrain_core::units::Duration;
+use celltrain_core::units::{BitRate, Duration};
 
-use crate::scenario::{FlowOptions, GeneralNetwork, Internetwork, PortConfig, Scenario, Topology, VcMerge, VcOptions};
+use crate::scenario::{
+    Chain, FlowOptions, GeneralNetwork, Internetwork, NSource, PortConfig, Scenario, Star, Topology, VcMerge, VcOptions,
+};
 
 /// A scenario's graph and the paths of its flows.
 pub struct Layout {
@@ -48,7 +50,11 @@ pub struct Channels {
 
 /// The network of a scenario that passed its checks, to be run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
-    let mut layout = layout(&scenario.topology);
+    network_on(layout(&scenario.topology), scenario, seed)
+}
+
+/// The same on the layout of its topology.
+pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network {
     for (index, link) in layout.graph.links.iter_mut().enumerate() {
         match layout.graph.nodes[link.from].kind {
             NodeKind::Host => continue,
@@ -189,22 +195,100 @@ pub fn matches_link(pattern: &str, link: &str) -> bool {
 /// The graph and the paths of a topology that passed its checks.
 pub fn layout(topology: &Topology) -> Layout {
     match topology {
-        Topology::NSource(config) => {
-            let sources = config.sources as usize;
-            let flow = |i: usize| {
-                let [data, acks] = n_source_paths(i, sources);
-                Route { name: format!("tcp{}", i + 1), data, acks, start: Duration::default(), vc: None }
-            };
-            Layout {
-                graph: n_source(sources, config.link_rate, config.link_delay),
-                flows: (0..sources).map(flow).collect(),
-                bottleneck: N_SOURCE_BOTTLENECK,
-            }
-        }
+        Topology::NSource(config) => sources(config),
         Topology::VcMerge(config) => vc_merge(config),
         Topology::Internetwork(config) => internetwork(config),
+        Topology::Chain(config) => chain(config),
+        Topology::Star(config) => star(config),
         Topology::Network(config) => general(config),
     }
+}
+
+/// Figure 2 of ATM Forum 96-1269.
+fn sources(config: &NSource) -> Layout {
+    let sources = config.sources as usize;
+    let mut graph = n_source(sources, config.link_rate, config.link_delay);
+    let mut flows = Vec::with_capacity(sources);
+    for i in 0..sources {
+        let [data, acks] = n_source_paths(i, sources);
+        let (name, access) = (format!("source{}", i + 1), [data[0], acks[2]]);
+        for link in access {
+            let link = &mut graph.links[link];
+            link.rate = of_host(&config.access_rates, &name).unwrap_or(link.rate);
+            link.delay = of_host(&config.access_delays, &name).unwrap_or(link.delay);
+        }
+        flows.push(own_vc(format!("tcp{}", i + 1), data, acks));
+    }
+    Layout { graph, flows, bottleneck: N_SOURCE_BOTTLENECK }
+}
+
+/// What a table by hosts has for one: under its name, in the first range it is in, or for all others.
+pub fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
+    by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
+}
+
+/// The key for all hosts a table does not name.
+pub const DEFAULT: &str = "default";
+
+/// A flow from time 0 on, over a VC of its own.
+fn own_vc(name: String, data: Vec<usize>, acks: Vec<usize>) -> Route {
+    Route { name, data, acks, start: Duration::default(), vc: None }
+}
+
+/// The way back over links that all come in pairs.
+fn back(path: &[usize]) -> Vec<usize> {
+    path.iter().rev().map(|link| link ^ 1).collect()
+}
+
+/// `MECHANISMS` 7: long VCs over all links between switches, others over one each.
+fn chain(config: &Chain) -> Layout {
+    let access_rate = config.access_rate.unwrap_or(config.link_rate);
+    let access_delay = config.access_delay.unwrap_or(config.link_delay);
+    let mut graph = Graph::default();
+    let switches: Vec<usize> =
+        (1..=config.hops + 1).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
+    let trunks: Vec<usize> =
+        switches.windows(2).map(|pair| graph.connect(pair[0], pair[1], config.link_rate, config.link_delay)).collect();
+    let hops = trunks.len();
+    let mut flows = Vec::new();
+    let mut flow = |kind: &str, number: u32, first: usize, last: usize| {
+        let source = graph.add_node(format!("{kind}-source{number}"), NodeKind::Host);
+        let destination = graph.add_node(format!("{kind}-destination{number}"), NodeKind::Host);
+        let mut data = vec![graph.connect(source, switches[first], access_rate, access_delay)];
+        data.extend_from_slice(&trunks[first..last]);
+        data.push(graph.connect(switches[last], destination, access_rate, access_delay));
+        let acks = back(&data);
+        flows.push(own_vc(format!("{kind}{number}"), data, acks));
+    };
+    for number in 1..=config.long {
+        flow("long", number, 0, hops);
+    }
+    let entries = (0..hops).flat_map(|hop| std::iter::repeat_n(hop, config.cross as usize));
+    for (hop, number) in entries.zip(1..) {
+        flow("cross", number, hop, hop + 1);
+    }
+    Layout { graph, flows, bottleneck: trunks[0] }
+}
+
+/// Hosts around a switch.
+fn star(config: &Star) -> Layout {
+    let mut graph = Graph::default();
+    let switch = graph.add_node("sw", NodeKind::Switch);
+    for i in 1..=config.hosts {
+        let name = format!("host{i}");
+        let rate = of_host(&config.access_rates, &name).unwrap_or(config.link_rate);
+        let delay = of_host(&config.access_delays, &name).unwrap_or(config.link_delay);
+        let host = graph.add_node(name, NodeKind::Host);
+        graph.connect(host, switch, rate, delay);
+    }
+    let flow = |((from, to), number): ((usize, usize), usize)| {
+        let data = vec![2 * from, 2 * to + 1];
+        let acks = back(&data);
+        own_vc(format!("tcp{number}"), data, acks)
+    };
+    let flows = config.pattern.pairs(config.hosts as usize).into_iter().zip(1..).map(flow).collect();
+    // To the first host.
+    Layout { graph, flows, bottleneck: 1 }
 }
 
 /// Figure 6 of ATM Forum 97-0831.
@@ -224,7 +308,7 @@ fn vc_merge(config: &VcMerge) -> Layout {
             let number = flows.len() + 1;
             let source = graph.add_node(format!("source{number}"), NodeKind::Host);
             let data = vec![graph.connect(source, local, rate, config.access_delay), up, bottleneck, down];
-            let acks = data.iter().rev().map(|link| link + 1).collect();
+            let acks = back(&data);
             let vc = Some(format!("vc{vc}"));
             flows.push(Route { name: format!("tcp{number}"), data, acks, start: Duration::default(), vc });
         }
@@ -272,27 +356,73 @@ fn internetwork(config: &Internetwork) -> Layout {
 
 fn general(config: &GeneralNetwork) -> Layout {
     let (graph, index) = graph(config);
-    let leaving = graph.leaving();
-    let back = |path: &[usize]| path.iter().rev().map(|link| link ^ 1).collect();
-    let route = |(flow, number): (&crate::scenario::FlowConfig, usize)| {
-        let data = match &flow.path {
-            Some(nodes) => {
-                let hop = |pair: &[String]| {
-                    let (from, to) = (index[pair[0].as_str()], index[pair[1].as_str()]);
-                    leaving[from].iter().copied().find(|&link| graph.links[link].to == to)
-                };
-                nodes.windows(2).map(hop).collect()
-            }
-            None => graph.shortest_path(&leaving, index[flow.from.as_str()], index[flow.to.as_str()]),
-        };
-        let data: Vec<usize> = data.expect("checks refuse a flow to nowhere");
+    let every_flow: Vec<usize> = (0..config.flows.len()).collect();
+    let paths = data_paths(config, &graph, &index, &every_flow).expect("checks refuse too many links in all");
+    let paths = paths.into_iter().map(|path| path.expect("checks refuse a flow to nowhere")).collect();
+    general_over(config, graph, paths)
+}
+
+/// The layout of a general network whose flows' data takes these paths.
+pub fn general_over(config: &GeneralNetwork, graph: Graph, paths: Vec<Vec<usize>>) -> Layout {
+    let route = |((flow, data), number): ((&crate::scenario::FlowConfig, Vec<usize>), usize)| {
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{number}"));
         Route { name, acks: back(&data), data, start: flow.start, vc: flow.vc.clone() }
     };
-    let flows: Vec<Route> = config.flows.iter().zip(1..).map(route).collect();
+    let flows: Vec<Route> = config.flows.iter().zip(paths).zip(1..).map(route).collect();
     let named = config.bottleneck.as_ref().and_then(|name| graph.links.iter().position(|link| link.name == *name));
     let bottleneck = named.unwrap_or_else(|| most_loaded(&graph, &flows));
     Layout { graph, flows, bottleneck }
+}
+
+/// The links of the data of some flows of a general network; none for a flow whose written path misses a link, or that no
+/// path leads for. `None` where they cross more links in all than a network may have crossings.
+pub fn data_paths(
+    config: &GeneralNetwork,
+    graph: &Graph,
+    index: &BTreeMap<&str, usize>,
+    flows: &[usize],
+) -> Option<Vec<Option<Vec<usize>>>> {
+    let mut search = Search::new(graph);
+    let by_ends: BTreeMap<(usize, usize), usize> =
+        graph.links.iter().zip(0..).map(|(link, number)| ((link.from, link.to), number)).collect();
+    let mut paths = vec![None; flows.len()];
+    // By where the search starts: the places of flows in `flows`, and where they go.
+    let mut searches: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    for (place, flow) in flows.iter().map(|&flow| &config.flows[flow]).enumerate() {
+        if let Some(nodes) = &flow.path {
+            let hop = |pair: &[String]| by_ends.get(&(index[pair[0].as_str()], index[pair[1].as_str()])).copied();
+            paths[place] = nodes.windows(2).map(hop).collect();
+        } else {
+            let from = index[flow.from.as_str()];
+            let search = searches.entry(only_switch(graph, &search, from).unwrap_or(from)).or_default();
+            search.0.push(place);
+            search.1.push(index[flow.to.as_str()]);
+        }
+    }
+    let length = |path: &Option<Vec<usize>>| path.as_ref().map_or(0, Vec::len);
+    let mut crossings: usize = paths.iter().map(length).sum();
+    for (start, (places, to)) in searches {
+        for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
+            let from = index[config.flows[flows[place]].from.as_str()];
+            let first = (from != start).then(|| search.leaving(from)[0].0);
+            paths[place] = path.map(|path| first.into_iter().chain(path).collect());
+            crossings += length(&paths[place]);
+        }
+        if crossings > MAX_CROSSINGS {
+            return None;
+        }
+    }
+    Some(paths)
+}
+
+/// The most times VCs may cross links in all, one way: some gigabytes of labels and counters.
+pub const MAX_CROSSINGS: usize = 10_000_000;
+
+/// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for all its
+/// hosts.
+fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
+    let &[(_, only)] = search.leaving(host) else { return None };
+    Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
 /// Nodes and links, and the nodes' indices by name. Links come in pairs, there and back.
@@ -310,7 +440,9 @@ pub fn graph(config: &GeneralNetwork) -> (Graph, BTreeMap<&str, usize>) {
     }
     for link in &config.links {
         let (a, b) = (&link.between.0, &link.between.1);
-        graph.connect(index[a.as_str()], index[b.as_str()], link.rate, link.delay);
+        let way_back: (BitRate, Duration) =
+            (link.rate_back.unwrap_or(link.rate), link.delay_back.unwrap_or(link.delay));
+        graph.connect_unlike(index[a.as_str()], index[b.as_str()], [(link.rate, link.delay), way_back]);
     }
     (graph, index)
 }

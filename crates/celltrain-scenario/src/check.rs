@@ -60,10 +60,10 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         frames(scenario, faults);
     }
     let before = faults.len();
-    topology(&scenario.topology, faults);
+    let laid_out = topology(&scenario.topology, faults);
     memory(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
-    let layout = (faults.len() == before).then(|| build::layout(&scenario.topology));
+    let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
     let largest_frames = match &layout {
         Some(layout) => {
             flow_tables(scenario, layout, faults);
@@ -79,11 +79,9 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
         port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
     }
-    if faults.is_empty() {
-        if let Some(layout) = &layout {
-            rates(scenario, layout, &mut verdict.warnings);
-        }
-        clock(scenario, &mut verdict);
+    if let Some(layout) = layout.filter(|_| faults.is_empty()) {
+        rates(scenario, &layout, &mut verdict.warnings);
+        clock(scenario, layout, &mut verdict.warnings);
     }
     verdict
 }
@@ -163,8 +161,17 @@ fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
         let Some(file) = options.traffic.as_ref().and_then(TrafficConfig::bytes) else { continue };
         if !(1..=MAX_FILE).contains(&file.bytes) {
             let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
-            let key = join(&join(&join(&join("flow", name), "traffic"), "file"), "bytes");
+            let kind = options.traffic.as_ref().map_or("", TrafficConfig::name);
+            let key = join(&join(&join(&join("flow", name), "traffic"), kind), "bytes");
             faults.push(KeyFault::of_value(key, quoted(file), problem));
+        }
+    }
+    for (name, options) in &scenario.flow {
+        let Some(bursts) = options.traffic.as_ref().and_then(TrafficConfig::bursts) else { continue };
+        if bursts.pause < MIN_BURST || bursts.pause > MAX_DURATION {
+            let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
+            let key = join(&join(&join(&join("flow", name), "traffic"), "bursts"), "pause");
+            faults.push(KeyFault::of_value(key, quoted(bursts.pause), problem));
         }
     }
 }
@@ -225,13 +232,14 @@ fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
 
 /// Every table of a flow is about one.
 fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+    let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     for key in scenario.flow.keys() {
         let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if names.clone().any(|name| name == key || is_in_range(key, name)) {
+        if known.contains(key.as_str()) || names.clone().any(|name| is_in_range(key, name)) {
             continue;
         }
         let example = names.next().unwrap_or_default();
-        let hint = nearest(key, names).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+        let hint = hint(key, names, faults).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
         let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
         faults.push(KeyFault::of_key(join("flow", key), problem));
     }
@@ -300,10 +308,13 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
     }
 }
 
-fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) {
+/// Checks a topology; its layout, where finding its faults took one.
+fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
     match topology {
         Topology::NSource(config) => {
-            link("topology.n_source", ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+            let path = "topology.n_source";
+            link(path, ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+            by_host(path, ("source", config.sources), &config.access_rates, &config.access_delays, faults);
         }
         Topology::VcMerge(config) => {
             link("topology.vc_merge", ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
@@ -316,7 +327,54 @@ fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) {
             }
             faults.dedup_by(|a, b| a.key == b.key);
         }
-        Topology::Network(config) => general(config, faults),
+        Topology::Chain(config) => {
+            let path = "topology.chain";
+            link(path, ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+            let rate = config.access_rate.unwrap_or(MAX_RATE);
+            link(path, ["access_rate", "access_delay"], rate, config.access_delay.unwrap_or_default(), faults);
+        }
+        Topology::Star(config) => {
+            let path = "topology.star";
+            link(path, ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
+            by_host(path, ("host", config.hosts), &config.access_rates, &config.access_delays, faults);
+        }
+        Topology::Network(config) => return general(config, faults),
+    }
+    crossings(topology, faults);
+    None
+}
+
+/// Tables by the names of hosts, which are a stem and the numbers from 1 on: each name is that of a host or of several.
+fn by_host(
+    path: &str,
+    (stem, hosts): (&str, u32),
+    rates: &BTreeMap<String, BitRate>,
+    delays: &BTreeMap<String, Duration>,
+    faults: &mut Vec<KeyFault>,
+) {
+    let number = |name: &str| name.parse::<u32>().ok().filter(|n| (1..=hosts).contains(n) && *name == n.to_string());
+    let stands_for_some = |name: &str| {
+        let Some(numbers) = name.strip_prefix(stem) else { return name == build::DEFAULT };
+        match numbers.split_once('-') {
+            // A range may go beyond the last.
+            Some((first, last)) => {
+                number(first).is_some_and(|first| last.parse::<u32>().is_ok_and(|last| last >= first))
+            }
+            None => number(numbers).is_some(),
+        }
+    };
+    let names = rates.keys().map(|name| ("access_rates", name));
+    for (key, name) in names.chain(delays.keys().map(|name| ("access_delays", name))) {
+        if !stands_for_some(name) {
+            let problem = format!("names none of {stem}1 to {stem}{hosts}; write one, a range of them, or default");
+            faults.push(KeyFault::of_key(join(&join(path, key), name), problem));
+        }
+    }
+    for (name, &rate) in rates {
+        link(&join(path, "access_rates"), [name, ""], rate, Duration::default(), faults);
+    }
+    for (name, &delay) in delays {
+        link(&join(path, "access_delays"), ["", name], MAX_RATE, delay, faults);
     }
 }
 
@@ -333,10 +391,11 @@ fn link(path: &str, keys: [&str; 2], rate: BitRate, delay: Duration, faults: &mu
 
 const NETWORK: &str = "topology.network";
 
-fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
+fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
+    let before = faults.len();
     let kinds = nodes(config, faults);
     links(config, &kinds, faults);
-    let graph_is_sound = faults.iter().all(|fault| !fault.key.starts_with(NETWORK));
+    let graph_is_sound = faults.len() == before;
     let mut names = BTreeSet::new();
     let mut sound_flows = Vec::new();
     for (i, flow) in config.flows.iter().enumerate() {
@@ -358,9 +417,10 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
     if config.flows.is_empty() {
         faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), "is empty; a run needs at least one flow"));
     }
-    if graph_is_sound {
-        routes(config, &sound_flows, faults);
+    if !graph_is_sound {
+        return None;
     }
+    routes(config, &sound_flows, faults).filter(|_| faults.len() == before)
 }
 
 fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap<&'a str, NodeKind> {
@@ -401,14 +461,23 @@ fn links(config: &GeneralNetwork, kinds: &BTreeMap<&str, NodeKind>, faults: &mut
             faults.push(KeyFault::of_value(join(&path, "between"), &between, problem));
         }
         link(&path, ["rate", "delay"], config.rate, config.delay, faults);
+        let (rate, delay) = (config.rate_back.unwrap_or(MAX_RATE), config.delay_back.unwrap_or_default());
+        link(&path, ["rate_back", "delay_back"], rate, delay, faults);
     }
+}
+
+/// The name that was meant, perhaps. Whoever has made many faults has not mistyped them, and looking through all names for each
+/// would take its time.
+fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>, faults: &[KeyFault]) -> Option<&'a str> {
+    const MOST: usize = 100;
+    if faults.len() < MOST { nearest(given, names) } else { None }
 }
 
 fn unknown_node(name: &str, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults: &mut Vec<KeyFault>) -> bool {
     if kinds.contains_key(name) {
         return false;
     }
-    let hint = nearest(name, kinds.keys().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
+    let hint = hint(name, kinds.keys().copied(), faults).map(|meant| format!("; did you mean \"{meant}\"?"));
     let problem = format!("is not a host, a switch or an edge device{}", hint.unwrap_or_default());
     faults.push(KeyFault::of_value(path, quoted(name), problem));
     true
@@ -456,48 +525,57 @@ fn path_form(
     }
 }
 
-/// Every flow has a way to go.
-fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFault>) {
+/// Every flow has a way to go. The layout of the network, if it is sound.
+fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
+    let before = faults.len();
     let (graph, index) = build::graph(config);
-    let leaving = graph.leaving();
-    for &i in sound_flows {
+    if let Some(name) = &config.bottleneck {
+        let mut names = graph.links.iter().map(|link| link.name.as_str());
+        if !names.clone().any(|link| link == name) {
+            let hint = nearest(name, &mut names).map(|meant| format!("; did you mean \"{meant}\"?"));
+            let problem = format!("is not a link{}", hint.unwrap_or_default());
+            faults.push(KeyFault::of_value(format!("{NETWORK}.bottleneck"), quoted(name), problem));
+        }
+    }
+    let Some(paths) = build::data_paths(config, &graph, &index, sound_flows) else {
+        let problem =
+            format!("cross more than {} links in all; fewer flows, or shorter paths, can be run", build::MAX_CROSSINGS);
+        faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), problem));
+        return None;
+    };
+    let mut joined: BTreeSet<[usize; 2]> = BTreeSet::new();
+    if paths.iter().any(Option::is_none) {
+        joined.extend(graph.links.iter().map(|link| [link.from, link.to]));
+    }
+    for (&i, _) in sound_flows.iter().zip(&paths).filter(|(_, path)| path.is_none()) {
         let flow = &config.flows[i];
         let path = format!("{NETWORK}.flows[{i}]");
         let Some(nodes) = &flow.path else {
-            if graph.shortest_path(&leaving, index[flow.from.as_str()], index[flow.to.as_str()]).is_none() {
-                let mut problem =
-                    format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
-                if !config.edge_devices.is_empty() {
-                    problem.push_str("; an edge device stands next to a host, not in the middle of a path");
-                }
-                faults.push(KeyFault::of_value(join(&path, "to"), quoted(&flow.to), problem));
+            let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
+            if !config.edge_devices.is_empty() {
+                problem.push_str("; an edge device stands next to a host, not in the middle of a path");
             }
+            faults.push(KeyFault::of_value(join(&path, "to"), quoted(&flow.to), problem));
             continue;
         };
         for (j, pair) in nodes.windows(2).enumerate() {
-            let (from, to) = (index[pair[0].as_str()], index[pair[1].as_str()]);
-            if !leaving[from].iter().any(|&link| graph.links[link].to == to) {
+            if !joined.contains(&[index[pair[0].as_str()], index[pair[1].as_str()]]) {
                 let problem = format!("has no link from \"{}\"", pair[0]);
                 faults.push(KeyFault::of_value(format!("{path}.path[{}]", j + 1), quoted(&pair[1]), problem));
             }
         }
     }
-    if faults.iter().all(|fault| !fault.key.starts_with(NETWORK)) {
-        shared_vcs(config, faults);
+    if faults.len() > before || sound_flows.len() < config.flows.len() {
+        return None;
     }
-    if let Some(name) = &config.bottleneck {
-        let names: Vec<&str> = graph.links.iter().map(|link| link.name.as_str()).collect();
-        if !names.contains(&name.as_str()) {
-            let hint = nearest(name, names).map(|meant| format!("; did you mean \"{meant}\"?"));
-            let problem = format!("is not a link{}", hint.unwrap_or_default());
-            faults.push(KeyFault::of_value(format!("{NETWORK}.bottleneck"), quoted(name), problem));
-        }
-    }
+    let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
+    let layout = build::general_over(config, graph, paths);
+    shared_vcs(config, &layout, faults);
+    Some(layout)
 }
 
 /// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
-fn shared_vcs(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) {
-    let layout = build::layout(&Topology::Network(config.clone()));
+fn shared_vcs(config: &GeneralNetwork, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
     let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, route) in layout.flows.iter().enumerate() {
         by_vc.entry(route.vc.as_deref().unwrap_or(&route.name)).or_default().push(i);
@@ -590,7 +668,7 @@ fn ports<'a>(
         .port
         .keys()
         .filter(|name| !stands_for_some(name))
-        .map(|name| (name.as_str(), nearest(name, known.iter().copied())))
+        .map(|name| (name.as_str(), hint(name, known.iter().copied(), faults)))
         .collect();
     for (name, meant) in &meant {
         let hint = meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
@@ -615,7 +693,8 @@ fn ports<'a>(
             }
         }
     }
-    let is_n_source = !matches!(scenario.topology, Topology::Network(_));
+    let congests = congesting(&scenario.topology, layout);
+    let is_general = matches!(scenario.topology, Topology::Network(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
         let is_bottleneck = index == layout.bottleneck;
@@ -629,16 +708,21 @@ fn ports<'a>(
             for ((path, settings), is_policy) in by_vc(name, config).into_iter().zip([true, false]) {
                 let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&path));
                 let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
-                if all && is_policy {
-                    together(&path, config, crossing, faults);
+                if all {
+                    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
+                    let told = match is_policy {
+                        true => config.policy.check_vcs(config.buffer.cells(), &vcs),
+                        false => config.scheduler.check_vcs(&vcs),
+                    };
+                    together(&path, told, faults);
                 }
             }
             continue;
         }
-        if largest_frame[index] == 0 || (is_n_source && !is_bottleneck) {
+        if largest_frame[index] == 0 || !congests[index] {
             continue;
         }
-        let shown = if is_bottleneck && is_n_source { "bottleneck" } else { &link.name };
+        let shown = if is_bottleneck && !is_general { "bottleneck" } else { &link.name };
         let path = join("port", shown);
         // A table that was refused, or whose name was misspelt, is not missing as well.
         let is_misspelt = names.into_iter().flatten().any(|name| meant.values().any(|meant| *meant == Some(name)));
@@ -648,6 +732,25 @@ fn ports<'a>(
         }
     }
     used
+}
+
+/// The ports that need a table, by link: all of a general network, of the others those that may come to be the bottleneck of
+/// several connections.
+fn congesting(topology: &Topology, layout: &build::Layout) -> Vec<bool> {
+    let links = layout.graph.links.len();
+    match topology {
+        Topology::Network(_) => vec![true; links],
+        Topology::Chain(_) | Topology::Star(_) => {
+            let mut crossing = vec![0u32; links];
+            for &link in layout.flows.iter().flat_map(|flow| &flow.data) {
+                crossing[link] += 1;
+            }
+            (0..links).map(|link| link == layout.bottleneck || crossing[link] > 1).collect()
+        }
+        Topology::NSource(_) | Topology::VcMerge(_) | Topology::Internetwork(_) => {
+            (0..links).map(|link| link == layout.bottleneck).collect()
+        }
+    }
 }
 
 /// The names of the VCs that cross each link.
@@ -683,10 +786,14 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
                 faults.push(KeyFault::of_key(key, problem));
             }
         }
-        if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront {
-            let problem = format!(
-                "takes cells out of waiting frames, and {link} merges VCs, whose frames leave whole; choose another policy"
-            );
+        let policy = port.policy.build(Some(1), &[]);
+        let reason = match policy.overflow() {
+            Overflow::PushOutFront => Some("takes cells out of waiting frames"),
+            _ if policy.follows_cells() => Some("follows cells through the queue one by one"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            let problem = format!("{reason}, and {link} merges VCs, whose frames leave whole; choose another policy");
             let key = join(&join(&join("port", name), "policy"), port.policy.name());
             if !faults.iter().any(|fault| fault.key == key) {
                 faults.push(KeyFault::of_key(key, problem));
@@ -768,11 +875,10 @@ fn per_vc(
     all
 }
 
-/// The settings of the VCs that cross a port make sense together. A table for several ports is told of once.
-fn together(policy: &str, config: &PortConfig, crossing: &[String], faults: &mut Vec<KeyFault>) {
-    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
-    for fault in config.policy.check_vcs(config.buffer.cells(), &vcs) {
-        let key = below(policy, &fault.key);
+/// The settings of the VCs that cross a port do not make sense together. A table for several ports is told of once.
+fn together(table: &str, told: Vec<Fault>, faults: &mut Vec<KeyFault>) {
+    for fault in told {
+        let key = below(table, &fault.key);
         if !faults.iter().any(|fault| fault.key == key) {
             faults.push(KeyFault::of_value(key, fault.value, fault.problem));
         }
@@ -810,14 +916,49 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
     for fault in config.scheduler.check() {
         faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
     }
-    let pushes_out = config.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront;
-    if pushes_out && config.scheduler != SchedulerConfig::default() {
+    let built = config.policy.build(Some(1), &[]);
+    let reason = match built.overflow() {
+        Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),
+        _ if built.follows_cells() => Some("emulates queues on the only one"),
+        _ => None,
+    };
+    if let Some(reason) = reason.filter(|_| config.scheduler != SchedulerConfig::default()) {
         let problem = format!(
-            "has several queues, and {} pushes out the cell that is first in the only one; choose another policy, or \
-             leave the scheduler out",
+            "has several queues, and {} {reason}; choose another policy, or leave the scheduler out",
             config.policy.name()
         );
         faults.push(KeyFault::of_key(scheduler, problem));
+    }
+}
+
+/// How many flows a topology has, and the key that says so.
+fn flows(topology: &Topology) -> (u64, String) {
+    let (flows, key) = match topology {
+        Topology::NSource(config) => (u64::from(config.sources), "sources"),
+        Topology::VcMerge(config) => (u64::from(config.vcs) * u64::from(config.sources_per_vc), "vcs"),
+        Topology::Internetwork(config) => (u64::from(config.sources) * 2, "sources"),
+        Topology::Chain(config) => (u64::from(config.long) + u64::from(config.cross) * u64::from(config.hops), "cross"),
+        Topology::Star(config) => (config.pattern.flows(config.hosts), "hosts"),
+        Topology::Network(config) => (config.flows.len() as u64, "flows"),
+    };
+    (flows, format!("topology.{}.{key}", topology.name()))
+}
+
+/// A topology written in a few numbers is not larger than what a general network may be.
+fn crossings(topology: &Topology, faults: &mut Vec<KeyFault>) {
+    let (flows, key) = flows(topology);
+    let crossings = match topology {
+        Topology::Chain(config) => {
+            let [hops, long] = [config.hops, config.long].map(u64::from);
+            long * (hops + 2) + 3 * (flows - long)
+        }
+        Topology::Star(_) => 2 * flows,
+        _ => return,
+    };
+    if crossings > build::MAX_CROSSINGS as u64 {
+        let problem =
+            format!("makes {flows} flows, which cross {crossings} links in all; {} is the most", build::MAX_CROSSINGS);
+        faults.push(KeyFault::of_key(key, problem));
     }
 }
 
@@ -827,14 +968,10 @@ fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
     const BYTES_PER_CELL_IN_FLIGHT: u64 = 48;
     const BYTES_PER_FLOW: u64 = 8192;
     let Some(limit) = machine.memory else { return };
-    let (flows, key) = match &scenario.topology {
-        Topology::NSource(config) => (u64::from(config.sources), "topology.n_source.sources".to_string()),
-        Topology::VcMerge(config) => {
-            (u64::from(config.vcs) * u64::from(config.sources_per_vc), "topology.vc_merge.vcs".to_string())
-        }
-        Topology::Internetwork(config) => (u64::from(config.sources) * 2, "topology.internetwork.sources".to_string()),
-        Topology::Network(config) => (config.flows.len() as u64, format!("{NETWORK}.flows")),
-    };
+    let (flows, key) = flows(&scenario.topology);
+    if faults.iter().any(|fault| fault.key == key) {
+        return;
+    }
     let of_tcp = |tcp: &TcpConfig| {
         let options = tcp.options();
         let window = (options.receive_window.bytes / options.mss.bytes.max(1)).max(1);
@@ -862,11 +999,11 @@ fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
     }
 }
 
-fn clock(scenario: &Scenario, verdict: &mut Verdict) {
-    let network = build::network(scenario, scenario.seed);
+fn clock(scenario: &Scenario, layout: build::Layout, warnings: &mut Vec<Warning>) {
+    let network = build::network_on(layout, scenario, scenario.seed);
     let clock: Clock = network.clock();
     if !clock.exact {
-        verdict.warnings.push(Warning {
+        warnings.push(Warning {
             key: "topology".into(),
             message:
                 "its rates and delays share no unit of time down to a picosecond: times are rounded, and cells that \

@@ -31,8 +31,10 @@ impl SyntaxFault {
     }
 }
 
-/// A scenario is a page; anything near this size is another kind of file.
-const MAX_BYTES: usize = 1 << 20;
+/// A scenario is a page, or a network of some ten thousand nodes; anything larger is another kind of file.
+const MAX_BYTES: usize = 16 << 20;
+/// Programs write every default.
+const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
 /// A longer piece of text says no more than its line.
 const MAX_QUOTED: usize = 60;
 /// A text broken in many places is shown the first few.
@@ -44,7 +46,7 @@ impl Document {
     /// # Errors
     /// What is wrong with the text, with lines.
     pub fn from_toml(text: &str) -> Result<Self, Vec<SyntaxFault>> {
-        refuse_large(text)?;
+        refuse_large(text, MAX_BYTES)?;
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let mut faults: Vec<_> = errors.iter().map(|error| syntax_fault(text, error)).collect();
@@ -67,7 +69,7 @@ impl Document {
     /// # Errors
     /// What is wrong with the text, with its line.
     pub fn from_json(text: &str) -> Result<Self, Vec<SyntaxFault>> {
-        refuse_large(text)?;
+        refuse_large(text, MAX_JSON_BYTES)?;
         match serde_json::from_str(text) {
             Ok(root) => Ok(Self { root, lines: BTreeMap::new(), from_text: false }),
             Err(error) => Err(vec![SyntaxFault { line: Some(error.line()), problem: format!("is not JSON: {error}") }]),
@@ -89,6 +91,11 @@ impl Document {
                 None => return Some(1),
             }
         }
+    }
+
+    /// The line of every key of a text, by its path.
+    pub fn lines(&self) -> &BTreeMap<String, usize> {
+        &self.lines
     }
 
     fn table(&mut self, table: &DeTable<'_>, path: &str, lines: &LineIndex) -> Value {
@@ -146,12 +153,11 @@ pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-fn refuse_large(text: &str) -> Result<(), Vec<SyntaxFault>> {
-    if text.len() <= MAX_BYTES {
+fn refuse_large(text: &str, most: usize) -> Result<(), Vec<SyntaxFault>> {
+    if text.len() <= most {
         return Ok(());
     }
-    let problem =
-        format!("is {:.1} MB of text; a scenario is at most {} MiB", text.len() as f64 / 1e6, MAX_BYTES >> 20);
+    let problem = format!("is {:.1} MB of text; a scenario is at most {} MiB", text.len() as f64 / 1e6, most >> 20);
     Err(vec![SyntaxFault { line: None, problem }])
 }
 

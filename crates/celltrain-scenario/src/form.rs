@@ -4,6 +4,8 @@
 //! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in words).
 //! Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
 
+use std::sync::LazyLock;
+
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde_json::{Map, Value};
 
@@ -13,9 +15,10 @@ use crate::scenario::schema;
 
 /// Checks a document and takes out what has the wrong form.
 pub fn check(root: &mut Value) -> Vec<KeyFault> {
-    let schema = schema();
-    let mut form = Form { definitions: &schema["$defs"], faults: Vec::new() };
-    form.value(root, &schema, "");
+    // A sweep reads thousands of scenarios.
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
+    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Vec::new() };
+    form.value(root, &SCHEMA, "");
     form.faults
 }
 
@@ -53,6 +56,7 @@ impl<'a> Form<'a> {
         let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
         // A key that was misspelt is not missing as well.
         let mut meant = Vec::new();
+        let before = self.faults.len();
         map.retain(|key, value| {
             let path = join(path, key);
             if let Some(property) = schema["properties"].get(key) {
@@ -73,7 +77,7 @@ impl<'a> Form<'a> {
             let within = |fault: &KeyFault| {
                 fault.key.strip_prefix(&path).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
             };
-            let already_refused = meant.contains(&required) || self.faults.iter().any(within);
+            let already_refused = meant.contains(&required) || self.faults[before..].iter().any(within);
             if !map.contains_key(required) && !already_refused {
                 let expectation = self.expectation(&schema["properties"][required]);
                 self.faults.push(KeyFault::of_key(path, format!("is missing; it must be {expectation}")));
@@ -85,6 +89,12 @@ impl<'a> Form<'a> {
         let exactly = schema["prefixItems"].as_array();
         if let Some(exactly) = exactly.filter(|exactly| exactly.len() != items.len()) {
             let problem = format!("has {} items; it must have {}", items.len(), exactly.len());
+            self.faults.push(KeyFault::of_key(path, problem));
+            return false;
+        }
+        // Before looking at each of them.
+        if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
+            let problem = format!("has {} items; {most} is the most", items.len());
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }

@@ -16,6 +16,7 @@ pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
 use document::Document;
+use fault::KeyFault;
 
 /// What came of reading a scenario.
 #[derive(Clone, Debug)]
@@ -34,6 +35,9 @@ pub struct Machine {
     /// Bytes of memory it has; `None` where that cannot be told.
     pub memory: Option<u64>,
 }
+
+/// More are a fault of the program that wrote the file, and nobody reads them.
+const MAX_FAULTS: usize = 1000;
 
 /// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
@@ -66,6 +70,12 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     let mut faults: Vec<Fault> =
         faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);
+    if faults.len() > MAX_FAULTS {
+        let more = faults.len() - MAX_FAULTS;
+        faults.truncate(MAX_FAULTS);
+        faults
+            .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
+    }
     Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings }
 }
 

@@ -69,13 +69,17 @@ pub enum Topology {
     VcMerge(VcMerge),
     /// IP networks at both sides of an ATM network, each source and destination behind an edge device of its own.
     Internetwork(Internetwork),
+    /// Switches in a row: long connections cross all of them, others one link each (parking lot).
+    Chain(Chain),
+    /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
+    Star(Star),
     /// Any hosts, switches, links and flows.
     Network(GeneralNetwork),
 }
 
 impl Topology {
     /// Every kind's name, in the order of the list.
-    pub const NAMES: &[&str] = &["n_source", "vc_merge", "internetwork", "network"];
+    pub const NAMES: &[&str] = &["n_source", "vc_merge", "internetwork", "chain", "star", "network"];
 
     /// The kind's name.
     pub fn name(&self) -> &'static str {
@@ -83,12 +87,14 @@ impl Topology {
             Topology::NSource(_) => "n_source",
             Topology::VcMerge(_) => "vc_merge",
             Topology::Internetwork(_) => "internetwork",
+            Topology::Chain(_) => "chain",
+            Topology::Star(_) => "star",
             Topology::Network(_) => "network",
         }
     }
 }
 
-/// N sources send through two switches to N destinations, all links alike. Nodes are `source1`, `sw1`, `sw2`,
+/// N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are `source1`, `sw1`, `sw2`,
 /// `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 96-1269, Figure 2.
@@ -103,6 +109,13 @@ pub struct NSource {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; a connection crosses three.
     pub link_delay: Duration,
+    /// Rates of the links between single sources and `sw1`, by the source's name, a range such as `source1-5`, or `default`;
+    /// `link_rate` where there is none.
+    #[serde(default)]
+    pub access_rates: BTreeMap<String, BitRate>,
+    /// Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where there is none.
+    #[serde(default)]
+    pub access_delays: BTreeMap<String, Duration>,
 }
 
 /// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames; the
@@ -153,6 +166,101 @@ pub struct Internetwork {
     pub bidirectional: bool,
 }
 
+/// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that cross
+/// all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`, `cross-source1`,
+/// `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by link: those of the first
+/// link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is `sw1->sw2`.
+///
+/// Source: `MECHANISMS` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Chain {
+    /// m: links between switches, one behind the other.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub hops: u32,
+    /// Connections that cross all of them.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub long: u32,
+    /// c: connections that cross each of them and no other; they enter at one switch and leave at the next.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub cross: u32,
+    /// Rate of every link between switches.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay of every link between switches, one way.
+    pub link_delay: Duration,
+    /// Rate of every link between a host and its switch; `link_rate` when absent.
+    #[serde(default)]
+    pub access_rate: Option<BitRate>,
+    /// Propagation delay of these links, one way; `link_delay` when absent.
+    #[serde(default)]
+    pub access_delay: Option<Duration>,
+}
+
+/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port `bottleneck`
+/// is `sw->host1`.
+///
+/// Source: of this project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Star {
+    /// n: hosts.
+    #[schemars(range(min = 2, max = 1_000_000))]
+    pub hosts: u32,
+    /// Who sends to whom.
+    #[serde(default)]
+    pub pattern: StarPattern,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay of every link, one way; a connection crosses two.
+    pub link_delay: Duration,
+    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate` where
+    /// there is none.
+    #[serde(default)]
+    pub access_rates: BTreeMap<String, BitRate>,
+    /// Propagation delays of these links one way, in the same form; `link_delay` where there is none.
+    #[serde(default)]
+    pub access_delays: BTreeMap<String, Duration>,
+}
+
+/// Who sends to whom in a star.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StarPattern {
+    /// All others to `host1`: n - 1 connections share one port.
+    #[default]
+    ToOne,
+    /// Each to the next, the last to `host1`: at every port data meets acknowledgements.
+    Ring,
+    /// Each to every other: n - 1 connections share each port.
+    AllPairs,
+}
+
+impl StarPattern {
+    /// How many flows there are among `n` hosts.
+    pub fn flows(self, n: u32) -> u64 {
+        let n = u64::from(n);
+        match self {
+            StarPattern::ToOne => n - 1,
+            StarPattern::Ring => n,
+            StarPattern::AllPairs => n * (n - 1),
+        }
+    }
+
+    /// Sender and receiver of each flow among `n` hosts, counted from 0.
+    pub fn pairs(self, n: usize) -> Vec<(usize, usize)> {
+        match self {
+            StarPattern::ToOne => (1..n).map(|from| (from, 0)).collect(),
+            StarPattern::Ring => (0..n).map(|from| (from, (from + 1) % n)).collect(),
+            StarPattern::AllPairs => {
+                (0..n).flat_map(|from| (0..n).filter(move |&to| to != from).map(move |to| (from, to))).collect()
+            }
+        }
+    }
+}
+
 /// What a flow has of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -193,6 +301,8 @@ pub struct GeneralNetwork {
     #[serde(default)]
     pub edge_devices: Vec<String>,
     /// Links, each of them both ways.
+    // With a search for paths from each of their switches a matter of seconds.
+    #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.
     pub flows: Vec<FlowConfig>,
@@ -202,7 +312,7 @@ pub struct GeneralNetwork {
     pub bottleneck: Option<String>,
 }
 
-/// A link between two nodes, the same both ways.
+/// A link between two nodes, the same both ways unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
@@ -213,6 +323,12 @@ pub struct LinkConfig {
     pub rate: BitRate,
     /// Propagation delay each way.
     pub delay: Duration,
+    /// Rate on the way back, from the second node to the first; `rate` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_back: Option<BitRate>,
+    /// Propagation delay on the way back; `delay` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_back: Option<Duration>,
 }
 
 /// A flow: a TCP connection with an endless source, unless its table among the flows says otherwise.
@@ -305,6 +421,10 @@ pub struct MeasureOptions {
 }
 
 fn first_seed() -> u64 {
+    1
+}
+
+fn one() -> u32 {
     1
 }
 

@@ -1,6 +1,12 @@
 //! Whole files: what is read, and what is said of those that cannot be.
 
+use std::fmt::Write;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::max_min::goodputs_mbps;
+use celltrain_core::metrics::jain;
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::probe::Nothing;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::traffic::TrafficConfig;
@@ -302,6 +308,258 @@ fn networks_that_cannot_carry_their_flows_are_refused() {
     assert!(messages(&unreachable)[0].contains("cannot be reached from \"a\""));
 }
 
+const CHAIN: &str = r#"duration = "1s"
+[topology.chain]
+hops = 3
+long = 2
+cross = 2
+link_delay = "1ms"
+access_delay = "5us"
+[port."sw*->sw*"]
+buffer = 500
+policy.tail_drop = {}
+"#;
+
+#[test]
+fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
+    let network = build::network(&read(CHAIN).scenario.unwrap(), 1);
+    let path = |flow: &str| -> Vec<&str> {
+        let flow = network.flows.iter().find(|own| own.name == flow).unwrap();
+        network.vcs[flow.data_vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
+    let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
+    assert_eq!(path("long2"), long);
+    // Two on each link between switches, in their order.
+    assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
+    assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
+    assert_eq!(path("cross6")[1], "sw3->sw4");
+    assert_eq!(network.flows.len(), 8);
+    assert_eq!(network.links[network.bottleneck].name, "sw1->sw2");
+    let delays: Vec<_> = ["sw2->sw3", "sw2->cross-destination2"]
+        .iter()
+        .map(|name| network.links.iter().find(|link| link.name == *name).unwrap().delay.to_string())
+        .collect();
+    assert_eq!(delays, ["1ms", "5us"]);
+}
+
+const STAR: &str = r#"duration = "1s"
+[topology.star]
+hosts = 4
+link_delay = "5us"
+[port.default]
+buffer = 500
+policy.tail_drop = {}
+"#;
+
+#[test]
+fn a_star_sends_to_one_around_or_to_all() {
+    let ends = |pattern: &str| -> Vec<String> {
+        let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
+        let network = build::network(&read(&text).scenario.unwrap(), 1);
+        assert_eq!(network.links[network.bottleneck].name, "sw->host1");
+        let path = |flow: &celltrain_core::network::Flow| &network.vcs[flow.data_vc].path;
+        let end = |flow| network.links[path(flow)[1]].name.clone();
+        network.flows.iter().map(end).collect()
+    };
+    assert_eq!(ends(""), ["sw->host1"; 3]);
+    assert_eq!(ends("pattern = \"ring\""), ["sw->host2", "sw->host3", "sw->host4", "sw->host1"]);
+    assert_eq!(ends("pattern = \"all_pairs\"").len(), 12);
+}
+
+#[test]
+fn sources_and_hosts_may_have_links_of_their_own() {
+    let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
+                  access_rates = { source5 = \"34.368Mbps\" }";
+    let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let link = |name: &str| network.links.iter().find(|link| link.name == name).unwrap();
+    for (source, delay) in [(1, "1ms"), (2, "2ms"), (3, "2ms"), (4, "3ms"), (5, "3ms")] {
+        for name in [format!("source{source}->sw1"), format!("sw1->source{source}")] {
+            assert_eq!(link(&name).delay.to_string(), delay, "{name}");
+        }
+    }
+    assert_eq!(link("source5->sw1").rate.to_string(), "34.368Mbps");
+    assert_eq!(link("source4->sw1").rate, link("sw1->sw2").rate);
+    assert_eq!(link("sw2->destination1").delay.to_string(), "5us");
+}
+
+#[test]
+fn a_link_may_differ_on_the_way_back() {
+    let text =
+        GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let link = |name: &str| network.links.iter().find(|link| link.name == name).unwrap();
+    let ways = ["s->t", "t->s"].map(|name| (link(name).rate.to_string(), link(name).delay.to_string()));
+    assert_eq!(ways, [("34.368Mbps".into(), "1ms".into()), ("2Mbps".into(), "7ms".into())]);
+}
+
+#[test]
+fn topologies_that_cannot_be_are_refused() {
+    let chain = |from: &str, to: &str| only(CHAIN, from, to);
+    for (message, expected) in [
+        (chain("hops = 3", "hops = 0"), "topology.chain.hops = 0 is not a whole number (1 to 10000)"),
+        (chain("link_delay = \"1ms\"", "link_delay = \"-1ms\""), "is not a time"),
+        (chain("link_delay = \"1ms\"", "link_delay = \"1\""), "no unit"),
+        (chain("link_delay = \"1ms\"", "link_delay = 1"), "no unit"),
+        (chain("\"5us\"", "\"3000s\""), "topology.chain.access_delay = \"3000s\" is not a delay up to 1800s"),
+        (chain("long = 2", "long = 50000\naccess_rate = \"1bps\""), "access_rate = \"1bps\" is not a positive rate"),
+        (chain("cross = 2", "crosses = 2"), "did you mean cross?"),
+        (chain("hops = 3\nlong = 2", "hops = 10000\nlong = 100000"), "which cross 1000260000 links in all"),
+        (only(STAR, "hosts = 4", "hosts = 1"), "topology.star.hosts = 1 is not a whole number (2 to 1000000)"),
+        (
+            only(STAR, "hosts = 4", "hosts = 4\npattern = \"all_pair\""),
+            "is not one of \"to_one\", \"ring\", \"all_pairs\"; did you mean",
+        ),
+        (
+            only(STAR, "hosts = 4", "hosts = 900000\npattern = \"all_pairs\""),
+            "topology.star.hosts makes 809999100000 flows",
+        ),
+        (
+            only(STAR, "hosts = 4", "hosts = 4\naccess_delays = { host5 = \"1ms\" }"),
+            "topology.star.access_delays.host5 names none of host1 to host4",
+        ),
+        (
+            message("sources = 5", "sources = 5\naccess_delays = { source3-2 = \"1ms\" }"),
+            "names none of source1 to source5",
+        ),
+        (
+            message("sources = 5", "sources = 5\naccess_rates = { source1 = \"0bps\" }"),
+            "topology.n_source.access_rates.source1 = \"0bps\" is not a positive rate",
+        ),
+        (message("sources = 5", "sources = 5\naccess_delays = { source1 = 7 }"), "no unit"),
+        (
+            only(GENERAL, "delay = \"1ms\"", "delay = \"1ms\", delay_back = \"2000s\""),
+            "links[1].delay_back = \"2000s\" is not a delay",
+        ),
+    ] {
+        assert!(message.contains(expected), "{message}\n  lacks {expected}");
+    }
+    // Every port that connections share needs a table, not the first alone.
+    let bottleneck_alone = messages(&CHAIN.replace("\"sw*->sw*\"", "bottleneck"));
+    assert_eq!(bottleneck_alone.len(), 2);
+    assert!(bottleneck_alone[0].contains("port.\"sw2->sw3\" has no buffer and no policy"));
+}
+
+/// Each flow's max-min fair share, in Mb/s of goodput.
+fn fair(text: &str) -> Vec<f64> {
+    let reading = read(text);
+    let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+    goodputs_mbps(&build::network(&scenario, 1))
+}
+
+fn near(found: &[f64], expected: &[f64]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
+}
+
+/// Of 12 cells of 53 bytes 512 are payload.
+const PAYLOAD: f64 = 512.0 / 636.0;
+
+#[test]
+fn the_shares_of_a_chain_are_those_of_its_formula() {
+    for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
+        let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
+        let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
+        assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
+    }
+    // Where hosts are slow, the trunks hold nobody back.
+    let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
+    assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
+}
+
+#[test]
+fn shares_follow_from_the_slowest_lines_upward() {
+    // By hand: tcp2 has its 10, tcp5 its 20, and 125.52 are left to three.
+    let third = 125.52 / 3.0 * PAYLOAD;
+    let text = GOOD.replace(
+        "sources = 5",
+        "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
+    );
+    assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
+    // 30 Mb/s half of the time, of which 1000 in 21 cells of 53 bytes are payload, leave 140.52 to four; one of them, with
+    // frames of 192 cells, has more payload in his share; one is paced at 5 Mb/s.
+    let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
+               [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
+    let share = (155.52 - 15.0 - 5.0) / 3.0;
+    let packet = 960.0 / f64::from(53 * 21);
+    let large = 9140.0 / f64::from(53 * 192);
+    let expected = [share * PAYLOAD, share * PAYLOAD, 15.0 * packet, share * large, 5.0 * PAYLOAD];
+    let found = fair(&format!("{GOOD}{own}"));
+    assert!(near(&found, &expected), "{found:?} {expected:?}");
+}
+
+#[test]
+fn shares_of_links_of_several_rates_are_those_found_by_hand() {
+    // Three links in a row of 50, 150 and 100 Mb/s. a crosses all, b and c the first, d the second, e and f the last two.
+    //   first: 50 / 3 each for a, b, c            (then 133.33 are left of the second for d, e, f; 83.33 of the third for e, f)
+    //   third: 83.33 / 2 each for e, f
+    //   second: 133.33 - 83.33 = 50 for d
+    let trunk = |a, b, rate| format!(r#"{{ between = ["s{a}", "s{b}"], delay = "1ms", rate = "{rate}Mbps" }},"#);
+    let line = |host, switch| format!(r#"{{ between = ["{host}", "s{switch}"], delay = "1us", rate = "1Gbps" }},"#);
+    let flows = [("a", 1, 4), ("b", 1, 2), ("c", 1, 2), ("d", 2, 3), ("e", 2, 4), ("f", 2, 4)];
+    let mut links = trunk(1, 2, 50) + &trunk(2, 3, 150) + &trunk(3, 4, 100);
+    let (mut hosts, mut ends) = (String::new(), String::new());
+    for (name, from, to) in flows {
+        links += &(line(name.to_string(), from) + &line(format!("to-{name}"), to));
+        write!(hosts, r#""{name}", "to-{name}", "#).unwrap();
+        write!(ends, r#"{{ name = "{name}", from = "{name}", to = "to-{name}" }},"#).unwrap();
+    }
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [{hosts}]\nswitches = [\"s1\", \"s2\", \"s3\", \"s4\"]\n\
+         links = [{links}]\nflows = [{ends}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let line = [50.0 / 3.0, 50.0 / 3.0, 50.0 / 3.0, 50.0, 125.0 / 3.0, 125.0 / 3.0];
+    let expected = line.map(|share| share * PAYLOAD);
+    assert!(near(&fair(&text), &expected), "{:?}", fair(&text));
+}
+
+#[test]
+fn fairness_by_max_min_shares_compares_parts_of_them() {
+    let text =
+        GOOD.replace("10s", "300ms").replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }");
+    let network = build::network(&read(&text).scenario.unwrap(), 1);
+    let result = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap();
+    let parts: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps / flow.max_min_mbps).collect();
+    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    let fair: Vec<f64> = result.flows.iter().map(|flow| flow.max_min_mbps).collect();
+    assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
+    assert_eq!(result.fairness_max_min, jain(&parts));
+    assert_eq!(result.fairness, jain(&goodputs));
+    assert!(result.fairness_max_min > result.fairness + 0.1, "slow lines are no unfairness");
+}
+
+#[test]
+fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
+    let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
+    let text = GENERAL.replace("links = [", &format!("links = [{links}"));
+    assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; 100000 is the most"]);
+    // A line of switches from end to end, and back.
+    let name = |i: u32| format!("\"s{i}\", ");
+    let switches: String = (0..2_001).map(name).collect();
+    let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
+    let ends = "{ between = [\"a\", \"s0\"], delay = \"1us\" }, { between = [\"b\", \"s2000\"], delay = \"1us\" },";
+    let links: String = (0..2_000).map(trunk).chain([ends.to_string()]).collect();
+    let flows = "{ from = \"a\", to = \"b\" },".repeat(5_001);
+    let text = format!(
+        "duration = \"1s\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [{switches}]\nlinks = [{links}]\n\
+         flows = [{flows}]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {{}}\n"
+    );
+    let found = messages(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("topology.network.flows cross more than 10000000 links in all"), "{found:#?}");
+}
+
+#[test]
+fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
+    let links: String = (0..5_000).map(|i| format!("{{ between = [\"x{i}\", \"y{i}\"] }},\n")).collect();
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert_eq!(found.len(), 1_001);
+    assert!(found[0].contains("links[0].delay is missing"), "{}", found[0]);
+    assert_eq!(found[1_000], "test.toml: has 4000 more faults, which are not shown");
+    let links = links.replace(" }", ", delay = \"1us\" }");
+    let found = messages(&GENERAL.replace("links = [", &format!("links = [{links}")));
+    assert!(found[0].contains("\"x0\" is not a host") && found[1_000].contains("9000 more faults"), "{}", found[1_000]);
+}
+
 #[test]
 fn two_policies_at_one_port_are_refused() {
     let text = format!("{GOOD}\n[port.bottleneck.policy.ppd]\n");
@@ -328,7 +586,7 @@ fn brackets_without_end_are_answered_and_not_followed() {
         assert!(!read(&deep).faults.is_empty());
         assert!(!read_json(&deep, "x", Machine::default()).faults.is_empty());
     }
-    assert!(messages(&"[".repeat(2_000_000))[0].contains("at most 1 MiB"));
+    assert!(messages(&"[".repeat(20_000_000))[0].contains("at most 16 MiB"));
 }
 
 #[test]
@@ -426,6 +684,20 @@ fn schedulers_that_cannot_be_are_refused() {
         faults[0].message.contains("scheduler.wfq has several queues, and drop_from_front pushes out"),
         "{faults:?}"
     );
+    let emulated = GOOD.replace("policy.epd]", "policy.virtual_queuing]");
+    assert_eq!(read(&emulated).faults, []);
+    let faults = read(&format!("{emulated}\n[port.bottleneck.scheduler.round_robin]\n")).faults;
+    let both = "scheduler.round_robin has several queues, and virtual_queuing emulates queues on the only one";
+    assert!(faults[0].message.contains(both), "{faults:?}");
+    let shares = "VCs that cross a port add up to, which is more than the link";
+    assert!(only("minimum_rate]\nminimum_share = 0.25").contains(shares));
+    assert!(
+        only("minimum_rate]\nminimum_share = { tcp1 = 2, default = 0 }")
+            .contains("tcp1 = 2 is not a share of the link")
+    );
+    let of_policy = emulated.replace("virtual_queuing]", "virtual_queuing_weighted]\nminimum_share = 0.21");
+    assert!(read(&of_policy).faults[0].message.contains(shares));
+    assert_eq!(read(&of_policy.replace("0.21", "0.2")).faults, []);
 }
 
 #[test]
@@ -455,6 +727,16 @@ fn traffic_that_cannot_be_sent_is_refused() {
     );
     assert_eq!(only("on_off]\non = \"0s\""), format!("{path}.on_off.on = \"0s\" is not a time from 1us to 1000000s"));
     assert!(only("file]\nbytes = \"0B\"").starts_with(&format!("{path}.file.bytes = \"0B\" is outside 1B to")));
+    assert!(
+        only("bursts]\nbytes = \"0B\"\npause = \"1ms\"")
+            .starts_with(&format!("{path}.bursts.bytes = \"0B\" is outside 1B to"))
+    );
+    assert_eq!(
+        only("bursts]\nbytes = \"1kB\"\npause = \"0s\""),
+        format!("{path}.bursts.pause = \"0s\" is not a time from 1us to 1000000s")
+    );
+    assert!(only("bursts]\nbytes = \"1kB\"").starts_with(&format!("{path}.bursts.pause is missing")));
+    assert_eq!(reading("bursts]\nbytes = \"1kB\"\npause = \"1ms\"\n[flow.tcp2.tcp.reno]").faults, []);
     assert!(only("on_off]\n[flow.tcp2.tcp.reno]").starts_with("flow.tcp2.tcp.reno sends nothing: the flow's traffic"));
     let fast = reading("constant_rate]\nrate = \"156Mbps\"");
     assert_eq!(fast.faults, []);
@@ -574,12 +856,4 @@ proptest! {
             build::network(&scenario, 1);
         }
     }
-}
-
-#[test]
-fn what_no_engine_does_is_refused() {
-    let with_abr = format!("{GOOD}\n[port.bottleneck.allocator.equal_share]\n[vc.tcp1.abr]\nout_of_rate = true\n");
-    let messages = messages(&with_abr);
-    assert_eq!(messages.len(), 1, "{messages:#?}");
-    assert!(messages[0].contains("vc.tcp1.abr.out_of_rate"), "{messages:?}");
 }

@@ -12,24 +12,47 @@ from celltrain.cli import shell
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("check", epilog="For example: celltrain check scenarios/*.toml")(check)
+    app.command(
+        "check",
+        epilog="For example: celltrain check scenarios/*.toml; celltrain check scenarios/chain-epd.toml --plot chain.png",
+    )(check)
 
 
 @shell.command
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios, TOML files.")],
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="Draw the network of the one FILE there: .png, .svg or .pdf.")
+    ] = None,
     as_json: shell.Json = False,
 ) -> int:
     """Say everything that is wrong with scenario files, without running them; exit with 2 if anything is."""
     from celltrain.scenario import read, shown
 
+    if plot is not None:
+        _can_draw(files, plot)
     readings = {shown(file): read(file) for file in files}
     faults = [fault for reading in readings.values() for fault in reading.faults]
+    if plot is not None and not faults:
+        from celltrain.drawing import save
+        from celltrain.network import Network
+
+        [reading] = readings.values()
+        net = Network.of_core(reading.accepted())
+        with shell.writing(plot):
+            save(net, plot)
     if as_json:
+        from celltrain.network import Network
+
         warnings = [
             {"file": file, "message": message} for file, reading in readings.items() for message in reading.warnings
         ]
-        shell.answer({"faults": [fault.to_dict() for fault in faults], "warnings": warnings})
+        networks = [
+            {"file": file, **Network.of_core(reading.accepted()).to_dict()}
+            for file, reading in readings.items()
+            if not reading.faults
+        ]
+        shell.answer({"faults": [fault.to_dict() for fault in faults], "warnings": warnings, "networks": networks})
     else:
         shell.report(faults, as_json=False)
         for file, reading in readings.items():
@@ -37,4 +60,21 @@ def check(
                 shell.complain(f"{file}: warning: {message}")
             if not reading.faults:
                 typer.echo(f"{file}: nothing is wrong")
+        if plot is not None and not faults:
+            typer.echo(f"wrote {shown(plot)}")
     return shell.BAD_INPUT if faults else shell.DONE
+
+
+def _can_draw(files: list[Path], plot: Path) -> None:
+    """Refuses what cannot be drawn before any file is read."""
+    from celltrain.drawing import FORMATS
+    from celltrain.errors import Fault, InputError
+    from celltrain.plot import require_matplotlib
+    from celltrain.scenario import shown
+
+    if len(files) != 1:
+        raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])
+    if plot.suffix.removeprefix(".") not in FORMATS:
+        endings = ", ".join(f".{name}" for name in FORMATS)
+        raise InputError([Fault.of_option("--plot", shown(plot), f"is no picture; its name ends in one of {endings}")])
+    require_matplotlib()

@@ -12,7 +12,7 @@ import typer
 from celltrain.cli import shell
 
 if TYPE_CHECKING:
-    from celltrain.catalog import Entry
+    from celltrain.catalog import Cost, Entry
 
 
 class Kind(str, Enum):
@@ -27,6 +27,7 @@ class Kind(str, Enum):
     topologies = "topologies"
     papers = "papers"
     studies = "studies"
+    plans = "plans"
     scenarios = "scenarios"
 
 
@@ -42,7 +43,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List what there is of a kind: models such as policies and TCP variants, papers, studies or scenarios."""
+    """List what there is of a kind: models such as policies and TCP variants, papers, studies, plans or scenarios."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -60,13 +61,13 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study or "
-            "example scenario; with its kind before it where two have the name: discards/tail_drop."
+            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
+            "example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
         ),
     ],
     as_json: shell.Json = False,
 ) -> None:
-    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example scenario."""
+    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.catalog import everything
     from celltrain.errors import Fault, InputError
 
@@ -81,13 +82,13 @@ def explain(
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
         problem = (
-            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study "
-            "or scenario"
+            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
+            "plan or scenario"
         )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:
         shell.answer(known[wanted].to_dict())
-    elif known[wanted].kind == "scenarios":
+    elif known[wanted].kind in ("plans", "scenarios"):
         typer.echo(known[wanted].page, nl=False)
     else:
         _show(known[wanted])
@@ -118,6 +119,32 @@ def _show(entry: Entry) -> None:
             grid.add_row(parameter.name, parameter.type, parameter.unit, default, parameter.range, parameter.meaning)
         console.print("\nParameters, as the program knows them")
         console.print(grid)
+    if entry.cost:
+        _show_cost(entry.cost)
+
+
+def _show_cost(cost: Cost) -> None:
+    console = shell.console()
+    console.print("\nWhat it costs a switch (docs/policy-costs.md says what is counted)")
+    stored = shell.grid("stored", "what", "bits", left=("stored", "what"))
+    sums = {"VC": cost.bits_per_vc, "port": cost.bits_per_port, "place of the buffer": cost.bits_per_place}
+    parts = {"VC": cost.per_vc, "port": cost.per_port, "place of the buffer": cost.per_place}
+    for per, kept in parts.items():
+        for part in kept:
+            stored.add_row(f"for each {per}", part.what, str(part.bits))
+        if kept:
+            stored.add_row(f"for each {per}", "together", str(sums[per]))
+    console.print(stored)
+    work = ("reads", "writes", "additions", "multiplications", "draws")
+    done = shell.grid("done", "what", *work, "all", left=("done", "what"))
+    for per, steps in {"cell": cost.per_cell, "frame": cost.per_frame}.items():
+        for step in steps:
+            counts = (str(getattr(step, kind) or "") for kind in work)
+            done.add_row(f"for each {per}", step.what, *counts, str(step.operations))
+        if steps:
+            all_of_it = cost.operations_per_cell if per == "cell" else cost.operations_per_frame
+            done.add_row(f"for each {per}", "together", *("" for _ in work), str(all_of_it))
+    console.print(done)
 
 
 @shell.command

@@ -34,7 +34,8 @@ def run(
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
     ] = None,
     trace: Annotated[
-        list[str] | None, typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,acr,edge.")
+        list[str] | None,
+        typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,delivered,acr,edge."),
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
     port: Annotated[
@@ -82,6 +83,8 @@ def show(result: RunResult, console: Console) -> None:
     console.print(Text(result.scenario or "scenario", style="bold"), soft_wrap=True)
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
+    if abs(result.fairness_max_min - result.fairness) > 1e-9:
+        console.print(f"fairness    {result.fairness_max_min:.4f} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
         mean = (
             "no file is complete"
@@ -115,8 +118,11 @@ def _flows(flows: list[dict[str, Any]], console: Console) -> None:
         ordered = sorted(flows, key=lambda flow: -flow["goodput_mbps"])
         shown = [*ordered[:half], *ordered[-half:]]
         title = f"{len(flows)} flows; the {half} fastest and the {half} slowest"
-    columns = {
-        "goodput Mb/s": [f"{flow['goodput_mbps']:.3f}" for flow in shown],
+    columns = {"goodput Mb/s": [f"{flow['goodput_mbps']:.3f}" for flow in shown]}
+    # Where all have the same share the column says nothing.
+    if len({round(flow["max_min_mbps"], 6) for flow in flows}) > 1:
+        columns["max-min Mb/s"] = [f"{flow['max_min_mbps']:.3f}" for flow in shown]
+    columns |= {
         "timeouts": [f"{flow['timeouts']:,}" for flow in shown],
         "fast retransmits": [f"{flow['fast_retransmits']:,}" for flow in shown],
         "segments sent": [f"{flow['segments_sent']:,}" for flow in shown],

@@ -10,8 +10,11 @@ import importlib.util
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from celltrain import _core
 from celltrain.plot import require_matplotlib
@@ -114,6 +117,43 @@ def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
+    """Each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of the figure's own.
+
+    `groups` are names and the VCs' patterns: those of a group share a colour, and a dotted line at their max-min fair goodput.
+    """
+    from matplotlib.figure import Figure
+
+    panels, groups = spec["panels"], spec["groups"]
+    rows = math.ceil(len(panels) / 2)
+    figure = Figure(figsize=(9, 0.6 + 2.4 * rows), layout="constrained")
+    figure.suptitle(spec["title"], fontsize="large")
+    grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False)
+    for axes, panel, scenario in zip(grid.flat, panels, reproduction.paper.panels[spec["id"]], strict=False):
+        answer, series = _core.run(json.dumps(scenario), spec["seed"], ["delivered"], spec["step"], [])
+        assert series is not None, "a trace was asked for"
+        time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
+        mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
+        fair = {flow["name"]: flow["max_min_mbps"] for flow in json.loads(answer)["flows"]}
+        for (label, pattern), colour in zip(groups.items(), COLOURS, strict=False):
+            members = [index for index, name in enumerate(series["flows"]) if fnmatchcase(name, pattern)]
+            for index in members:
+                middle = (time[1:] + time[:-1]) / 2
+                axes.plot(middle, mbps[:, index], color=colour, linewidth=0.9, alpha=0.7)
+            axes.axhline(fair[series["flows"][members[0]]], color=colour, linewidth=0.9, linestyle=":")
+            axes.plot([], [], color=colour, label=label)
+        axes.set_title(", ".join(_valued(key, value, "") for key, value in panel.items()), fontsize="medium")
+        axes.set(xlim=(0, time[-1]), ylim=(0, None))
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("goodput (Mb/s)")
+    for axes in grid[-1]:
+        axes.set_xlabel("time (s)")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    return figure
+
+
 def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """DFBA's probability of refusing a frame against what its VC holds, below the congestion threshold."""
     from matplotlib.figure import Figure
@@ -145,12 +185,13 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     """A quantity of an experiment along a key, a panel for each value of another; what tables print as crosses beside it.
 
     Only the figure of a paper has crosses, and one without `columns` has one panel. `printed` is a table or several;
-    `printed_where` says which of their rows, where it is not all. With a `scale`, `linear` or `log`, the key's values stand
-    at their places on it, otherwise evenly.
+    `printed_where` says which of their rows, where it is not all. `where` says which rows of the experiment. With a
+    `scale`, `linear` or `log`, the key's values stand at their places on it, otherwise evenly.
     """
     from matplotlib.figure import Figure
 
     members = _of(_members(reproduction, spec["table"]), spec["quantity"])
+    members = [s for s in members if matches(s.number.keys, spec.get("where", {}))]
     if not members:
         return None
     tables = spec.get("printed", [])
@@ -266,13 +307,15 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
             if column == 0:
                 axes.set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
+    ncols = len(labels) if len(labels) <= 6 else math.ceil(len(labels) / 2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize="small")
     return figure
 
 
 KINDS: dict[str, Callable[[Reproduction, Mapping[str, Any]], Figure | None]] = {
     "cwnd": cwnd,
     "windows": windows,
+    "goodput": goodput,
     "drop_probability": drop_probability,
     "along": along,
     "scatter": scatter,

@@ -29,7 +29,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
     else:
         console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
     seeds = ", ".join(f"{count} seeds {network}".rstrip() for network, count in reproduction.seeds.items())
-    ours_is = "" if paper.kind is STUDY else "ours: "
+    ours_is = "ours: " if any(not table.experiment for table in paper.tables) else ""
     console.print(f"{seeds}; {ours_is}mean over the seeds (lowest to highest)\n")
     for path, value in paper.overrides.items():
         console.print(Text(f"Not the {paper.kind.word} as it stands: {path} = {value!r}\n", style="bold yellow"))
@@ -144,8 +144,10 @@ def summary_grid(reproduction: Reproduction) -> Grid:
 def claims_grid(reproduction: Reproduction) -> Grid:
     """Every claim, whether it holds in our runs, in how many of the seeds alone, and in print, and why."""
     held = sum(claim.holds for claim in reproduction.claims)
-    printed = reproduction.paper.kind is not STUDY
-    title = f"{held} of {len(reproduction.claims)} claims {'of the text ' if printed else ''}hold"
+    # A study follows no text, and of some papers no number is in print.
+    text = "" if reproduction.paper.kind is STUDY else "of the text "
+    printed = any(not table.experiment for table in reproduction.paper.tables)
+    title = f"{held} of {len(reproduction.claims)} claims {text}hold"
     grid = _grid(title)
     grid.add_column("holds")
     grid.add_column("seeds", justify="right")

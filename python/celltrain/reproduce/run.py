@@ -138,8 +138,9 @@ class Reproduction:
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)
         inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
+        printed = any(not table.experiment for table in self.paper.tables)
         return (
-            f"Reproduction({self.paper.id!r}, {f'{len(self.scored)} numbers' if self.paper.kind is STUDY else inside}, "
+            f"Reproduction({self.paper.id!r}, {inside if printed else f'{len(self.scored)} numbers'}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
 

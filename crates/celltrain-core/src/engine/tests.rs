@@ -9,7 +9,7 @@ use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
-use crate::traffic::{TrafficConfig, constant_rate, file, on_off};
+use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
 use crate::units::Bytes;
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
@@ -128,6 +128,45 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
         let flow = &run(&network).flows[0];
         assert_eq!(flow.completion_s, Some((segments * round_trip) as f64 / 97.2e6));
         assert_eq!((flow.delivered_bytes, flow.segments_sent), (segments * 512, segments));
+    }
+}
+
+#[test]
+fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
+    // One segment a round trip, as above. 1025 bytes are three segments: three round trips and a pause, then the next three.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    let mut network = lan(1, None, "100ms");
+    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    let config =
+        bursts::Config { bytes: Bytes { bytes: 1025 }, pause: "5ms".parse().unwrap(), times: on_off::Times::Fixed };
+    network.flows[0].traffic = TrafficConfig::Bursts(config);
+    network.file_size = Some(Bytes { bytes: 1536 });
+    let round_trip = (14 + 4) * 265 + 6 * 486;
+    let whole = 9_720_000 / (3 * round_trip + 486_000);
+    let flow = &run(&network).flows[0];
+    let delays = flow.file_delay.unwrap();
+    assert_eq!((delays.files, flow.traffic), (whole + 1, "bursts"));
+    assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
+    // The pauses are no part of any burst's delay.
+    assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
+    assert_eq!(flow.completion_s, None, "there is always another");
+}
+
+#[test]
+fn bursts_go_on_under_every_variant_whatever_is_lost() {
+    for &name in TcpConfig::NAMES {
+        let mut network = lan(5, Some(60), "20s");
+        for flow in &mut network.flows {
+            flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
+            let (bytes, pause) = (Bytes { bytes: 512 * 100 }, "300ms".parse().unwrap());
+            let times = on_off::Times::Exponential;
+            flow.traffic = TrafficConfig::Bursts(bursts::Config { bytes, pause, times });
+        }
+        let result = run(&network);
+        for flow in &result.flows {
+            assert!(flow.delivered_bytes > 3 * 512 * 100, "{name}: {}", flow.delivered_bytes);
+        }
+        assert!(result.cells.lost > 0, "{name}");
     }
 }
 

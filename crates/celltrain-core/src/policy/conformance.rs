@@ -40,6 +40,17 @@ impl Bench {
         }
     }
 
+    /// Sends so many cells.
+    pub(super) fn take(&mut self, cells: u32) {
+        for _ in 0..cells {
+            self.port.take().expect("a cell waits");
+        }
+    }
+
+    pub(super) fn virtual_queues(&mut self) -> &[u32] {
+        self.port.virtual_queues().expect("a policy with virtual queues")
+    }
+
     pub(super) fn offer_tagged_frame(&mut self, vc: Label, cells: u32) {
         self.tagged[vc as usize] = true;
         self.offer_frame(vc, cells);
@@ -55,7 +66,18 @@ pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u
 
 /// What a policy in its first state answers to a frame of a VC, whose name is `vc0` and so on.
 pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-    config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]).admit_frame(buffer, vc, rng)
+    let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
+    fill(&mut policy, buffer.per_vc);
+    policy.admit_frame(buffer, vc, rng)
+}
+
+/// A policy that follows cells has seen these come.
+fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &[u32]) {
+    if policy.follows_cells() {
+        for (&cells, vc) in per_vc.iter().zip(0..).filter(|(cells, _)| **cells > 0) {
+            policy.on_enter(vc, cells);
+        }
+    }
 }
 
 /// The share of frames a policy in its first state refuses in this state of the buffer, of 10,000 draws.
@@ -127,6 +149,11 @@ proptest! {
                 apply(&mut bench, operation);
                 let port = &bench.port;
                 prop_assert!(port.occupancy() <= capacity, "{}", config.name());
+                let occupancy = port.occupancy();
+                if let Some(virtual_queues) = bench.port.virtual_queues() {
+                    prop_assert_eq!(virtual_queues.iter().sum::<u32>(), occupancy, "{}", config.name());
+                }
+                let port = &bench.port;
                 let (per_vc, active) = recount(port);
                 prop_assert_eq!(port.per_vc(), &per_vc[..], "{}", config.name());
                 prop_assert_eq!(port.active_vcs(), active, "{}", config.name());
@@ -201,6 +228,7 @@ proptest! {
         for config in PolicyConfig::samples(52) {
             let admitted = |tagged| {
                 let mut policy = config.build(Some(52), &NAMES);
+                fill(&mut *policy, &per_vc);
                 policy.admit_frame(&View { tagged, ..view }, vc, &mut Stream::new(1, "bench"))
             };
             prop_assert!(admitted(false) || !admitted(true), "{}", config.name());
@@ -267,6 +295,7 @@ fn who_says_it_admits_all_does() {
         let mut rng = Stream::new(1, "bench");
         let before = rng.clone().next_u64();
         if policy.admits_all() {
+            assert!(!policy.follows_cells(), "{}: there is nothing to follow cells for", config.name());
             for (occupancy, tagged) in (0..=100).flat_map(|x| [(x, false), (x, true)]) {
                 let active_vcs = u32::from(occupancy > 0);
                 let view = View { occupancy, capacity: 100, active_vcs, per_vc: &[0, occupancy], tagged };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow, PerVc, View, within_the_buffer};
 use crate::cell::Label;
+use crate::cost::{CELLS, FACTOR, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -95,6 +96,20 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("thresholds", &self.thresholds)]
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+            .counts_cells_by_vc()
+            .per_vc("R_i", CELLS)
+            .per_vc("W_i / (R_i (Z - 1))", FACTOR)
+            .per_port("R", CELLS)
+            .per_port("Z", FACTOR)
+            .per_port("the random numbers", 32)
+            .per_frame(
+                "X_i against R_i and Z R_i, X against R, a draw against the probability",
+                Work { reads: 4, writes: 1, additions: 5, multiplications: 2, draws: 1 },
+            )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {

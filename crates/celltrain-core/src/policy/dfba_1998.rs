@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
 use crate::cell::Label;
+use crate::cost::{CELLS, FACTOR, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -86,6 +87,20 @@ impl Configure for Config {
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         let z = self.z.as_ref().map(|z| ("z", z));
         [("weights", &self.weights)].into_iter().chain(z).collect()
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+            .counts_cells_by_vc()
+            .per_vc("w_i", FACTOR)
+            .per_vc("Z_i alpha / (1 - w_i)", FACTOR)
+            .per_vc("Z_i (1 - alpha) / (H - L)", FACTOR)
+            .per_port("L and H", 2 * CELLS)
+            .per_port("the random numbers", 32)
+            .per_frame(
+                "X against L and H, X_i against X w_i, a draw against the probability",
+                Work { reads: 5, writes: 1, additions: 7, multiplications: 4, draws: 1 },
+            )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba1998 {

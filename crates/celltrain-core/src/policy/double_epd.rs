@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
 use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -50,6 +51,12 @@ impl Configure for Config {
             faults.push(Fault::new("tagged_threshold", self.tagged_threshold, problem));
         }
         faults
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+            .per_port("both thresholds", 2 * CELLS)
+            .per_frame("X against one of them", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> DoubleEpd {

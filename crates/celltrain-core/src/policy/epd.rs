@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
 use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -36,6 +37,12 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+            .per_port("R", CELLS)
+            .per_frame("X against R", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> Epd {

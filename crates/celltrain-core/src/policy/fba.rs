@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::selective_drop::load_ratio;
 use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
 use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -49,6 +50,13 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         needs_a_limit(capacity, "threshold", self.threshold)
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_vcs().per_port("R", CELLS).per_port("Z (K - R)", CELLS).per_frame(
+            "X against R; Y_i N_a (X - R) against Z (K - R) X",
+            Work { reads: 4, additions: 3, multiplications: 3, ..Work::NONE },
+        )
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {

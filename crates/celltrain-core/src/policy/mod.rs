@@ -5,6 +5,7 @@
 //! one scenario; its name in scenarios, its Python class and the conformance tests follow.
 
 mod per_vc;
+mod virtual_queues;
 
 pub use per_vc::PerVc;
 
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Label;
+use crate::cost::Cost;
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -67,6 +69,11 @@ macro_rules! policies {
                 }
             }
 
+            /// What every policy costs a switch, in the order of the list.
+            pub fn costs() -> Vec<(&'static str, Cost)> {
+                vec![$((stringify!($module), $module::Config::cost())),*]
+            }
+
             /// Every policy with its default settings where it has them, for tests that hold for all.
             #[cfg(test)]
             pub(crate) fn samples(capacity: u32) -> Vec<Self> {
@@ -85,6 +92,18 @@ policies! {
     epd: Epd,
     /// Double EPD: early packet discard with a lower threshold for tagged frames.
     double_epd: DoubleEpd,
+    /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a
+    /// frame.
+    per_vc_accounting: PerVcAccounting,
+    /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that threshold
+    /// may not start a frame.
+    per_vc_accounting_fixed: PerVcAccountingFixed,
+    /// Virtual queuing: a FIFO that counts what each VC would have waiting under round robin, and refuses frames by that.
+    virtual_queuing: VirtualQueuing,
+    /// Virtual queuing with real thresholds: each virtual queue has an equal part of the threshold for its own.
+    virtual_queuing_threshold: VirtualQueuingThreshold,
+    /// Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin beyond.
+    virtual_queuing_weighted: VirtualQueuingWeighted,
     /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
     selective_drop: SelectiveDrop,
     /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
@@ -125,6 +144,35 @@ pub trait BufferPolicy: Send {
     /// port where no cell ever waits.
     fn admits_when_empty(&self) -> bool {
         false
+    }
+
+    /// Whether it is told of every cell that enters and leaves the buffer, in that order. Asked once, when the port is built.
+    /// Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
+    fn follows_cells(&self) -> bool {
+        false
+    }
+
+    /// Cells of VC `vc` have entered.
+    fn on_enter(&mut self, vc: Label, cells: u32) {
+        let _ = (vc, cells);
+    }
+
+    /// Cells have left, whatever their VCs.
+    fn on_leave(&mut self, cells: u32) {
+        let _ = cells;
+    }
+
+    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing it
+    /// does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not tell
+    /// of each then.
+    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+        let _ = (vc, left, close);
+        false
+    }
+
+    /// `M_j`: the cells of its virtual queues, by label, if it has any.
+    fn virtual_queues(&self) -> Option<&[u32]> {
+        None
     }
 }
 
@@ -180,6 +228,9 @@ pub trait Configure {
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }
+
+    /// What it costs a switch.
+    fn cost() -> Cost;
 
     /// The policy for a buffer of `capacity` cells (`u32::MAX`: without limit) crossed by VCs of these names, by label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow};
+use crate::cost::Cost;
 
 /// Partial packet discard: once a cell of a frame is lost, the frame's remaining cells are refused.
 ///
@@ -34,6 +35,10 @@ pub struct Ppd {
 
 impl Configure for Config {
     type Policy = Ppd;
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+    }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> Ppd {
         Ppd { keep_last_cell: self.keep_last_cell }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
 use crate::cell::Label;
+use crate::cost::{CELLS, FACTOR, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -46,6 +47,13 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         needs_a_limit(capacity, "threshold", self.threshold)
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_vcs().per_port("R", CELLS).per_port("Z", FACTOR).per_frame(
+            "X against R; Y_i N_a against Z X",
+            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
+        )
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow, PerVc, View};
 use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -48,6 +49,13 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("thresholds", &self.thresholds)]
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_cells_by_vc().per_vc("the threshold", CELLS).per_vc("whether it was hit", 1).per_frame(
+            "X_i against the threshold",
+            Work { reads: 3, writes: 1, additions: 1, ..Work::NONE },
+        )
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Overflow};
+use crate::cost::Cost;
 
 /// Tail drop: a cell that finds no room is lost. It has no parameters.
 ///
@@ -23,6 +24,10 @@ pub struct TailDrop;
 
 impl Configure for Config {
     type Policy = TailDrop;
+
+    fn cost() -> Cost {
+        Cost::of_room()
+    }
 
     fn build(&self, _capacity: u32, _vcs: &[&str]) -> TailDrop {
         TailDrop

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
 use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -63,6 +64,13 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("weights", &self.weights)]
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_cells_by_vc().per_vc("Z (K - R) W_i / W", CELLS).per_port("R", CELLS).per_frame(
+            "X against R; X_i (X - R) against (Z (K - R) W_i / W) X",
+            Work { reads: 3, additions: 3, multiplications: 2, ..Work::NONE },
+        )
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Queues, VcKind};
+use crate::cost::{CELLS, Cost, Work};
 
 /// First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +13,13 @@ use super::{Configure, Queues, VcKind};
 pub struct Config {}
 
 impl Configure for Config {
+    fn cost() -> Cost {
+        Cost::default().per_port("first and last place", 2 * CELLS).per_cell(
+            "the last place moves on as a cell comes, the first as one goes",
+            Work { reads: 2, writes: 2, additions: 2, ..Work::NONE },
+        )
+    }
+
     fn build(&self, _vcs: &[VcKind<'_>]) -> Option<Queues> {
         None
     }

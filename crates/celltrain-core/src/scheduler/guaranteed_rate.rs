@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Queues, Scheduler, VcKind, Waiting};
+use crate::cost::{CELLS, FACTOR, TAG, Cost, Work};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
 /// of the link while it has cells; each of the two first in, first out.
@@ -25,6 +26,14 @@ pub struct Config {
 impl Configure for Config {
     fn by_class(&self) -> bool {
         true
+    }
+
+    fn cost() -> Cost {
+        Cost::default()
+            .per_port("first and last of two queues", 4 * CELLS)
+            .per_port("g and the credit", FACTOR + TAG)
+            .links_places()
+            .per_cell("the credit up, and down where UBR goes; who goes", Work { reads: 4, writes: 1, additions: 4, ..Work::NONE })
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Label, Run};
+use crate::cost::Cost;
 use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::port::Counts;
@@ -52,6 +53,18 @@ macro_rules! schedulers {
                 }
             }
 
+            /// What is wrong with the settings of VCs of these names, by label, that share a link.
+            pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
+                match self {
+                    $(Self::$Scheduler(config) => config.check_vcs(vcs),)*
+                }
+            }
+
+            /// What every scheduler costs a switch, in the order of the list.
+            pub fn costs() -> Vec<(&'static str, Cost)> {
+                vec![$((stringify!($module), $module::Config::cost())),*]
+            }
+
             /// Whether it has to do with the classes of VCs.
             pub fn by_class(&self) -> bool {
                 match self {
@@ -84,6 +97,10 @@ schedulers! {
     guaranteed_rate: GuaranteedRate,
     /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
     wfq: Wfq,
+    /// Round robin (per-VC queuing): a queue for each VC, served in turns, a cell a turn.
+    round_robin: RoundRobin,
+    /// Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
+    minimum_rate: MinimumRate,
 }
 
 impl Default for SchedulerConfig {
@@ -137,6 +154,22 @@ pub trait Scheduler: Send {
 
     /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>);
+
+    /// What it is to it when a queue fills. Asked once.
+    fn filling(&self) -> Filling {
+        Filling::BeforeItIsServed
+    }
+}
+
+/// What it is to a scheduler when an empty queue fills, beside that it comes before the next cell is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// Nothing.
+    BeforeItIsServed,
+    /// The order in which queues fill matters; not that one was empty for less than a cell time.
+    InOrder,
+    /// All of it matters.
+    Exactly,
 }
 
 /// What every scheduler's `Config` can do.
@@ -151,10 +184,20 @@ pub trait Configure {
         Vec::new()
     }
 
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a link. Asked for every
+    /// port, when every VC has a value for every setting.
+    fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
+        let _ = vcs;
+        Vec::new()
+    }
+
     /// Whether it has to do with the classes of VCs.
     fn by_class(&self) -> bool {
         false
     }
+
+    /// What it costs a switch, beside what the policy counts.
+    fn cost() -> Cost;
 
     /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues>;
@@ -313,6 +356,11 @@ impl Queues {
         for Queue { front, untold, .. } in self.all.iter_mut().filter(|queue| queue.untold > 0) {
             tell(Run { last: front.last.not_last(), cells: std::mem::take(untold) });
         }
+    }
+
+    /// What it is to the scheduler when a queue fills.
+    pub fn filling(&self) -> Filling {
+        self.scheduler.filling()
     }
 
     /// Whether no two VCs share a queue.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Queues, Scheduler, VcKind, Waiting};
+use crate::cost::{FACTOR, TAG, VCS, Cost, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
@@ -33,6 +34,19 @@ impl Configure for Config {
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         vec![("weights", &self.weights)]
+    }
+
+    fn cost() -> Cost {
+        Cost::default()
+            .linked_queues()
+            .per_vc("1 / w_v", FACTOR)
+            .per_vc("F_prev(v)", TAG)
+            .per_vc("a node of the tournament", TAG + VCS)
+            .per_port("v_now", TAG)
+            .per_cell(
+                "F, as a cell comes first in its queue; a match for each of 10 levels (1,024 VCs)",
+                Work { reads: 12, writes: 12, additions: 12, ..Work::NONE },
+            )
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {

@@ -143,6 +143,12 @@ impl Sender {
         Self { end: bytes, ..self }
     }
 
+    /// There are so many bytes more to send, rounded up to full segments.
+    pub fn write(&mut self, bytes: u64) {
+        let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
+        self.end = whole(self.end) + whole(bytes);
+    }
+
     /// Whether all there was to send is acknowledged.
     pub fn has_ended(&self) -> bool {
         self.snd_una >= self.end

@@ -1,6 +1,6 @@
 //! Traffic: what a flow has to send, and when.
 //!
-//! TCP's is a matter of bytes: without end (`greedy`), or a file. Other sources put packets in at instants of their own,
+//! TCP's is a matter of bytes: without end (`greedy`), a file, or files and pauses (`bursts`). Other sources put packets in at instants of their own,
 //! whatever becomes of them, as an application over UDP does. A new kind is one file beside these, one line in the list
 //! below and one page under `docs/models/`.
 
@@ -48,6 +48,8 @@ kinds! {
     greedy: Greedy,
     /// TCP with a file: the flow ends when all of it is acknowledged.
     file: File,
+    /// TCP with one file after the other, and pauses between them.
+    bursts: Bursts,
     /// Packets at a constant rate, whatever becomes of them.
     constant_rate: ConstantRate,
     /// Packets at a constant rate in bursts.
@@ -65,6 +67,8 @@ impl Default for TrafficConfig {
 pub enum Load<'a> {
     /// TCP sends it: so many bytes, or without end.
     Stream(Option<Bytes>),
+    /// TCP sends it: so many bytes and a pause, again and again.
+    Bursts(&'a bursts::Config),
     /// It goes at instants of its own.
     Packets(Pattern<'a>),
 }
@@ -85,14 +89,23 @@ impl TrafficConfig {
     pub fn packets(&self) -> Option<Pattern<'_>> {
         match self.load() {
             Load::Packets(pattern) => Some(pattern),
-            Load::Stream(_) => None,
+            Load::Stream(_) | Load::Bursts(_) => None,
         }
     }
 
-    /// The bytes of a file.
+    /// The bursts over TCP, if it sends such.
+    pub fn bursts(&self) -> Option<&bursts::Config> {
+        match self.load() {
+            Load::Bursts(bursts) => Some(bursts),
+            Load::Stream(_) | Load::Packets(_) => None,
+        }
+    }
+
+    /// The bytes of a file, or of each burst.
     pub fn bytes(&self) -> Option<Bytes> {
         match self.load() {
             Load::Stream(bytes) => bytes,
+            Load::Bursts(bursts) => Some(bursts.bytes),
             Load::Packets(_) => None,
         }
     }

@@ -8,6 +8,7 @@ use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
 use celltrain_core::gfr::Gfr;
+use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
@@ -16,10 +17,10 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::document::join;
 use celltrain_scenario::scenario::{
-    Buffer, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, PortConfig, SwitchOptions,
-    Topology, VcOptions, schema,
+    Buffer, Chain, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, NSource, PortConfig,
+    Star, StarPattern, SwitchOptions, Topology, VcOptions, schema,
 };
-use celltrain_scenario::{Machine, Scenario, check};
+use celltrain_scenario::{Machine, Scenario, build, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -155,6 +156,100 @@ pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
     )
 }
 
+/// The networks that are written in a few numbers, as general ones; some of their links are not the same both ways.
+pub(crate) fn written_in_numbers() -> impl Strategy<Value = Scenario> {
+    let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
+    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
+    let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..4));
+    (any_topology(), unlike, ports, rest(sizes, 20_000)).prop_map(|(topology, unlike, ports, rest)| {
+        let mut network = written_out(&topology);
+        let links = network.links.len();
+        for (i, (rate, delay)) in unlike {
+            let link = &mut network.links[i % links];
+            link.rate_back = Some(BitRate::from_bits_per_second(rate));
+            link.delay_back = Some(Duration::from_microseconds(delay));
+        }
+        for flow in &mut network.flows {
+            flow.name = None;
+        }
+        network.bottleneck = None;
+        rest.scenario(&network, &ports, &Own::default())
+    })
+}
+
+/// Sources of unequal links, chains, stars.
+pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
+    let rate = || select(RATES).prop_map(BitRate::from_bits_per_second);
+    let delay = || select(DELAYS).prop_map(Duration::from_microseconds);
+    let tables = move |stem: &'static str| {
+        let name = (1u32..5, 0u32..3, any::<bool>()).prop_map(move |(first, more, default)| match (default, more) {
+            (true, _) => "default".to_string(),
+            (false, 0) => format!("{stem}{first}"),
+            (false, more) => format!("{stem}{first}-{}", first + more),
+        });
+        let rates = prop::collection::btree_map(name.clone(), rate(), 0..3);
+        (rates, prop::collection::btree_map(name, delay(), 0..3))
+    };
+    let n_source = (4u32..9, rate(), delay(), tables("source")).prop_map(
+        |(sources, link_rate, link_delay, (access_rates, access_delays))| {
+            Topology::NSource(NSource { sources, link_rate, link_delay, access_rates, access_delays })
+        },
+    );
+    let access = (prop::option::of(rate()), prop::option::of(delay()));
+    let chain = (1u32..5, 1u32..4, 0u32..4, (rate(), delay()), access).prop_map(
+        |(hops, long, cross, (link_rate, link_delay), (access_rate, access_delay))| {
+            Topology::Chain(Chain { hops, long, cross, link_rate, link_delay, access_rate, access_delay })
+        },
+    );
+    let pattern = select(&[StarPattern::ToOne, StarPattern::Ring, StarPattern::AllPairs][..]);
+    let star = (4u32..6, pattern, rate(), delay(), tables("host")).prop_map(
+        |(hosts, pattern, link_rate, link_delay, (access_rates, access_delays))| {
+            Topology::Star(Star { hosts, pattern, link_rate, link_delay, access_rates, access_delays })
+        },
+    );
+    prop_oneof![chain, n_source, star]
+}
+
+/// A topology as a general network: every node, link and path by name.
+pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
+    let layout = build::layout(topology);
+    let nodes = &layout.graph.nodes;
+    let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
+    let name = |node: usize| nodes[node].name.clone();
+    let link = |pair: &[Link]| {
+        let [there, back] = pair else { panic!("links come in pairs") };
+        LinkConfig {
+            between: (name(there.from), name(there.to)),
+            rate: there.rate,
+            delay: there.delay,
+            rate_back: (back.rate != there.rate).then_some(back.rate),
+            delay_back: (back.delay != there.delay).then_some(back.delay),
+        }
+    };
+    let flow = |route: &build::Route| {
+        let ends = route.data.iter().map(|&link| &layout.graph.links[link]);
+        let path: Vec<String> =
+            [name(layout.graph.links[route.data[0]].from)].into_iter().chain(ends.map(|link| name(link.to))).collect();
+        let (from, to) = (path[0].clone(), path[path.len() - 1].clone());
+        FlowConfig {
+            name: Some(route.name.clone()),
+            from,
+            to,
+            path: Some(path),
+            start: route.start,
+            vc: route.vc.clone(),
+        }
+    };
+    GeneralNetwork {
+        hosts: named(NodeKind::Host).collect(),
+        switches: named(NodeKind::Switch).collect(),
+        edge_devices: named(NodeKind::EdgeDevice).collect(),
+        links: layout.graph.links.chunks(2).map(link).collect(),
+        flows: layout.flows.iter().map(flow).collect(),
+        bottleneck: Some(layout.graph.links[layout.bottleneck].name.clone()),
+    }
+}
+
 /// A variant of TCP with nothing set.
 pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
@@ -191,7 +286,7 @@ fn mixed(how_often: f64) -> impl Strategy<Value = (bool, bool)> {
 
 fn link(a: String, b: String, (rate, delay): Line) -> LinkConfig {
     let (rate, delay) = (BitRate::from_bits_per_second(rate), Duration::from_microseconds(delay));
-    LinkConfig { between: (a, b), rate, delay }
+    LinkConfig { between: (a, b), rate, delay, rate_back: None, delay_back: None }
 }
 
 fn make_alike(links: &mut [LinkConfig], (rates, delays): (bool, bool)) {
@@ -431,7 +526,7 @@ fn vc() -> impl Strategy<Value = VcOptions> {
             cdvt: Duration::from_microseconds(cdvt),
             tagging,
         });
-        VcOptions { gfr, tagged, class, abr }
+        VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
     })
 }
 
@@ -441,11 +536,16 @@ fn abr() -> impl Strategy<Value = Parameters> {
     let rates = (select(&[None, Some(15_552_000u64), Some(1_000_000)][..]), select(&[0u64, 1_000_000, 7_776_000][..]));
     let counts = (select(&[32u32, 2, 4, 256][..]), 2u32..4, select(&[16_777_215u32, 64, 1000][..]));
     let times = (select(&[100_000u64, 100, 3_000][..]), select(&[500_000u64, 10_000][..]));
-    (factor.clone(), factor, rates, counts, times).prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf))| {
+    let tagged = (any::<bool>(), select(&[20_000_000u64, 2_000_000, 424_000, 4_240][..]));
+    let parts = (factor.clone(), factor, rates, counts, times, tagged);
+    parts.prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
         let rate = BitRate::from_bits_per_second;
+        // A source that is never below TCR sends none.
+        let out_of_rate = out_of_rate && tcr > mcr;
         let icr = icr.map(|icr| rate(icr.max(mcr)));
         let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
-        Parameters { icr, mcr: rate(mcr), rif, rdf, nrm, mrm, tbe, trm, adtf, ..Parameters::default() }
+        let (mcr, tcr) = (rate(mcr), rate(tcr));
+        Parameters { icr, mcr, rif, rdf, nrm, mrm, tbe, trm, adtf, out_of_rate, tcr, ..Parameters::default() }
     })
 }
 
@@ -563,6 +663,8 @@ enum Range {
         least: f64,
         most: f64,
     },
+    /// Those of all VCs together are at most the link.
+    ShareOfAVc,
     /// A number for all VCs, or a table.
     NumberOfAVc,
 }
@@ -602,7 +704,12 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     // A number for all VCs, or for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
-        return Some(if is_in_cells { Range::CellsOfAVc } else { Range::NumberOfAVc });
+        let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
+        return Some(match (is_in_cells, is_share) {
+            (true, _) => Range::CellsOfAVc,
+            (_, true) => Range::ShareOfAVc,
+            _ => Range::NumberOfAVc,
+        });
     }
     if is_in_cells {
         return Some(Range::Cells);
@@ -647,6 +754,9 @@ impl Kind {
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),
+                // Some forty VCs at most share a link.
+                Range::ShareOfAVc if byte % 2 == 0 => json!((share * 20.0).round() / 1000.0),
+                Range::ShareOfAVc => json!({"tcp1": share / 4.0, "tcp2": (1.0 - share) / 4.0, "default": 0.01}),
                 Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
             };
             settings.insert(setting.key.clone(), value);

@@ -51,6 +51,34 @@ fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
 }
 
 #[test]
+fn both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers() {
+    agree_on(draw::written_in_numbers(), cases() / 2, RngSeed::Fixed(9));
+}
+
+#[test]
+fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
+    let config = Config { cases: 60, rng_seed: RngSeed::Fixed(10), failure_persistence: None, ..Config::default() };
+    let same = TestRunner::new(config).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
+        let text = |topology: Value| {
+            let scenario = json!({
+                "duration": "5ms",
+                "topology": topology,
+                "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
+            });
+            celltrain_scenario::read_json(&scenario.to_string(), "drawn", Machine::default())
+        };
+        let short = text(json!(topology)).scenario.expect("it is sound");
+        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
+        let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
+        for engine in Engine::ALL {
+            prop_assert_eq!(run(engine, &short, &mut Nothing), run(engine, &long, &mut Nothing), "{:?}", topology);
+        }
+        Ok(())
+    });
+    same.unwrap();
+}
+
+#[test]
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -65,7 +93,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
-    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded()];
+    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded(), draw::written_in_numbers()];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn", Machine::default());
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
@@ -109,6 +137,7 @@ fn compare(scenario: &Scenario) -> Result<(), String> {
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
+    same("delivered bytes", &by_fast.delivered_bytes, &by_reference.delivered_bytes)?;
     same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
     same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
     same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
@@ -124,7 +153,8 @@ fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
 
 /// Records all there is, at all ports.
 fn recorder(network: &Network) -> Recorder {
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
+    let choice =
+        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
     Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }

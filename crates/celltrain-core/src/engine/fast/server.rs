@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::port::{Fate, Port};
-use crate::scheduler::Telling;
+use crate::scheduler::{Filling, Telling};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -30,6 +30,10 @@ pub(super) struct Server {
     in_step: Vec<(u32, Cell)>,
     /// Each VC has a queue of its own, nobody is told of arrivals, and they precede the departure of their instant: trains that overlap are admitted one after the other.
     any_order: bool,
+    /// The order in which queues fill matters all the same.
+    fills_in_order: bool,
+    /// It matters that a queue was empty for less than a cell time.
+    fills_exactly: bool,
     stretch: Vec<Part>,
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
@@ -196,11 +200,13 @@ const FEW: usize = 8;
 impl Server {
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
         Self {
-            any_order: port.keeps_vcs_apart()
+            any_order: port.keeps_vcs_apart().is_some_and(|filling| filling != Filling::Exactly)
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // What comes to an empty queue would find the departure of its instant still to come.
                 && !timing.serve_first,
+            fills_in_order: port.keeps_vcs_apart() == Some(Filling::InOrder),
+            fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
             weaves: !timing.departs_late && !port.merges(),
             woven: Vec::new(),
@@ -454,6 +460,7 @@ impl Server {
         }
         line.waiting += 1;
         line.peak = line.peak.max(line.waiting);
+        self.port.follow(train.cell.label(), line.gone);
         *woven += 1;
         train.cells -= 1;
         train.next = now + train.period;
@@ -658,6 +665,7 @@ impl Server {
                 && train.period <= cell_time
                 && !train.cell.is_rm()
                 && first <= busy_until
+                && (!self.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
                 && self.port.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
@@ -724,6 +732,12 @@ impl Server {
         stretch.clear();
         self.stretch = stretch;
         true
+    }
+
+    /// Whether a VC's queue certainly does not run empty up to an instant.
+    fn has_cells_until(&self, until: Time, label: Label) -> bool {
+        let starts = until.0.saturating_sub(self.next_start.0) / self.timing.cell_time.0 + 1;
+        u64::from(self.port.least_ahead(label)) > starts
     }
 
     /// Draws for the ties of a stretch, in order of time.
@@ -870,8 +884,12 @@ impl Server {
         if peak > self.port.capacity() {
             return false;
         }
+        let gone = ready + run.cells - ready_at_last;
+        if !self.port.enters_at_once(run.last.label(), gone, period <= self.timing.cell_time) {
+            return false;
+        }
         self.tell_gathered(run.last.label(), depart);
-        self.port.admit(run, peak, ready + run.cells - ready_at_last);
+        self.port.admit(run, peak, gone);
         self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
             depart(run, first_start, self.timing.cell_time);
@@ -904,7 +922,8 @@ impl Server {
         };
         let peak = at_first.max(at_last);
         let gone = at_first + run.cells - 1 - at_last;
-        let in_time = period <= self.timing.cell_time || self.port.least_ahead(run.last.label()) >= gone;
+        let is_close = period <= self.timing.cell_time && !self.fills_exactly;
+        let in_time = is_close || self.port.least_ahead(run.last.label()) >= gone;
         if peak > self.port.capacity() || !in_time {
             return false;
         }

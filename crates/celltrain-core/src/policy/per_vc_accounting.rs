@@ -1,0 +1,111 @@
+//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a frame.
+//!
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `MECHANISMS` 2.4 recalls it; its symbols Q, Th, Y, `N_a`, F and k are
+//! kept (Q is X elsewhere).
+//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::selective_drop::load_ratio;
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part of
+/// them may not start a frame.
+///
+/// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PerVcAccounting")]
+pub struct Config {
+    /// Th: waiting cells up to which every frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.
+    #[serde(default = "k")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
+    pub k: f64,
+}
+
+/// k.
+pub(super) fn k() -> f64 {
+    1.0
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct PerVcAccounting {
+    th: u32,
+    k: f64,
+}
+
+impl Configure for Config {
+    type Policy = PerVcAccounting;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
+        PerVcAccounting { th: self.threshold, k: self.k }
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_vcs().per_port("Th", CELLS).per_port("k", CELLS).per_frame(
+            "Q against Th; Y_j N_a against k Q",
+            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
+        )
+    }
+}
+
+impl BufferPolicy for PerVcAccounting {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        // Y_j > k Q / N_a, as a load ratio.
+        buffer.occupancy <= self.th || load_ratio(buffer, vc) <= self.k
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5, k: k() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::admits;
+
+    #[test]
+    fn above_the_threshold_the_cut_is_at_an_equal_part_of_the_queue() {
+        // Q = 900, three active VCs: F = 300.
+        let config = Config { threshold: 800, k: 1.0 };
+        assert!(admits(&config, 1000, 900, 3, 300));
+        assert!(!admits(&config, 1000, 900, 3, 301));
+        assert!(admits(&Config { k: 1.5, ..config.clone() }, 1000, 900, 3, 450));
+        assert!(!admits(&Config { k: 1.5, ..config }, 1000, 900, 3, 451));
+    }
+
+    #[test]
+    fn up_to_the_threshold_every_frame_enters() {
+        let config = Config { threshold: 800, k: 1.0 };
+        assert!(admits(&config, 1000, 800, 3, 800));
+        assert!(!admits(&config, 1000, 801, 3, 800));
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+    }
+}

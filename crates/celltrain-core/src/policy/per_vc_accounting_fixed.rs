@@ -1,0 +1,107 @@
+//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the threshold
+//! may not start a frame.
+//!
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `MECHANISMS` 2.4 recalls it; its symbols Q, Th, Y, `N_a`, F and k are
+//! kept (Q is X elsewhere).
+//! Departures: as in `per_vc_accounting`; F = Th / `N_a` here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::per_vc_accounting::k;
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
+use crate::error::Fault;
+use crate::rng::Stream;
+
+/// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k` times
+/// an equal part of the threshold may not start a frame.
+///
+/// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PerVcAccountingFixed")]
+pub struct Config {
+    /// Th: waiting cells up to which every frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.
+    #[serde(default = "k")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
+    pub k: f64,
+}
+
+/// The policy; it has no state.
+#[derive(Debug)]
+pub struct PerVcAccountingFixed {
+    th: u32,
+    k: f64,
+}
+
+impl Configure for Config {
+    type Policy = PerVcAccountingFixed;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
+        PerVcAccountingFixed { th: self.threshold, k: self.k }
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().counts_vcs().per_port("Th", CELLS).per_port("k Th", CELLS).per_frame(
+            "Q against Th; Y_j N_a against k Th",
+            Work { reads: 3, additions: 2, multiplications: 1, ..Work::NONE },
+        )
+    }
+}
+
+impl BufferPolicy for PerVcAccountingFixed {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        // Y_j > k Th / N_a, without the division.
+        let y_j = f64::from(buffer.per_vc[vc as usize]);
+        buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5, k: k() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::admits;
+
+    #[test]
+    fn above_the_threshold_the_cut_is_at_an_equal_part_of_it() {
+        // Three active VCs: F = 250, whatever Q is.
+        let config = Config { threshold: 750, k: 1.0 };
+        for q in [751, 1000] {
+            assert!(admits(&config, 1000, q, 3, 250));
+            assert!(!admits(&config, 1000, q, 3, 251));
+        }
+        assert!(admits(&Config { k: 2.0, ..config }, 1000, 900, 3, 500));
+    }
+
+    #[test]
+    fn up_to_the_threshold_every_frame_enters() {
+        assert!(admits(&Config { threshold: 750, k: 1.0 }, 1000, 750, 3, 750));
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+    }
+}

@@ -1,0 +1,192 @@
+//! Virtual queues: counters that grow and shrink as the queues of a port would that serves each VC apart.
+//!
+//! Source: Chiussi, Xia and Kumar 1997, as `MECHANISMS` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
+
+use crate::cell::Label;
+use crate::turns::Turns;
+
+/// The virtual queues of a port: a cell that enters its FIFO enters the virtual queue of its VC, and each that leaves, of
+/// whatever VC, is a turn of theirs.
+#[derive(Debug)]
+pub(super) struct VirtualQueues<T> {
+    /// `M_j`, by label.
+    pub(super) cells: Vec<u32>,
+    /// The sum of all.
+    pub(super) sum: u32,
+    pub(super) turns: T,
+}
+
+impl<T: Turns> VirtualQueues<T> {
+    pub(super) fn new(vcs: usize, turns: T) -> Self {
+        Self { cells: vec![0; vcs], sum: 0, turns }
+    }
+
+    /// Cells of a VC have entered the FIFO.
+    #[inline]
+    pub(super) fn enter(&mut self, vc: Label, cells: u32) {
+        let vc = vc as usize;
+        if self.cells[vc] == 0 {
+            self.turns.join(vc);
+        }
+        self.cells[vc] += cells;
+        self.sum += cells;
+    }
+
+    /// Cells have left the FIFO.
+    #[inline]
+    pub(super) fn leave(&mut self, mut cells: u32) {
+        self.sum = self.sum.checked_sub(cells).expect("what leaves the FIFO had entered it");
+        if let Some(vc) = self.turns.alone().filter(|&vc| self.cells[vc] > cells) {
+            self.cells[vc] -= cells;
+            return;
+        }
+        let Self { cells: queues, turns, .. } = self;
+        while cells > 0 {
+            turns.serve(|vc| {
+                queues[vc] -= 1;
+                queues[vc] > 0
+            });
+            cells -= 1;
+        }
+    }
+
+    /// `M_j`, for a decision: the virtual queues hold as many cells as the real one.
+    #[inline]
+    pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
+        assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
+        f64::from(self.cells[vc as usize])
+    }
+
+    /// Whether cells of a VC that arrive one after the other may all be counted with the first, `left` others leaving
+    /// meanwhile: at no turn its virtual queue is then empty in truth and not here. `close`: no more than one leaves between
+    /// any two of them.
+    #[inline]
+    pub(super) fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+        (T::FORGIVES && close) || self.cells[vc as usize] >= left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use crate::cell::Cell;
+    use crate::policy::{PerVc, PolicyConfig, tail_drop, virtual_queuing, virtual_queuing_weighted};
+    use crate::port::Port;
+    use crate::rng::Stream;
+    use crate::scheduler::{Class, SchedulerConfig, VcKind, minimum_rate, round_robin};
+
+    const VCS: usize = 6;
+    const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
+
+    /// Real queues as naively as can be, as `MECHANISMS` 2.7 and 2.8 tell them.
+    struct Twin {
+        queues: Vec<VecDeque<u32>>,
+        /// VCs with cells, the next to be served first.
+        active: Vec<usize>,
+        /// Turns from a cell of a VC's minimum share to the next, if it has one, and when that is due.
+        shares: [Option<(u64, u64)>; VCS],
+        turns: u64,
+    }
+
+    impl Twin {
+        fn new(steps: [Option<u64>; VCS]) -> Self {
+            let queues = vec![VecDeque::new(); VCS];
+            Self { queues, active: Vec::new(), shares: steps.map(|step| step.map(|step| (step, 0))), turns: 0 }
+        }
+
+        fn enter(&mut self, vc: usize, number: u32) {
+            if self.queues[vc].is_empty() {
+                self.active.push(vc);
+                if let Some((_, due)) = &mut self.shares[vc] {
+                    *due = (*due).max(self.turns);
+                }
+            }
+            self.queues[vc].push_back(number);
+        }
+
+        fn leave(&mut self) -> (usize, u32) {
+            let due = |vc: usize| self.shares[vc].filter(|share| share.1 <= self.turns && !self.queues[vc].is_empty());
+            let first_due = (0..VCS).filter_map(|vc| due(vc).map(|share| (share.1, vc))).min();
+            self.turns += 1;
+            let vc = match first_due {
+                Some((_, vc)) => {
+                    let (step, due) = self.shares[vc].as_mut().unwrap();
+                    *due += *step;
+                    vc
+                }
+                None => {
+                    let vc = self.active.remove(0);
+                    self.active.push(vc);
+                    vc
+                }
+            };
+            let number = self.queues[vc].pop_front().unwrap();
+            if self.queues[vc].is_empty() {
+                self.active.retain(|&other| other != vc);
+            }
+            (vc, number)
+        }
+    }
+
+    /// Cells of random bursts come to a FIFO with virtual queues, to a port with real ones, and to naive real ones; each sends
+    /// one a slot. In every slot all three have the same queues.
+    fn have_the_same_queues(policy: &PolicyConfig, scheduler: &SchedulerConfig, steps: [Option<u64>; VCS], slots: u32) {
+        let stream = || Stream::new(1, "bench");
+        let mut fifo = Port::new(None, VCS, policy.build(None, &NAMES), stream());
+        let kinds = NAMES.map(|name| VcKind { name, class: Class::Ubr });
+        let no_policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(None, &NAMES);
+        let mut per_vc = Port::new(None, VCS, no_policy, stream()).scheduled(scheduler.build(&kinds));
+        let mut twin = Twin::new(steps);
+        let mut rng = Stream::new(7, "arrivals");
+        let (mut arrived, mut longest, mut emptied) = (0, 0, 0);
+        let mut bursts = [0u32; VCS];
+        for slot in 0..slots {
+            for (label, burst) in (0..).zip(&mut bursts) {
+                if *burst == 0 {
+                    // VC 0 comes in frames of 190 cells now and then, VC 5 in single cells.
+                    let mean = [190, 60, 30, 12, 3, 1][label as usize];
+                    *burst = if rng.below(6 * mean) == 0 { 1 + rng.below(2 * mean) } else { 0 };
+                }
+                if *burst > 0 {
+                    *burst -= 1;
+                    arrived += 1;
+                    let cell = Cell::new(label, arrived, true);
+                    assert!(fifo.offer(cell) && per_vc.offer(cell));
+                    twin.enter(label as usize, arrived);
+                }
+            }
+            let sent = per_vc.take();
+            assert_eq!(fifo.take().is_some(), sent.is_some(), "slot {slot}");
+            if let Some(cell) = sent {
+                assert_eq!((cell.label() as usize, cell.frame), twin.leave(), "slot {slot}");
+            }
+            let lengths: Vec<u32> = twin.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();
+            assert_eq!(fifo.virtual_queues().unwrap(), lengths, "slot {slot}");
+            assert_eq!(per_vc.per_vc(), lengths, "slot {slot}");
+            longest = longest.max(fifo.occupancy());
+            emptied += u32::from(fifo.occupancy() == 0);
+        }
+        assert!(arrived > slots / 2 && longest > 200 && emptied > slots / 100, "{arrived} {longest} {emptied}");
+    }
+
+    #[test]
+    fn virtual_queues_are_as_long_as_real_ones_served_round_robin() {
+        let policy = PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: u32::MAX, k: 1.0 });
+        let scheduler = SchedulerConfig::RoundRobin(round_robin::Config {});
+        have_the_same_queues(&policy, &scheduler, [None; VCS], 3_000_000);
+    }
+
+    #[test]
+    fn virtual_queues_are_as_long_as_real_ones_served_at_minimum_shares() {
+        let shares = [("vc0", 0.5), ("vc1", 0.1), ("vc3", 0.2), ("default", 0.0)];
+        let minimum_share = PerVc::ByName(shares.map(|(name, share)| (name.to_string(), share)).into());
+        let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
+            minimum_share: minimum_share.clone(),
+            threshold: u32::MAX,
+            k: 1.0,
+        });
+        let scheduler = SchedulerConfig::MinimumRate(minimum_rate::Config { minimum_share });
+        have_the_same_queues(&policy, &scheduler, [Some(2), Some(10), None, Some(5), None, None], 3_000_000);
+    }
+}

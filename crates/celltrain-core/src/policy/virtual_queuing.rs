@@ -1,0 +1,153 @@
+//! Virtual queuing: a FIFO that counts what each VC would have waiting if VCs were served in turns.
+//!
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as `MECHANISMS` 2.8 recalls
+//! them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
+//! Departures: the source's rule for discarding is not at hand. Here it is that of per-VC accounting, on `M_j` instead of
+//! `Y_j`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::per_vc_accounting::k;
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
+use crate::error::Fault;
+use crate::rng::Stream;
+use crate::turns::RoundRobin;
+
+/// Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is longer than `k`
+/// times the average. Virtual queues count the cells that would wait if each VC had a queue of its own and these were served
+/// round robin; the real queue is first in, first out.
+///
+/// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "VirtualQueuing")]
+pub struct Config {
+    /// Th: waiting cells up to which every frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a frame.
+    #[serde(default = "k")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
+    pub k: f64,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct VirtualQueuing {
+    th: u32,
+    k: f64,
+    queues: VirtualQueues<RoundRobin>,
+}
+
+impl Configure for Config {
+    type Policy = VirtualQueuing;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuing {
+        let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
+        VirtualQueuing { th: self.threshold, k: self.k, queues }
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().virtual_ring().per_port("Th", CELLS).per_port("k", CELLS).per_frame(
+            "Q against Th; M_j N_v against k Q",
+            Work { reads: 3, additions: 2, multiplications: 2, ..Work::NONE },
+        )
+    }
+}
+
+impl BufferPolicy for VirtualQueuing {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        // M_j > k Q / N_v, without the division.
+        let q = buffer.occupancy;
+        let m_j = self.queues.of(vc, q);
+        q <= self.th || m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(q)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+
+    fn follows_cells(&self) -> bool {
+        true
+    }
+
+    fn on_enter(&mut self, vc: Label, cells: u32) {
+        self.queues.enter(vc, cells);
+    }
+
+    fn on_leave(&mut self, cells: u32) {
+        self.queues.leave(cells);
+    }
+
+    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+        self.queues.enters_at_once(vc, left, close)
+    }
+
+    fn virtual_queues(&self) -> Option<&[u32]> {
+        Some(&self.queues.cells)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5, k: k() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
+        // VC 0 sends 6 cells, then VC 1 sends 6: the FIFO has sent all of VC 0's first, but in turns it would have sent half.
+        let mut bench = Bench::new(&Config { threshold: 4, k: 1.0 }, 100, 2);
+        bench.offer_frame(0, 6);
+        bench.take(1);
+        bench.offer_frame(1, 3);
+        bench.take(5);
+        assert_eq!(bench.port.per_vc(), [0, 3]);
+        // Turns: 0, then 0, 1, 0, 1, 0.
+        assert_eq!(bench.virtual_queues(), [2, 1]);
+        bench.offer_frame(1, 2);
+        assert_eq!(bench.virtual_queues(), [2, 3], "Q = 3 is below Th");
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.virtual_queues(), [3, 3], "Q = 5 is above Th, and 2 is below the average");
+        bench.offer_frame(1, 2);
+        assert_eq!(bench.virtual_queues(), [3, 5], "at the average");
+        bench.offer_frame(1, 9);
+        assert_eq!(bench.virtual_queues(), [3, 5], "5 is above the average of 4");
+        bench.offer_frame(0, 9);
+        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, and enters");
+        assert_eq!(bench.port.per_vc(), [10, 7]);
+    }
+
+    #[test]
+    fn k_widens_the_share() {
+        let mut bench = Bench::new(&Config { threshold: 4, k: 1.5 }, 100, 2);
+        bench.offer_frame(0, 6);
+        bench.offer_frame(1, 2);
+        // Q = 8, N_v = 2: 1.5 times 4 is 6.
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.virtual_queues(), [7, 2]);
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.virtual_queues(), [7, 2], "7 is above 6.75");
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+    }
+}

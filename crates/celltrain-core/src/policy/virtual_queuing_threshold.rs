@@ -1,0 +1,140 @@
+//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for all.
+//!
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as `MECHANISMS` 2.8 recalls
+//! them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
+//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however long the
+//! real queue is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::per_vc_accounting::k;
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use crate::cell::Label;
+use crate::cost::{CELLS, Cost, Work};
+use crate::error::Fault;
+use crate::rng::Stream;
+use crate::turns::RoundRobin;
+
+/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an equal part
+/// of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and these were served
+/// round robin; the real queue is first in, first out.
+///
+/// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "VirtualQueuingThreshold")]
+pub struct Config {
+    /// Th: the cells of all virtual queues together that are shared out among those that have some.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts a frame.
+    #[serde(default = "k")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
+    pub k: f64,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct VirtualQueuingThreshold {
+    th: u32,
+    k: f64,
+    queues: VirtualQueues<RoundRobin>,
+}
+
+impl Configure for Config {
+    type Policy = VirtualQueuingThreshold;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        within_the_buffer(capacity, "threshold", self.threshold)
+    }
+
+    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
+        let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
+        VirtualQueuingThreshold { th: self.threshold, k: self.k, queues }
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().virtual_ring().per_port("k Th", CELLS).per_frame(
+            "M_j N_v against k Th",
+            Work { reads: 3, additions: 1, multiplications: 1, ..Work::NONE },
+        )
+    }
+}
+
+impl BufferPolicy for VirtualQueuingThreshold {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        // M_j > k Th / N_v, without the division.
+        let m_j = self.queues.of(vc, buffer.occupancy);
+        m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(self.th)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+
+    fn follows_cells(&self) -> bool {
+        true
+    }
+
+    fn on_enter(&mut self, vc: Label, cells: u32) {
+        self.queues.enter(vc, cells);
+    }
+
+    fn on_leave(&mut self, cells: u32) {
+        self.queues.leave(cells);
+    }
+
+    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+        self.queues.enters_at_once(vc, left, close)
+    }
+
+    fn virtual_queues(&self) -> Option<&[u32]> {
+        Some(&self.queues.cells)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { threshold: capacity * 4 / 5, k: k() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    #[test]
+    fn each_of_those_that_have_virtual_cells_has_an_equal_part_of_the_threshold() {
+        let mut bench = Bench::new(&Config { threshold: 12, k: 1.0 }, 100, 3);
+        bench.offer_frame(0, 12);
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.virtual_queues(), [13, 0, 0], "alone it may have all of it");
+        bench.offer_frame(0, 1);
+        bench.offer_frame(1, 6);
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.virtual_queues(), [13, 7, 0], "12 is its threshold, 6 that of two");
+        bench.offer_frame(1, 1);
+        bench.offer_frame(2, 5);
+        bench.offer_frame(2, 1);
+        assert_eq!(bench.virtual_queues(), [13, 7, 5], "4 is that of three");
+    }
+
+    #[test]
+    fn the_length_of_the_real_queue_does_not_matter() {
+        let mut bench = Bench::new(&Config { threshold: 12, k: 0.5 }, 100, 2);
+        bench.offer_frame(0, 7);
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.port.occupancy(), 7, "below Th, and above half of it");
+    }
+
+    #[test]
+    fn a_threshold_above_the_buffer_is_refused() {
+        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+    }
+}

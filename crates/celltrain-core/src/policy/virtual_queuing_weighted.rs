@@ -1,0 +1,169 @@
+//! Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin beyond.
+//!
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as `MECHANISMS` 2.8 recalls
+//! them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
+//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's part of the
+//! queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was promised.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::per_vc_accounting::k;
+use super::virtual_queues::VirtualQueues;
+use super::{BufferPolicy, Configure, Overflow, PerVc, View, within_the_buffer};
+use crate::cell::Label;
+use crate::cost::{CELLS, Cost, FACTOR, Work};
+use crate::error::Fault;
+use crate::rng::Stream;
+use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
+
+/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs' minimum
+/// shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
+///
+/// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "VirtualQueuingWeighted")]
+pub struct Config {
+    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
+    pub minimum_share: PerVc,
+    /// Th: waiting cells up to which every frame may start.
+    #[schemars(extend("x-unit" = "cells"))]
+    pub threshold: u32,
+    /// k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.
+    #[serde(default = "k")]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
+    pub k: f64,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct VirtualQueuingWeighted {
+    th: u32,
+    k: f64,
+    queues: VirtualQueues<MinimumShares>,
+}
+
+impl Configure for Config {
+    type Policy = VirtualQueuingWeighted;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = check_shares(&self.minimum_share);
+        faults.extend(within_the_buffer(capacity, "threshold", self.threshold));
+        faults
+    }
+
+    fn check_vcs(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        check_sum(&self.minimum_share, vcs)
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![(MINIMUM_SHARE, &self.minimum_share)]
+    }
+
+    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
+        let queues = VirtualQueues::new(vcs.len(), MinimumShares::new(&self.minimum_share.resolve(vcs)));
+        VirtualQueuingWeighted { th: self.threshold, k: self.k, queues }
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+            .virtual_ring()
+            .minimum_shares()
+            .per_port("Th", CELLS)
+            .per_port("k", CELLS)
+            .per_port("the sum of m_j over the ring", FACTOR)
+            .per_cell("the sum, as a VC enters or leaves the ring", Work { reads: 2, writes: 2, additions: 2, ..Work::NONE })
+            .per_frame(
+                "Q against Th; M_j N_v against k Q (m_j N_v + 1 - the sum)",
+                Work { reads: 5, additions: 4, multiplications: 4, ..Work::NONE },
+            )
+    }
+}
+
+impl BufferPolicy for VirtualQueuingWeighted {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        let q = buffer.occupancy;
+        let m_j = self.queues.of(vc, q);
+        q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc as usize)
+    }
+
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        true
+    }
+
+    fn follows_cells(&self) -> bool {
+        true
+    }
+
+    fn on_enter(&mut self, vc: Label, cells: u32) {
+        self.queues.enter(vc, cells);
+    }
+
+    fn on_leave(&mut self, cells: u32) {
+        self.queues.leave(cells);
+    }
+
+    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
+        self.queues.enters_at_once(vc, left, close)
+    }
+
+    fn virtual_queues(&self) -> Option<&[u32]> {
+        Some(&self.queues.cells)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(capacity: u32) -> Config {
+    Config { minimum_share: PerVc::Same(0.2), threshold: capacity * 4 / 5, k: k() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::Bench;
+
+    fn config(shares: &[(&str, f64)]) -> Config {
+        let shares = shares.iter().map(|&(name, share)| (name.to_string(), share)).collect();
+        Config { minimum_share: PerVc::ByName(shares), threshold: 4, k: 1.0 }
+    }
+
+    #[test]
+    fn a_vc_with_a_minimum_share_has_a_larger_part_of_the_queue() {
+        let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
+        bench.offer_frame(0, 9);
+        bench.offer_frame(1, 3);
+        // Q = 12: 3/4 of the link and the queue fall to VC 0, 1/4 to VC 1.
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
+        bench.offer_frame(1, 1);
+        assert_eq!(bench.virtual_queues(), [9, 4], "above its part of 13/4");
+        bench.offer_frame(0, 4);
+        assert_eq!(bench.virtual_queues(), [13, 4], "below its part of 39/4");
+        bench.offer_frame(0, 4);
+        assert_eq!(bench.virtual_queues(), [13, 4], "above its part of 51/4");
+    }
+
+    #[test]
+    fn virtual_queues_are_served_by_minimum_shares() {
+        let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
+        bench.offer_frame(1, 8);
+        bench.offer_frame(0, 8);
+        bench.take(8);
+        assert_eq!(bench.port.per_vc(), [8, 0], "the FIFO has sent all of VC 1");
+        // Turns of its share: 0, -, 0, -, 0, -, 0, -; round robin between them: 1, 0, 1, 0.
+        assert_eq!(bench.virtual_queues(), [2, 6]);
+    }
+
+    #[test]
+    fn shares_beyond_the_link_are_refused() {
+        assert_eq!(config(&[("default", -0.1)]).check(Some(10))[0].key, "minimum_share.default");
+        assert_eq!(config(&[("default", 0.6)]).check_vcs(Some(10), &["vc0", "vc1"])[0].key, "minimum_share");
+        assert!(config(&[("default", 0.5)]).check_vcs(Some(10), &["vc0", "vc1"]).is_empty());
+    }
+}

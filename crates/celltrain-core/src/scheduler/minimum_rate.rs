@@ -1,0 +1,75 @@
+//! Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
+//!
+//! Source: `MECHANISMS` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round robin.
+//! Departures: the source serves virtual queues so (`virtual_queuing_weighted`); this is what they emulate.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::round_robin::InTurns;
+use super::{Configure, Queues, VcKind};
+use crate::cost::Cost;
+use crate::error::Fault;
+use crate::policy::PerVc;
+use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
+
+/// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting; what is
+/// left goes round robin.
+///
+/// Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "MinimumRate")]
+pub struct Config {
+    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
+    pub minimum_share: PerVc,
+}
+
+impl Configure for Config {
+    fn check(&self) -> Vec<Fault> {
+        check_shares(&self.minimum_share)
+    }
+
+    fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
+        check_sum(&self.minimum_share, vcs)
+    }
+
+    fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        vec![(MINIMUM_SHARE, &self.minimum_share)]
+    }
+
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+        let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
+        let turns = MinimumShares::new(&self.minimum_share.resolve(&names));
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+    }
+
+    fn cost() -> Cost {
+        Cost::default().linked_queues().ring().minimum_shares()
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config { minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::Class;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    #[test]
+    fn a_minimum_share_goes_first_and_the_rest_in_turns() {
+        let mut queues = sample().build(&kinds(&[Class::Ubr; 2])).unwrap();
+        assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 8), [1, 0, 1, 1, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn shares_beyond_the_link_are_refused() {
+        assert_eq!(Config { minimum_share: PerVc::Same(2.0) }.check()[0].key, "minimum_share");
+        assert_eq!(Config { minimum_share: PerVc::Same(0.5) }.check_vcs(&["a", "b", "c"])[0].value, "1.5");
+    }
+}

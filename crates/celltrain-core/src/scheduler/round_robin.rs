@@ -1,0 +1,85 @@
+//! Round robin: a queue for each VC, served in turns, a cell a turn.
+//!
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as `MECHANISMS` 2.7 recalls it.
+//! Departures: the source does not say where a queue joins that becomes non-empty; here it is last.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, Filling, Queues, Scheduler, VcKind, Waiting};
+use crate::cost::Cost;
+use crate::turns::{RoundRobin as Ring, Turns};
+
+/// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to set.
+///
+/// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC queuing).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RoundRobin")]
+pub struct Config {}
+
+impl Configure for Config {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+        let turns = Ring::new(vcs.len());
+        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+    }
+
+    fn cost() -> Cost {
+        Cost::default().linked_queues().ring()
+    }
+}
+
+/// A scheduler of queues that take turns.
+pub(super) struct InTurns<T> {
+    pub(super) turns: T,
+}
+
+impl<T: Turns> Scheduler for InTurns<T> {
+    fn on_backlog(&mut self, queue: usize) {
+        self.turns.join(queue);
+    }
+
+    fn serve(&mut self, mut cells: u32, waiting: &mut Waiting<'_>) {
+        while cells > 0 {
+            if let Some(queue) = self.turns.alone().filter(|&queue| waiting.cells(queue) > cells) {
+                while cells > 0 {
+                    cells -= waiting.send(queue, cells);
+                }
+                return;
+            }
+            self.turns.serve(|queue| waiting.send_one(queue));
+            cells -= 1;
+        }
+    }
+
+    fn filling(&self) -> Filling {
+        if T::FORGIVES { Filling::InOrder } else { Filling::Exactly }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::Class;
+    use crate::scheduler::conformance::{kinds, sent};
+
+    #[test]
+    fn cells_leave_in_turns_and_a_queue_that_fills_comes_last() {
+        let mut queues = Config {}.build(&kinds(&[Class::Ubr; 3])).unwrap();
+        assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
+        assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);
+        assert_eq!(sent(&mut queues, &[1], 3), [0, 2, 1]);
+    }
+
+    #[test]
+    fn one_that_is_alone_sends_all_it_has() {
+        let mut queues = Config {}.build(&kinds(&[Class::Ubr; 2])).unwrap();
+        assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
+        assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Bursts over TCP: a file, a pause, the next file, on one connection.
+//!
+//! Source: of this project, for what Computer Communications 21(12), 1998, calls highly bursty connections beside bulky ones.
+//! Departures: cwnd stays what it was through a pause; the last segment of a burst is a full one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::on_off::Times;
+use super::{Configure, Load};
+use crate::rng::Stream;
+use crate::units::{Bytes, Clock, Duration, Span};
+
+/// Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause, then as many
+/// again, without end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Bursts")]
+pub struct Config {
+    /// Size of a burst.
+    pub bytes: Bytes,
+    /// From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.
+    pub pause: Duration,
+    /// Whether it is always the same or drawn.
+    #[serde(default)]
+    pub times: Times,
+}
+
+impl Configure for Config {
+    fn load(&self) -> Load<'_> {
+        Load::Bursts(self)
+    }
+}
+
+/// The pauses of a flow, one after the other.
+pub struct Pauses {
+    mean: Span,
+    times: Times,
+    rng: Stream,
+}
+
+impl Pauses {
+    /// Those of a flow; drawn ones come from `rng`.
+    pub fn new(config: &Config, clock: Clock, rng: Stream) -> Self {
+        Self { mean: clock.span(config.pause), times: config.times, rng }
+    }
+
+    /// How long the next one is. No burst begins at the instant at which the one before it ended.
+    pub fn next_pause(&mut self) -> Span {
+        let pause = match self.times {
+            Times::Fixed => self.mean,
+            Times::Exponential => self.rng.exponential(self.mean),
+        };
+        pause.max(Span(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: Clock = Clock { units_per_second: 97_200_000, exact: true };
+
+    fn pauses(times: Times, pause: Duration) -> Pauses {
+        let config = Config { bytes: Bytes { bytes: 512 }, pause, times };
+        Pauses::new(&config, CLOCK, Stream::new(1, "test"))
+    }
+
+    #[test]
+    fn fixed_pauses_are_all_alike_and_no_shorter_than_a_unit() {
+        let mut pauses = pauses(Times::Fixed, Duration::from_milliseconds(3));
+        assert_eq!([(); 3].map(|()| pauses.next_pause()), [Span(291_600); 3]);
+        assert_eq!(self::pauses(Times::Fixed, Duration::default()).next_pause(), Span(1));
+    }
+
+    #[test]
+    fn exponential_pauses_have_the_mean_they_are_given() {
+        let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
+        let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
+        let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;
+        // The mean of so many has a standard deviation of 0.7 %.
+        assert!((mean / 291_600.0 - 1.0).abs() < 0.03, "{mean}");
+        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth is so long");
+    }
+}

@@ -1,0 +1,358 @@
+//! Turns: which of the VCs that have cells goes next, cell by cell, round robin or with minimum shares.
+//!
+//! Source: `MECHANISMS` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and one whose queue becomes
+//! non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same rules, which
+//! know of cells only that a VC has some.
+
+use crate::error::Fault;
+use crate::policy::PerVc;
+
+/// Who goes next.
+pub trait Turns: Send {
+    /// A VC has a cell, and had none.
+    fn join(&mut self, vc: usize);
+
+    /// The turn of the VC that goes next, of which there is one: `send` sends a cell of it and says whether it has others.
+    fn serve(&mut self, send: impl FnOnce(usize) -> bool);
+
+    /// The VC that has all turns, as long as no other joins.
+    fn alone(&self) -> Option<usize>;
+
+    /// Whether a VC that runs out of cells and has one again before the next turn stands as if it had had one all along.
+    const FORGIVES: bool;
+}
+
+/// Round robin: a ring of the VCs that have cells. Whoever joins comes last.
+#[derive(Debug)]
+pub struct RoundRobin {
+    /// The two neighbours of each VC that is in the ring.
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    /// Whose turn it is, of those there are.
+    head: u32,
+    members: u32,
+}
+
+impl RoundRobin {
+    /// A ring for so many VCs, none of them in it.
+    pub fn new(vcs: usize) -> Self {
+        Self { next: vec![0; vcs], previous: vec![0; vcs], head: 0, members: 0 }
+    }
+
+    /// `N_v`: how many have cells.
+    pub fn members(&self) -> u32 {
+        self.members
+    }
+
+    #[inline]
+    fn leave(&mut self, vc: usize) {
+        let (previous, next) = (self.previous[vc], self.next[vc]);
+        self.next[previous as usize] = next;
+        self.previous[next as usize] = previous;
+        self.members -= 1;
+        if self.head as usize == vc {
+            self.head = next;
+        }
+    }
+
+    /// The turn passes on.
+    #[inline]
+    fn turn(&mut self) {
+        self.head = self.next[self.head as usize];
+    }
+}
+
+impl Turns for RoundRobin {
+    const FORGIVES: bool = true;
+
+    #[inline]
+    fn join(&mut self, vc: usize) {
+        let own = u32::try_from(vc).expect("labels fit 32 bits");
+        if self.members == 0 {
+            self.head = own;
+            self.next[vc] = own;
+        }
+        // The last is the one before the head.
+        let last = if self.members == 0 { own } else { self.previous[self.head as usize] };
+        self.next[last as usize] = own;
+        self.previous[vc] = last;
+        self.next[vc] = self.head;
+        self.previous[self.head as usize] = own;
+        self.members += 1;
+    }
+
+    #[inline]
+    fn serve(&mut self, send: impl FnOnce(usize) -> bool) {
+        debug_assert!(self.members > 0, "some VC has a cell");
+        let vc = self.head as usize;
+        if send(vc) {
+            self.turn();
+        } else {
+            self.leave(vc);
+        }
+    }
+
+    #[inline]
+    fn alone(&self) -> Option<usize> {
+        (self.members == 1).then_some(self.head as usize)
+    }
+}
+
+/// Minimum shares first, and what is left round robin.
+///
+/// Time counts in turns. Each `1 / m_j` turns a cell of VC j is due. Among those with cells whose cell is due the one that
+/// has been for longest goes; where none is, the ring decides. A VC without cells saves up nothing.
+#[derive(Debug)]
+pub struct MinimumShares {
+    ring: RoundRobin,
+    /// `m_j` in billionths.
+    shares: Vec<u64>,
+    /// The sum of those that have cells.
+    promised: u64,
+    /// `1 / m_j` in units of time; none where `m_j` is 0.
+    steps: Vec<u64>,
+    /// When the next cell of each VC is due.
+    due: Vec<u64>,
+    now: u64,
+    /// Who is due first of each two VCs with cells, of the winners of each two, and so on, by time and label; the VCs
+    /// themselves are the second half.
+    tournament: Vec<(u64, u32)>,
+}
+
+/// A turn in units of time. A clock of 64 bits lasts for 2^40 cells.
+const TURN: u64 = 1 << 24;
+/// Nobody's cell.
+const NOBODY: (u64, u32) = (u64::MAX, 0);
+
+impl MinimumShares {
+    /// For VCs with these shares `m_j` of the turns, at most 1 together.
+    pub fn new(shares: &[f64]) -> Self {
+        let leaves = shares.len().next_power_of_two();
+        Self {
+            ring: RoundRobin::new(shares.len()),
+            shares: shares.iter().map(|&share| billionths(share)).collect(),
+            promised: 0,
+            steps: shares.iter().map(|&share| step(share)).collect(),
+            due: vec![0; shares.len()],
+            now: 0,
+            tournament: vec![NOBODY; 2 * leaves],
+        }
+    }
+
+    /// The part of the turns that falls to a VC that has cells as long as nobody joins or leaves: its own share, and an
+    /// equal part of what is promised to none of those that have cells.
+    pub fn part(&self, vc: usize) -> f64 {
+        let rest = ONE.saturating_sub(self.promised) as f64 / f64::from(self.ring.members.max(1));
+        (self.shares[vc] as f64 + rest) / ONE as f64
+    }
+
+    /// A VC's next cell is due then.
+    #[inline]
+    fn play(&mut self, vc: usize, mut winner: (u64, u32)) {
+        let mut place = self.tournament.len() / 2 + vc;
+        self.tournament[place] = winner;
+        while place > 1 {
+            winner = winner.min(self.tournament[place ^ 1]);
+            place /= 2;
+            self.tournament[place] = winner;
+        }
+    }
+}
+
+impl Turns for MinimumShares {
+    /// Its cell would be due only now.
+    const FORGIVES: bool = false;
+
+    #[inline]
+    fn join(&mut self, vc: usize) {
+        self.ring.join(vc);
+        self.promised += self.shares[vc];
+        if self.steps[vc] > 0 {
+            self.due[vc] = self.due[vc].max(self.now);
+            self.play(vc, (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits")));
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, send: impl FnOnce(usize) -> bool) {
+        let (due, label) = self.tournament[1];
+        let is_due = due <= self.now;
+        self.now += TURN;
+        let vc = if is_due { label as usize } else { self.ring.head as usize };
+        let goes_on = send(vc);
+        if is_due {
+            self.due[vc] += self.steps[vc];
+        } else if goes_on {
+            self.ring.turn();
+        }
+        if !goes_on {
+            self.ring.leave(vc);
+            self.promised -= self.shares[vc];
+        }
+        if self.steps[vc] > 0 && (is_due || !goes_on) {
+            let next = (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits"));
+            self.play(vc, if goes_on { next } else { NOBODY });
+        }
+    }
+
+    fn alone(&self) -> Option<usize> {
+        // Time passes with every turn, and its cells are due or not.
+        None
+    }
+}
+
+/// All turns, in billionths.
+const ONE: u64 = 1_000_000_000;
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share from 0 to 1 of a number of 30 bits"
+)]
+fn billionths(share: f64) -> u64 {
+    (share * ONE as f64).round() as u64
+}
+
+/// `1 / m_j`, rounded up to whole units so that shares of 1 together never come to more.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one turn, and 2^63 is never")]
+fn step(share: f64) -> u64 {
+    if share == 0.0 {
+        return 0;
+    }
+    (TURN as f64 / share).ceil().min((1u64 << 62) as f64) as u64
+}
+
+/// A fault for every minimum share that is none.
+pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
+    let problem = "is not a share of the link; it must be 0 to 1, such as 0.1 for a tenth";
+    shares.check(MINIMUM_SHARE, |share| (0.0..=1.0).contains(&share), problem)
+}
+
+/// The minimum shares of VCs of these names are at most the link together.
+pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
+    let sum: f64 = shares.resolve(vcs).iter().sum();
+    // Tenths do not add up to one exactly; a share that is none has been told of.
+    if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
+        return Vec::new();
+    }
+    let problem =
+        format!("is what the shares of the {} VCs that cross a port add up to, which is more than the link", vcs.len());
+    vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
+}
+
+/// The key of the shares.
+pub const MINIMUM_SHARE: &str = "minimum_share";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cells by VC, and who sent in so many turns.
+    fn sent(turns: &mut impl Turns, cells: &mut [u32], number: usize) -> Vec<usize> {
+        let mut sent = Vec::new();
+        for _ in 0..number {
+            turns.serve(|vc| {
+                sent.push(vc);
+                cells[vc] -= 1;
+                cells[vc] > 0
+            });
+        }
+        sent
+    }
+
+    #[test]
+    fn whoever_joins_comes_last_and_whoever_was_served_too() {
+        let mut ring = RoundRobin::new(4);
+        let mut cells = [2, 2, 1, 1];
+        ring.join(2);
+        ring.join(0);
+        assert_eq!(sent(&mut ring, &mut cells, 1), [2], "and leaves");
+        ring.join(1);
+        assert_eq!(sent(&mut ring, &mut cells, 1), [0]);
+        ring.join(3);
+        assert_eq!(ring.members(), 3);
+        assert_eq!(sent(&mut ring, &mut cells, 4), [1, 0, 3, 1]);
+        assert_eq!(ring.members(), 0);
+        cells[3] = 1;
+        ring.join(3);
+        assert_eq!(ring.alone(), Some(3));
+        assert_eq!(sent(&mut ring, &mut cells, 1), [3]);
+    }
+
+    #[test]
+    fn a_minimum_share_goes_first_and_the_rest_goes_round() {
+        // Every second turn is VC 0's by its share; the others go round among all three.
+        let mut turns = MinimumShares::new(&[0.5, 0.0, 0.0]);
+        let mut cells = [100, 100, 100];
+        for vc in 0..3 {
+            turns.join(vc);
+        }
+        assert_eq!(sent(&mut turns, &mut cells, 9), [0, 0, 0, 1, 0, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn without_shares_it_is_round_robin() {
+        let (mut ring, mut turns) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
+        for vc in [1, 0, 2] {
+            ring.join(vc);
+            turns.join(vc);
+        }
+        assert_eq!(sent(&mut ring, &mut [2, 5, 3], 10), sent(&mut turns, &mut [2, 5, 3], 10));
+    }
+
+    #[test]
+    fn who_has_cells_gets_its_share_within_a_cell_for_each_vc() {
+        for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
+            let mut turns = MinimumShares::new(shares);
+            (0..shares.len()).for_each(|vc| turns.join(vc));
+            let mut served = vec![0u32; shares.len()];
+            for turn in 1..=1_000_000 {
+                turns.serve(|vc| {
+                    served[vc] += 1;
+                    true
+                });
+                if turn % 9973 == 0 {
+                    for (&served, share) in served.iter().zip(shares) {
+                        let due = f64::from(turn) * share;
+                        let lag = due - f64::from(served);
+                        assert!(lag <= shares.len() as f64, "{shares:?}: {served} of {due} in {turn}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_had_no_cells_has_saved_up_nothing() {
+        let mut turns = MinimumShares::new(&[0.5, 0.0]);
+        let mut cells = [100, 1000];
+        turns.join(1);
+        sent(&mut turns, &mut cells, 400);
+        turns.join(0);
+        let of_the_first = sent(&mut turns, &mut cells, 40).iter().filter(|&&vc| vc == 0).count();
+        assert_eq!(of_the_first, 30, "half by its share, and half of the rest");
+    }
+
+    #[test]
+    fn what_is_promised_to_nobody_who_has_cells_is_shared_equally() {
+        let mut turns = MinimumShares::new(&[0.5, 0.2, 0.0]);
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is {b}");
+        turns.join(2);
+        close(turns.part(2), 1.0);
+        turns.join(0);
+        close(turns.part(0), 0.75);
+        close(turns.part(2), 0.25);
+        turns.join(1);
+        close(turns.part(0), 0.6);
+        close(turns.part(1), 0.3);
+        sent(&mut turns, &mut [1, 1, 1], 3);
+        assert_eq!(turns.promised, 0);
+    }
+
+    #[test]
+    fn shares_beyond_the_link_are_refused() {
+        assert_eq!(check_shares(&PerVc::Same(1.5))[0].key, "minimum_share");
+        assert!(check_sum(&PerVc::Same(0.1), &["a"; 10]).is_empty());
+        assert_eq!(check_sum(&PerVc::Same(0.3), &["a", "b", "c", "d"])[0].value, "1.2");
+    }
+}

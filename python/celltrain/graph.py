@@ -1,0 +1,399 @@
+"""Scenarios from graphs: GraphML, or JSON as node-link programs write it.
+
+Files are read by networkx. A node is a switch unless it says that it is a host; a flow between two switches gets a host of its
+own at each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.scenario import read, read_text, shown
+
+if TYPE_CHECKING:
+    from celltrain.models import Scenario
+
+FORMATS = (".graphml", ".json")
+KINDS = ("host", "switch", "edge_device")
+# What is said of a fault that many nodes or edges have.
+MOST_NAMED = 5
+
+
+def import_graph(
+    path: str | os.PathLike[str],
+    *,
+    flows: int | None = None,
+    seed: int = 1,
+    rate: str = "155.52Mbps",
+    delay: str | None = None,
+    rate_attribute: str = "rate",
+    delay_attribute: str = "delay",
+    rate_unit: str | None = None,
+    delay_unit: str | None = None,
+    name_attribute: str | None = None,
+    kind_attribute: str = "kind",
+    flow_attribute: str = "flow_to",
+    both_ways: bool = False,
+    access_rate: str | None = None,
+    access_delay: str = "5us",
+    buffer_cells: int = 1000,
+    duration: str = "1s",
+    name: str | None = None,
+) -> Scenario:
+    """A scenario on the network of a GraphML file, or of a JSON file with `nodes` and `links` or `edges`.
+
+    An edge is a link both ways. In a directed graph two edges between two nodes are the two ways of one link, each with its own
+    rate and delay. Every port of a switch has EPD with a threshold of four fifths of its buffer; `replace` sets another policy.
+
+    Args:
+        path: The file; needs `pip install celltrain[graph]`.
+        flows: How many flows to draw, between random nodes; none when None.
+        seed: Seed of these draws, and of the scenario.
+        rate: Rate of the links whose edge has none.
+        delay: Propagation delay of the links whose edge has none; with None every edge must have one.
+        rate_attribute: The attribute of edges that is their rate, such as `"34.368Mbps"`.
+        delay_attribute: The attribute of edges that is their delay, such as `"5ms"`.
+        rate_unit: The unit of rates that are bare numbers, such as `"bps"`; with None such a number is refused.
+        delay_unit: The unit of delays that are bare numbers, such as `"ms"`.
+        name_attribute: The attribute of nodes that is their name; the node's id when None.
+        kind_attribute: The attribute of nodes that says what they are: `host`, `switch` or `edge_device`; a switch without.
+        flow_attribute: The attribute of nodes that says where flows from them go: names, separated by commas.
+        both_ways: Whether a directed edge without one back is a link both ways, alike.
+        access_rate: Rate of the links between switches and the hosts made for flows; `rate` when None.
+        access_delay: Propagation delay of these links.
+        buffer_cells: The buffer of every port of a switch.
+        duration: How long to simulate.
+        name: What it is, for people; the file's name when None.
+
+    Raises:
+        InputError: When the file cannot be read or its graph is no network, with every fault.
+        MissingExtraError: Without networkx.
+
+    >>> import celltrain as ct
+    >>> edges = '{"source": "a", "target": "b", "delay": "1ms"}, {"source": "b", "target": "c", "delay": "2ms"}'
+    >>> nodes = '{"id": "a"}, {"id": "b"}, {"id": "c"}'
+    >>> _ = Path("line.json").write_text('{"nodes": [%s], "links": [%s]}' % (nodes, edges))
+    >>> line = ct.import_graph("line.json", flows=2, seed=7)
+    >>> line.topology.switches, len(line.topology.flows)
+    (('a', 'b', 'c'), 2)
+    """
+    file = shown(path)
+    if flows is not None and flows < 1:
+        raise InputError([Fault.of_option("flows", flows, "is not a number of flows, 1 or more")])
+    if buffer_cells < 1:
+        raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
+    reader = _Reader(
+        file=file,
+        faults=[],
+        rate=_Quantity(rate_attribute, rate, rate_unit, "rate"),
+        delay=_Quantity(delay_attribute, delay, delay_unit, "delay"),
+        name_attribute=name_attribute,
+        kind_attribute=kind_attribute,
+        both_ways=both_ways,
+    )
+    graph = _read(Path(path), file)
+    names = reader.names(graph)
+    kinds = reader.kinds(graph, names)
+    links = reader.links(graph, names)
+    reader.is_one_piece(graph, names)
+    wanted = reader.flows(graph, names, flow_attribute)
+    reader.stop()
+    if flows is not None:
+        wanted += _draw(names, kinds, flows, seed, file)
+    if not wanted:
+        problem = f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)"
+        raise InputError([Fault.of_file(file, problem)])
+    hosts = [node for node, kind in kinds.items() if kind == "host"]
+    made: list[dict[str, Any]] = []
+    links_of_hosts: list[dict[str, Any]] = []
+    for number, (start, end) in enumerate(wanted, 1):
+        ends = {}
+        for key, node, host in (("from", start, f"source{number}"), ("to", end, f"destination{number}")):
+            ends[key] = node if kinds[node] == "host" else host
+            if kinds[node] != "host":
+                hosts.append(host)
+                line = {"rate": access_rate or rate, "delay": access_delay}
+                links_of_hosts.append({"between": (host, node) if key == "from" else (node, host), **line})
+        made.append(ends)
+    from celltrain.models import Epd, Flow, GeneralNetwork, Link, Port, Scenario
+
+    scenario = Scenario(
+        name=Path(path).stem if name is None else name,
+        duration=duration,
+        seed=seed,
+        topology=GeneralNetwork(
+            hosts=tuple(hosts),
+            switches=tuple(node for node, kind in kinds.items() if kind == "switch"),
+            edge_devices=tuple(node for node, kind in kinds.items() if kind == "edge_device"),
+            links=tuple(Link(**link) for link in links + links_of_hosts),
+            flows=tuple(Flow(from_=ends["from"], to=ends["to"]) for ends in made),
+        ),
+        port={"default": Port(buffer_cells=buffer_cells, policy=Epd(threshold_cells=buffer_cells * 4 // 5))},
+    )
+    reading = read(scenario)
+    if reading.faults:
+        raise ScenarioError(_of_file(fault, file) for fault in reading.faults)
+    # With rates and times in their usual units.
+    return Scenario.model_validate(reading.accepted())
+
+
+def _of_file(fault: Fault, file: str) -> Fault:
+    """A fault of the scenario, under the name of the file it was made of."""
+    subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
+    message = f"{file}: {subject}{fault.problem}"
+    return Fault(file=file, line=None, key=fault.key, value=fault.value, problem=fault.problem, message=message)
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """Where an edge says how fast or how long it is."""
+
+    attribute: str
+    default: str | None
+    unit: str | None
+    word: str
+
+    def of(self, data: dict[str, Any]) -> tuple[str | None, str | None]:
+        """The value of an edge, and what is wrong with it."""
+        value = data.get(self.attribute)
+        if value is None or value == "":
+            missing = (
+                f"has no {self.attribute!r}; give every edge a {self.word}, or one for all without (--{self.word})"
+            )
+            return self.default, None if self.default is not None else missing
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return None, f"has {self.attribute} = {value!r}, which is no {self.word}"
+        text = str(value).strip()
+        if _is_number(text):
+            if self.unit is None:
+                example = "34.368Mbps" if self.word == "rate" else "5ms"
+                return None, (
+                    f"has {self.attribute} = {text} without a unit; write such as {example!r}, or say the unit of all "
+                    f"(--{self.word}-unit)"
+                )
+            # As a scenario writes numbers: no exponent.
+            text = (
+                f"{float(text):.12f}".rstrip("0").rstrip(".") + self.unit if "e" in text.lower() else text + self.unit
+            )
+        if text.startswith("-"):
+            return None, f"has {self.attribute} = {text}, which is negative"
+        return text, None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """What a graph says, and what is wrong with it."""
+
+    file: str
+    faults: list[Fault]
+    rate: _Quantity
+    delay: _Quantity
+    name_attribute: str | None
+    kind_attribute: str
+    both_ways: bool
+
+    def refuse(self, problem: str) -> None:
+        self.faults.append(Fault.of_file(self.file, problem))
+
+    def stop(self) -> None:
+        """Raises with all faults there are so far."""
+        if len(self.faults) > MAX_FAULTS:
+            more = f"has {len(self.faults) - MAX_FAULTS} more faults, which are not shown"
+            self.faults[MAX_FAULTS:] = [Fault.of_file(self.file, more)]
+        if self.faults:
+            raise InputError(self.faults)
+
+    def names(self, graph: Any) -> dict[Any, str]:
+        """The name of each node."""
+        names: dict[Any, str] = {}
+        taken: dict[str, Any] = {}
+        for node, data in graph.nodes(data=True):
+            name = str(node)
+            if self.name_attribute is not None:
+                if data.get(self.name_attribute) in (None, ""):
+                    self.refuse(f"node {str(node)!r} has no {self.name_attribute!r}, which is to be its name")
+                else:
+                    name = str(data[self.name_attribute])
+            if name in taken:
+                self.refuse(
+                    f"nodes {str(taken[name])!r} and {str(node)!r} have one name, {name!r}; names are different"
+                )
+            names[node] = name
+            taken.setdefault(name, node)
+        return names
+
+    def kinds(self, graph: Any, names: dict[Any, str]) -> dict[str, str]:
+        """What each node is, by its name."""
+        kinds = {}
+        for node, data in graph.nodes(data=True):
+            kind = str(data.get(self.kind_attribute) or "switch").strip().lower()
+            if kind not in KINDS:
+                what = f"{self.kind_attribute} = {data[self.kind_attribute]!r}"
+                self.refuse(f"node {names[node]!r} has {what}, which is none of {', '.join(KINDS)}")
+            kinds[names[node]] = kind
+        return kinds
+
+    def links(self, graph: Any, names: dict[Any, str]) -> list[dict[str, Any]]:
+        """The links, two edges of a directed graph being one."""
+        ways: dict[tuple[str, str], tuple[str, str]] = {}
+        counted: dict[tuple[str, str], int] = {}
+        for start, end, data in graph.edges(data=True):
+            a, b = names[start], names[end]
+            if a == b:
+                self.refuse(f"edge {a!r} - {b!r} is a loop: it joins a node to itself")
+                continue
+            if not graph.is_directed() and (b, a) in counted:
+                a, b = b, a
+            counted[a, b] = counted.get((a, b), 0) + 1
+            values = []
+            for quantity in (self.rate, self.delay):
+                value, problem = quantity.of(data)
+                if problem is not None:
+                    self.refuse(f"edge {a!r} - {b!r} {problem}")
+                values.append(value or "")
+            ways[a, b] = values[0], values[1]
+        for (a, b), times in counted.items():
+            if times > 1:
+                self.refuse(f"edge {a!r} - {b!r} is there {times} times; two nodes have one link")
+        links = []
+        done = set()
+        lonely = []
+        for (a, b), (rate, delay) in ways.items():
+            if (b, a) in done:
+                continue
+            done.add((a, b))
+            link: dict[str, Any] = {"between": (a, b), "rate": rate, "delay": delay}
+            if graph.is_directed():
+                back = ways.get((b, a), (rate, delay) if self.both_ways else None)
+                if back is None:
+                    lonely.append(f"{a!r} -> {b!r}")
+                    continue
+                link |= {"rate_back": back[0]} if back[0] != rate else {}
+                link |= {"delay_back": back[1]} if back[1] != delay else {}
+            links.append(link)
+        if lonely:
+            self.refuse(
+                f"is directed, and no edge leads back from {_some(lonely)}; acknowledgements go back the way data came: add "
+                "the edges, or take each as a link both ways (--both-ways)"
+            )
+        return links
+
+    def is_one_piece(self, graph: Any, names: dict[Any, str]) -> None:
+        """Refuses a graph without nodes, or of parts that no edge joins."""
+        import networkx as nx
+
+        if not graph.nodes:
+            self.refuse("has no nodes")
+            return
+        parts = sorted(nx.connected_components(graph.to_undirected(as_view=True)), key=len, reverse=True)
+        if len(parts) > 1:
+            alone = [repr(min(names[node] for node in part)) for part in parts[1:]]
+            self.refuse(f"has {len(parts)} parts that no edge joins: {_some(alone)} cannot be reached from the largest")
+
+    def flows(self, graph: Any, names: dict[Any, str], attribute: str) -> list[tuple[str, str]]:
+        """The flows that nodes say they send."""
+        known = set(names.values())
+        wanted = []
+        for node, data in graph.nodes(data=True):
+            targets = data.get(attribute)
+            if targets is None:
+                continue
+            listed = targets if isinstance(targets, list) else str(targets).split(",")
+            for target in (str(target).strip() for target in listed):
+                if target not in known:
+                    self.refuse(f"node {names[node]!r} has {attribute} = {target!r}, which is not a node")
+                elif target == names[node]:
+                    self.refuse(f"node {names[node]!r} has {attribute} = {target!r}: it sends to itself")
+                else:
+                    wanted.append((names[node], target))
+        return wanted
+
+
+MAX_FAULTS = 100
+
+
+def _some(names: list[str]) -> str:
+    """The first few of many names."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _draw(names: dict[Any, str], kinds: dict[str, str], flows: int, seed: int, file: str) -> list[tuple[str, str]]:
+    """Random pairs of hosts, or of switches where there are no two hosts; the same for the same seed and file."""
+    hosts = [name for name in names.values() if kinds[name] == "host"]
+    ends = hosts if len(hosts) > 1 else [name for name in names.values() if kinds[name] == "switch"]
+    if len(ends) < 2:
+        raise InputError([Fault.of_file(file, "has no two nodes that a flow could join")])
+    draws = random.Random(seed)
+    return [(a, b) for a, b in (draws.sample(ends, 2) for _ in range(flows))]
+
+
+def _read(path: Path, file: str) -> Any:
+    """The graph in a file."""
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
+    if path.suffix.lower() not in FORMATS:
+        raise InputError([Fault.of_file(file, f"is no graph this can read; its name ends in {' or '.join(FORMATS)}")])
+    text = read_text(path, what="graph")
+    try:
+        if path.suffix.lower() == ".graphml":
+            # networkx takes apart an edge's id and its data; without a type of its own a node's id is a text.
+            return nx.parse_graphml(text)
+        return _of_json(json.loads(text), file)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError([Fault.of_file(file, "nests too deep to be a graph")]) from None
+    # Whatever networkx stumbles over is in the file: it has exceptions of a dozen kinds for that.
+    except Exception as error:
+        what = "GraphML" if path.suffix.lower() == ".graphml" else "JSON"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError([Fault.of_file(file, f"is not {what} that describes a graph ({reason[:200]})")]) from None
+
+
+def _of_json(data: Any, file: str) -> Any:
+    """A graph in node-link form: `nodes` with `id`, and `links` or `edges` with `source` and `target`."""
+    import networkx as nx
+
+    if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
+        raise InputError([Fault.of_file(file, "is not a node-link graph: a table with the lists nodes and links")])
+    key = "links" if "links" in data else "edges"
+    if not isinstance(data.get(key), list):
+        raise InputError([Fault.of_file(file, "is not a node-link graph: it has no list of links, or edges")])
+    faults = []
+    seen = set()
+    for i, node in enumerate(data["nodes"]):
+        if not isinstance(node, dict) or not isinstance(node.get("id"), str | int):
+            faults.append(Fault.of_file(file, f"nodes[{i}] is not a table with an id"))
+        elif node["id"] in seen:
+            faults.append(
+                Fault.of_file(file, f"nodes[{i}] has the id {node['id']!r} of another node; names are different")
+            )
+        else:
+            seen.add(node["id"])
+    for i, edge in enumerate(data[key]):
+        ends = [edge.get("source"), edge.get("target")] if isinstance(edge, dict) else [None]
+        for end in ends:
+            if not isinstance(end, str | int) or end not in seen:
+                faults.append(Fault.of_file(file, f"{key}[{i}] joins {end!r}, which is not the id of a node"))
+    if faults:
+        more = [Fault.of_file(file, f"has {len(faults) - MAX_FAULTS} more faults, which are not shown")]
+        raise InputError(faults[:MAX_FAULTS] + (more if len(faults) > MAX_FAULTS else []))
+    # As a multigraph, so that an edge that is there twice is seen.
+    return nx.node_link_graph({**data, "multigraph": True, "edges": data[key]}, edges="edges")

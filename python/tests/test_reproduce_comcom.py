@@ -1,0 +1,166 @@
+"""Computer Communications 21(12), 1998: a paper of which no number is public, only sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from conftest import ROOT, Command
+from rich.console import Console
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.reproduce import Paper, Reproduction, figures, load
+from celltrain.reproduce.claims import FORMS
+from celltrain.reproduce.paper import matches
+
+COMCOM = "comcom-1998"
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load(COMCOM)
+
+
+@pytest.fixture(scope="module")
+def short() -> Reproduction:
+    """An experiment with one seed, a tenth of a second of every scenario."""
+    return ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "100ms"})
+
+
+def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
+    [configuration] = {n.configuration for n in paper.table(table).numbers if matches(n.keys, keys)}
+    return paper.configurations[configuration].scenario
+
+
+def test_nothing_is_printed(paper: Paper) -> None:
+    assert all(table.experiment for table in paper.tables)
+    assert all(n.published is None and not n.scored for n in paper.numbers())
+    assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}
+
+
+def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
+    for configuration in paper.configurations:
+        judged = json.loads(_core.parse_json(configuration.text, paper.id))
+        assert (judged["faults"], judged.get("warnings", [])) == ([], []), configuration.text
+
+
+def test_every_key_makes_a_difference(paper: Paper) -> None:
+    for table in paper.tables:
+        for key in table.keys:
+            seen: dict[str, set[int]] = {}
+            for n in table.numbers:
+                rest = json.dumps([n.quantity.name, {k: v for k, v in n.row.items() if k != key}], sort_keys=True)
+                seen.setdefault(rest, set()).add(n.configuration)
+            values = {n.row[key] for n in table.numbers}
+            assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
+
+
+def test_a_part_of_the_threshold_holds_the_packets_it_should(paper: Paper) -> None:
+    for part in (1, 2, 3, 4):
+        port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
+        # Ten VCs, packets of 192 cells, Th = 0.8 K.
+        assert port["policy"]["epd"]["threshold"] == 10 * part * 192
+        assert port["buffer"] * 0.8 == 10 * part * 192
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "policy", "scheduler"),
+    [
+        ("accounting", "per_vc_accounting", None),
+        ("accounting_fixed", "per_vc_accounting_fixed", None),
+        ("vq", "virtual_queuing", None),
+        ("vq_threshold", "virtual_queuing_threshold", None),
+        ("per_vc_queuing", "per_vc_accounting", "round_robin"),
+        ("per_vc_queuing_fixed", "per_vc_accounting_fixed", "round_robin"),
+    ],
+)
+def test_a_mechanism_is_a_rule_and_a_way_to_serve(
+    paper: Paper, mechanism: str, policy: str, scheduler: str | None
+) -> None:
+    port = scenario(paper, "chain", mechanism="epd", hops=2, cross=1)["port"]["sw*->sw*"]
+    assert (list(port["policy"]), port.get("scheduler")) == (["epd"], None)
+    port = scenario(paper, "peer-to-peer-cells", mechanism=mechanism, buffer_cells=1000)["port"]["sw*->sw*"]
+    assert port["policy"] == {policy: {"threshold": 800}}
+    assert list(port.get("scheduler", {})) == ([] if scheduler is None else [scheduler])
+
+
+def test_a_choice_reaches_only_the_rules_that_have_it(paper: Paper) -> None:
+    [k_of_2] = [choice for choice in paper.choices if choice.id == "C-1"]
+    other = load(COMCOM, overrides=k_of_2.overrides)
+    for table, keys in (("peer-to-peer", {"part_packets": 3}), ("chain", {"hops": 2, "cross": 3})):
+        for mechanism, policy in (("epd", "epd"), ("vq", "virtual_queuing"), ("per_vc_queuing", "per_vc_accounting")):
+            rule = scenario(other, table, mechanism=mechanism, **keys)["port"]["sw*->sw*"]["policy"][policy]
+            assert rule.get("k") == (None if mechanism == "epd" else 2)
+
+
+def test_claims_quote_the_paper_and_look_at_rows_that_exist(paper: Paper) -> None:
+    assert len(paper.claims) >= 20
+    assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
+    for claim in paper.claims:
+        assert claim["quote"]
+        assert claim["section"] in {"Abstract", "Introduction", "Conclusion", "2", "5"}
+        for test in claim["tests"]:
+            assert test["form"] in FORMS
+            for side in {"a", "b", "over"} & test.keys():
+                rows = paper.table(test[side]["table"]).numbers
+                for key, wanted in test[side].items():
+                    values = {n.keys.get(key) for n in rows} if key != "table" else {test[side]["table"]}
+                    assert values >= set(wanted if isinstance(wanted, list) else [wanted]), (claim["id"], key)
+                assert test["quantity"] in paper.table(test[side]["table"]).quantities, claim["id"]
+
+
+def test_an_answer_has_experiments_and_no_numbers(short: Reproduction) -> None:
+    answer = json.loads(short.to_json())
+    assert (answer["paper"], answer["numbers"]) == (COMCOM, [])
+    assert answer["summary"] == {"scored": 0, "inside": 0, "share_inside": None, "by": [], "by_quantity": []}
+    assert len(answer["experiments"]) == len(load(COMCOM).table("peer-to-peer").numbers)
+    assert {entry["published"] for entry in answer["experiments"]} == {None}
+    assert all(claim["published_holds"] is None for claim in answer["claims"])
+    assert repr(short).startswith(f"Reproduction('{COMCOM}', {len(answer['experiments'])} numbers, ")
+
+
+def test_on_the_terminal_nothing_is_said_of_print(short: Reproduction) -> None:
+    console = Console(record=True, width=160)
+    short.compare(console=console)
+    text = console.export_text()
+    assert "claims of the text hold" in text
+    assert "in print" not in text
+    assert "inside" not in text
+    assert "ours:" not in text
+
+
+def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
+    run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
+    [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
+    figure = figures.goodput(run, {**spec, "step": "20ms"})
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
+    for axes in figure.axes:
+        # Ten VCs, their fair goodput, and one without points for the legend.
+        lines = axes.get_lines()
+        assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
+        sums = sum(line.get_ydata() for line in lines[:10])
+        # 3 packets of 9140 bytes in 20 ms are 11 Mb/s; the link carries 139.7 Mb/s of them.
+        assert all(0 <= total <= 150 for total in sums)
+        assert max(sums) > 100
+        assert lines[10].get_ydata()[0] == pytest.approx(13.97, abs=0.01)
+
+
+def test_the_page_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) -> None:
+    page = (ROOT / "docs" / "papers" / f"{COMCOM}.md").read_text()
+    for claim in paper.claims:
+        place = f"section {claim['section']}" if claim["section"].isdigit() else claim["section"].lower()
+        assert f"- `{claim['id']}` ({place}): {claim['text']}" in page
+    for table in paper.tables:
+        assert f"### {table.heading}" in page
+    images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)
+    assert sorted(images) == sorted(f"{COMCOM}-{figure['id']}.png" for figure in paper.figures)
+    assert all((ROOT / "docs" / "images" / image).stat().st_size < 250_000 for image in images)
+
+
+def test_the_paper_is_listed_and_explained(celltrain: Command) -> None:
+    assert COMCOM in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
+    assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]

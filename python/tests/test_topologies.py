@@ -1,0 +1,401 @@
+"""Networks: drawn, imported from graphs, divided fairly."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import random
+
+import pytest
+from conftest import ROOT
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.drawing import positions, save
+from celltrain.network import network
+
+SCENARIOS = ROOT / "scenarios"
+CHAIN = SCENARIOS / "chain-epd.toml"
+
+
+@pytest.fixture
+def line(tmp_path):
+    """A graph of three nodes in a row, as JSON whose parts may be changed."""
+
+    def write(**changes):
+        graph = {
+            "nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+            "links": [{"source": "a", "target": "b", "delay": "1ms"}, {"source": "b", "target": "c", "delay": "2ms"}],
+        }
+        path = tmp_path / "line.json"
+        path.write_text(json.dumps(graph | changes))
+        return path
+
+    return write
+
+
+def refusal(path, **options) -> str:
+    with pytest.raises(ct.InputError) as refused:
+        ct.import_graph(path, **{"flows": 2, **options})
+    text = str(refused.value)
+    assert all(line.startswith(str(path)) for line in text.splitlines()), text
+    return text
+
+
+def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
+    checked = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--json").json
+    chain, star = checked["networks"]
+    assert (checked["faults"], chain["file"], chain["bottleneck"], chain["links"]) == ([], str(CHAIN), "sw1->sw2", 38)
+    assert chain["flows"][0]["links"] == [
+        *("long-source1->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->sw5", "sw5->long-destination1"),
+    ]
+    shares = ct.max_min_shares(SCENARIOS / "star-incast.toml")
+    assert {flow["name"]: flow["max_min_mbps"] for flow in star["flows"]} == shares
+    assert shares["tcp1"] == pytest.approx(10 * 512 / 636)
+    result = ct.run(ct.load(SCENARIOS / "star-incast.toml").replace(duration="100ms"))
+    flows = result.flows.to_pylist()
+    assert {flow["name"]: flow["max_min_mbps"] for flow in flows} == shares
+    parts = [flow["goodput_mbps"] / flow["max_min_mbps"] for flow in flows]
+    assert result.fairness_max_min == pytest.approx(sum(parts) ** 2 / len(parts) / sum(part**2 for part in parts))
+    assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
+
+
+def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
+    short = tmp_path / "star.toml"
+    short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
+    assert "max-min Mb/s" in celltrain("run", short).out
+    short.write_text(CHAIN.read_text().replace('"5s"', '"50ms"'))
+    assert "max-min Mb/s" not in celltrain("run", short).out
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
+    np = pytest.importorskip("numpy")
+    places = positions(network(path))
+    assert np.isfinite(places).all()
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2) + np.eye(len(places))
+    assert apart.min() > 0.1
+
+
+def test_a_chain_lies_in_a_row_with_senders_before_and_above():
+    net = network(CHAIN)
+    at = {node.name: place for node, place in zip(net.nodes, positions(net), strict=True)}
+    switches = [at[f"sw{i}"] for i in range(1, 6)]
+    assert [y for _, y in switches] == [0.0] * 5
+    assert [x for x, _ in switches] == sorted(x for x, _ in switches)
+    assert at["long-source1"][0] < at["sw1"][0] and at["long-destination1"][0] > at["sw5"][0]
+    assert at["cross-source5"][1] > 0 > at["cross-destination1"][1]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / f"chain.{ending}"
+    answer = celltrain("check", CHAIN, "--plot", picture)
+    assert (answer.code, answer.err) == (0, "")
+    assert f"wrote {picture}" in answer.out
+    first = picture.read_bytes()
+    assert len(first) > 1000
+    celltrain("check", CHAIN, "--plot", picture)
+    if ending != "pdf":  # Which has the time in it.
+        assert picture.read_bytes() == first
+
+
+def test_a_picture_says_what_the_network_is(tmp_path):
+    pytest.importorskip("matplotlib")
+    axes = ct.draw(SCENARIOS / "star-incast.toml")
+    texts = [text.get_text() for text in axes.texts]
+    assert {"host1", "sw", "10Mbps, 5us", "155.52Mbps, 1ms"} <= set(texts)
+    assert any("bottleneck: sw->host1" in text and "8 hosts, 1 switch, 7 flows" in text for text in texts)
+
+
+def test_a_large_network_has_a_picture_without_names(tmp_path):
+    pytest.importorskip("matplotlib")
+    large = ct.n_source(sources=400, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop())
+    axes = ct.draw(large)
+    assert not any("source" in text.get_text() for text in axes.texts)
+    save(network(large), tmp_path / "large.png")
+
+
+@pytest.mark.parametrize(
+    "plot, word",
+    [
+        ("picture.gif", "ends in one of .png, .svg, .pdf"),
+        ("picture", "is no picture"),
+        ("no/where.png", "cannot be written"),
+    ],
+)
+def test_a_picture_that_cannot_be_is_refused(celltrain, tmp_path, plot, word):
+    answer = celltrain("check", CHAIN, "--plot", tmp_path / plot)
+    assert answer.code == 2
+    assert word in answer.err
+
+
+def test_one_picture_is_of_one_scenario(celltrain, tmp_path):
+    answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
+    assert (answer.code, "draws one scenario; 2 are given" in answer.err) == (2, True)
+
+
+def test_a_faulty_scenario_is_not_drawn(celltrain, tmp_path):
+    faulty = tmp_path / "faulty.toml"
+    faulty.write_text(CHAIN.read_text().replace("hops = 4", "hops = 0"))
+    answer = celltrain("check", faulty, "--plot", tmp_path / "x.png")
+    assert answer.code == 2
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_flow(line):
+    scenario = ct.import_graph(line(), flows=3, seed=5)
+    topology = scenario.topology
+    assert topology.switches == ("a", "b", "c")
+    assert len(topology.hosts) == 6 and len(topology.links) == 2 + 6
+    assert [(link.between, link.delay) for link in topology.links[:2]] == [(("a", "b"), "1ms"), (("b", "c"), "2ms")]
+    assert scenario == ct.import_graph(line(), flows=3, seed=5)
+    assert scenario.topology != ct.import_graph(line(), flows=3, seed=6).topology
+    assert ct.run(scenario.replace(duration="5ms")).cells["delivered"] > 0
+
+
+def test_hosts_and_flows_may_be_those_of_the_graph(line):
+    nodes = [{"id": "a", "kind": "host", "flow_to": "c"}, {"id": "b"}, {"id": "c", "kind": "host", "flow_to": ["a"]}]
+    topology = ct.import_graph(line(nodes=nodes)).topology
+    assert (topology.hosts, topology.switches, len(topology.links)) == (("a", "c"), ("b",), 2)
+    assert [(flow.from_, flow.to) for flow in topology.flows] == [("a", "c"), ("c", "a")]
+
+
+def test_two_edges_of_a_directed_graph_are_the_two_ways_of_a_link(line):
+    edges = [
+        {"source": "a", "target": "b", "delay": "1ms", "rate": "8Mbps"},
+        {"source": "b", "target": "a", "delay": "3ms", "rate": "1Mbps"},
+        {"source": "b", "target": "c", "delay": "1ms"},
+        {"source": "c", "target": "b", "delay": "1ms"},
+    ]
+    [first, second, *_] = ct.import_graph(line(directed=True, links=edges), flows=1).topology.links
+    assert (first.rate, first.rate_back, first.delay, first.delay_back) == ("8Mbps", "1Mbps", "1ms", "3ms")
+    assert (second.rate_back, second.delay_back) == (None, None)
+    lonely = refusal(line(directed=True, links=edges[1:]))
+    assert "no edge leads back from 'b' -> 'a'" in lonely and "--both-ways" in lonely
+    assert len(ct.import_graph(line(directed=True, links=edges[1:]), flows=1, both_ways=True).topology.links) == 4
+
+
+def test_graphml_and_json_of_one_graph_are_one_scenario(tmp_path):
+    nx = pytest.importorskip("networkx")
+    graph = nx.connected_watts_strogatz_graph(30, 4, 0.2, seed=1)
+    graph = nx.relabel_nodes(graph, {node: f"n{node}" for node in graph})
+    for i, (a, b) in enumerate(graph.edges):
+        graph.edges[a, b].update(speed=155_520_000 * (1 + i % 4), distance=0.5 + i)
+    nx.write_graphml(graph, tmp_path / "net.graphml")
+    (tmp_path / "net.json").write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+    options = {"rate_attribute": "speed", "rate_unit": "bps", "delay_attribute": "distance", "delay_unit": "us"}
+    first, second = (ct.import_graph(tmp_path / f"net.{end}", flows=20, **options) for end in ("graphml", "json"))
+    assert first == second
+    assert first.topology.links[0].delay == "500ns"
+    ct.save(first, tmp_path / "net.toml")
+    assert ct.load(tmp_path / "net.toml") == first
+
+
+def test_the_command_writes_a_scenario_that_runs(celltrain, line, tmp_path):
+    out = tmp_path / "line.toml"
+    answer = celltrain("import", line(), "--flows", 2, "-o", out)
+    assert (answer.code, answer.err) == (0, "")
+    assert "3 switches, 4 hosts, 6 links, 2 flows" in answer.out
+    assert celltrain("check", out).code == 0
+    assert celltrain("import", line(), "--flows", 2).out == out.read_text()
+    as_json = celltrain("import", line(), "--flows", 2, "--json").json
+    assert as_json["written"] is None
+    assert as_json["scenario"]["topology"]["network"]["switches"] == ["a", "b", "c"]
+    assert "cannot be written" in celltrain("import", line(), "--flows", 2, "-o", tmp_path).err
+
+
+def edges(*ends: str, **values: object) -> list[dict[str, object]]:
+    return [{"source": pair[0], "target": pair[1], "delay": "1ms", **values} for pair in ends]
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"links": edges("ab", "bc", "cc")}, "edge 'c' - 'c' is a loop"),
+        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' is there 2 times; two nodes have one link"),
+        ({"links": edges("ab")}, "has 2 parts that no edge joins: 'c' cannot be reached"),
+        ({"links": edges("ab", "bc", delay=None)}, "edge 'a' - 'b' has no 'delay'; give every edge a delay"),
+        ({"links": edges("ab", "bc", delay=5)}, "has delay = 5 without a unit"),
+        ({"links": edges("ab", "bc", delay="5")}, "has delay = 5 without a unit"),
+        ({"links": edges("ab", "bc", delay=-5)}, "without a unit"),
+        ({"links": edges("ab", "bc", delay="-5ms")}, "has delay = -5ms, which is negative"),
+        ({"links": edges("ab", "bc", delay="5 miles")}, "is not a time"),
+        ({"links": edges("ab", "bc", delay=[1])}, "which is no delay"),
+        ({"links": edges("ab", "bc", delay="2000s")}, "is not a delay up to 1800s"),
+        ({"links": edges("ab", "bc", rate="0bps")}, "is not a positive rate"),
+        ({"links": edges("ab", "bx")}, "links[1] joins 'x', which is not the id of a node"),
+        ({"links": [*edges("ab", "bc"), "ab"]}, "links[2] joins None"),
+        ({"links": 7}, "has no list of links"),
+        ({"links": []}, "has 3 parts"),
+        ({"nodes": []}, "is not the id of a node"),
+        ({"nodes": [], "links": []}, "has no nodes"),
+        ({"nodes": [{"id": "a"}], "links": []}, "has no two nodes that a flow could join"),
+        ({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "a"}]}, "nodes[3] has the id 'a' of another node"),
+        ({"nodes": [{"id": "a"}, {"name": "b"}, {"id": "c"}]}, "nodes[1] is not a table with an id"),
+        ({"nodes": [{"id": "a"}, {"id": 1}, {"id": "1"}], "links": []}, "have one name, '1'"),
+        (
+            {"nodes": [{"id": "a"}, {"id": "b", "kind": "router"}, {"id": "c"}]},
+            "kind = 'router', which is none of host",
+        ),
+        ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "z"}, {"id": "c"}]}, "flow_to = 'z', which is not a node"),
+        ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "b"}, {"id": "c"}]}, "it sends to itself"),
+        (
+            {"nodes": [{"id": "source1"}, {"id": "b"}], "links": [{"source": "source1", "target": "b", "delay": "1s"}]},
+            "two",
+        ),
+    ],
+)
+def test_a_graph_that_is_no_network_is_refused(line, changes, words):
+    assert words in refusal(line(**changes))
+
+
+def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
+    links = ct.import_graph(line(links=edges("ab", "bc", delay=2.5e-3)), flows=1, delay_unit="ms").topology.links
+    assert links[0].delay == "2.5us"
+    assert "which is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
+    assert "parsecs" in refusal(line(links=edges("ab", "bc", delay=5)), delay_unit="parsecs")
+
+
+def test_all_faults_of_a_graph_are_told_at_once(line):
+    faulty = line(
+        links=edges("ab", "bc", "aa", delay="-1s"), nodes=[{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}]
+    )
+    text = refusal(faulty)
+    assert len(text.splitlines()) == 4
+    for words in ("is a loop", "negative", "2 parts"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("x.graphml", "<graphml", "is not GraphML"),
+        ("x.graphml", "", "is not GraphML"),
+        ("x.graphml", "<html><body/></html>", "is not GraphML"),
+        ("x.graphml", '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"/>', "is not GraphML"),
+        ("x.json", "", "is not JSON"),
+        ("x.json", "{", "is not JSON"),
+        ("x.json", "[1, 2]", "is not a node-link graph"),
+        ("x.json", "[" * 100_000, "nests too deep"),
+        ("x.json", '{"nodes": 1}', "is not a node-link graph"),
+        ("x.txt", "a b", "its name ends in .graphml or .json"),
+        ("x.json", b"\xff\xfe", "is not text in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_graph_is_refused(celltrain, tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    answer = celltrain("import", path, "--flows", 1)
+    assert (answer.code, answer.out) == (2, "")
+    assert words in answer.err and "Traceback" not in answer.err
+    assert answer.err.startswith(str(path))
+
+
+def test_a_graph_that_is_not_there_or_too_large_is_refused(celltrain, tmp_path):
+    assert "no such file" in celltrain("import", tmp_path / "nowhere.json", "--flows", 1).err
+    assert "is a folder, not a graph file" in refusal(_folder(tmp_path / "folder.json"))
+    large = tmp_path / "large.json"
+    large.write_bytes(b" " * (20 << 20))
+    assert "a graph is at most 16 MiB" in refusal(large)
+
+
+def _folder(path):
+    path.mkdir()
+    return path
+
+
+def test_a_graph_without_flows_asks_for_some(celltrain, line):
+    assert "ask for some (--flows N)" in celltrain("import", line()).err
+
+
+def test_without_networkx_the_extra_is_named(line, monkeypatch, celltrain):
+    real = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name == "networkx":
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ct.MissingExtraError, match=r"pip install celltrain\[graph\]"):
+        ct.import_graph(line(), flows=1)
+    answer = celltrain("import", line(), "--flows", 1)
+    assert (answer.code, "celltrain[graph]" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_scenario_that_is_saved_is_read_again(path, tmp_path):
+    scenario = ct.load(path)
+    ct.save(scenario, tmp_path / "again.toml", head="A copy.\n")
+    assert (tmp_path / "again.toml").read_text().startswith("# A copy.\n")
+    assert ct.load(tmp_path / "again.toml") == scenario
+
+
+def test_names_of_any_characters_are_saved(tmp_path):
+    strange = 'a "b" \\ \x7f \t é \U0001f600'
+    edges_of = (ct.Link(between=(strange, "sw"), delay="1ms"), ct.Link(between=("sw", "b"), delay="1ms"))
+    scenario = ct.Scenario(
+        duration="1ms",
+        topology=ct.GeneralNetwork(
+            hosts=(strange, "b"), switches=("sw",), links=edges_of, flows=(ct.Flow(from_=strange, to="b"),)
+        ),
+        port={"default": ct.Port(buffer_cells=100, policy=ct.TailDrop())},
+    )
+    ct.save(scenario, tmp_path / "strange.toml")
+    assert ct.load(tmp_path / "strange.toml") == scenario
+
+
+def line_of_hosts(links: int) -> str:
+    """A scenario in JSON with so many links, most of them to one switch."""
+    network = {
+        "hosts": [f"h{i}" for i in range(links)],
+        "switches": ["sw"],
+        "links": [{"between": [f"h{i}", "sw"], "delay": "1us"} for i in range(links)],
+        "flows": [{"from": "h0", "to": "h1"}],
+    }
+    port = {"default": {"buffer": 100, "policy": {"tail_drop": {}}}}
+    return json.dumps({"duration": "1ms", "topology": {"network": network}, "port": port}, separators=(",", ":"))
+
+
+def test_a_million_links_are_refused_and_a_hundred_thousand_are_not(celltrain, tmp_path):
+    answer = json.loads(_core.parse_json(line_of_hosts(1_000_000), "large"))
+    [fault] = answer["faults"]
+    assert fault["message"] == "large: topology.network.links has 1000000 items; 100000 is the most"
+    assert json.loads(_core.parse_json(line_of_hosts(100_000), "large"))["faults"] == []
+    path = tmp_path / "large.toml"
+    link = '{ between = ["h%d", "sw"], delay = "1us" },\n'
+    path.write_text(
+        "duration = '1s'\n[topology.network]\nlinks = [\n" + "".join(link % i for i in range(1_000_000)) + "]\n"
+    )
+    answer = celltrain("check", path)
+    assert (answer.code, "MB; a scenario is at most 16 MiB" in answer.err) == (2, True)
+
+
+def test_a_network_of_ten_thousand_nodes_is_checked_drawn_and_run(celltrain, tmp_path):
+    draws = random.Random(1)
+    switches, hosts = 1000, 9000
+    pairs = [(f"sw{i}", f"sw{draws.randrange(i)}") for i in range(1, switches)]
+    pairs += [(f"h{i}", f"sw{draws.randrange(switches)}") for i in range(hosts)]
+    links = "".join(f'{{ between = ["{a}", "{b}"], delay = "1ms" }},\n' for a, b in pairs)
+    ends = [draws.sample(range(hosts), 2) for _ in range(4000)]
+    flows = "".join(f'{{ from = "h{a}", to = "h{b}" }},\n' for a, b in ends)
+    path = tmp_path / "large.toml"
+    path.write_text(
+        f"""duration = "1ms"
+[topology.network]
+hosts = {json.dumps([f"h{i}" for i in range(hosts)])}
+switches = {json.dumps([f"sw{i}" for i in range(switches)])}
+links = [{links}]
+flows = [{flows}]
+[port.default]
+buffer = 1000
+policy.epd = {{ threshold = 800 }}
+"""
+    )
+    answer = celltrain("check", path, "--plot", tmp_path / "large.png", "--json").json
+    [told] = answer["networks"]
+    assert (answer["faults"], told["nodes"], told["links"], len(told["flows"])) == ([], 10_000, 9_999, 4000)
+    assert all(flow["max_min_mbps"] > 0 for flow in told["flows"])
+    assert celltrain("run", path, "--json").json["cells"]["offered"] > 0
