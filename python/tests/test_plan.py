@@ -341,10 +341,6 @@ def test_scenario_classes_are_values_as_their_tables_are():
                 "net": {"path": "topology", "values": {"two": ct.NSource(sources=2, link_delay="5us")}},
                 "tcp": {"path": "tcp", "values": {"reno": ct.Reno()}},
                 "policy": {"path": "port.bottleneck.policy", "values": {"fba": ct.Fba()}},
-                "port.bottleneck.scheduler": {
-                    "path": "port.bottleneck.scheduler",
-                    "values": {"sp": ct.StrictPriority()},
-                },
                 "duration": ["1s"],
             }
         },
@@ -353,7 +349,6 @@ def test_scenario_classes_are_values_as_their_tables_are():
     assert list(point.scenario["topology"]) == ["n_source"]
     assert list(point.scenario["tcp"]) == ["reno"]
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
-    assert list(point.scenario["port"]["bottleneck"]["scheduler"]) == ["strict_priority"]
 
 
 def test_a_key_is_one_for_every_way_to_write_a_scenario_and_another_for_every_other():
