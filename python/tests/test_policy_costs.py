@@ -42,7 +42,11 @@ def test_what_a_cost_comes_to_is_the_sum_of_its_parts(kind: str):
 
 
 def test_virtual_queuing_costs_nothing_for_a_place_and_per_vc_queuing_a_pointer():
-    virtual, fifo, queues = cost("policies", "virtual_queuing"), cost("schedulers", "fifo"), cost("schedulers", "round_robin")
+    virtual, fifo, queues = (
+        cost("policies", "virtual_queuing"),
+        cost("schedulers", "fifo"),
+        cost("schedulers", "round_robin"),
+    )
     assert virtual.bits_per_place == fifo.bits_per_place == 0
     assert queues.bits_per_place == 16
     accounting = cost("policies", "per_vc_accounting")

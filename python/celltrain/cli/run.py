@@ -34,7 +34,8 @@ def run(
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
     ] = None,
     trace: Annotated[
-        list[str] | None, typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,delivered,acr,edge.")
+        list[str] | None,
+        typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,delivered,acr,edge."),
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
     port: Annotated[

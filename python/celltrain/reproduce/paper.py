@@ -397,7 +397,9 @@ class _Expansion:
             figures=figures,
             scenarios={f["scenario"]: self.base(f["scenario"]) for f in figures if "scenario" in f},
             panels={
-                f["id"]: [self.scenario({**f.get("fixed", {}), **panel, "network": f["network"]}) for panel in f["panels"]]
+                f["id"]: [
+                    self.scenario({**f.get("fixed", {}), **panel, "network": f["network"]}) for panel in f["panels"]
+                ]
                 for f in figures
                 if "panels" in f
             },
