@@ -8,7 +8,7 @@
 
 The page is docs/papers/<id>.md or docs/studies/<id>.md. What stands between `<!-- numbers:begin -->` and
 `<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
-Figures that lie beside the answer of a study, or of a paper that prints no numbers, are copied to docs/images.
+Figures that lie beside the answer are copied to docs/images: all of a study's or of a paper's that prints no numbers, and those of another paper that its page shows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def main() -> int:
     text = replaced(text, "claims", claims(answer, in_print) if kind is PAPER else study_claims(answer, paper))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")
-    for figure_file in [] if in_print else sorted(arguments.answer.parent.glob(f"{paper.id}-*.png")):
+    drawn = sorted(arguments.answer.parent.glob(f"{paper.id}-*.png"))
+    for figure_file in [path for path in drawn if not in_print or f"images/{path.name}" in text]:
         print(f"wrote {shutil.copyfile(figure_file, ROOT / 'docs' / 'images' / figure_file.name)}")
     return 0
 

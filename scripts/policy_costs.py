@@ -1,7 +1,9 @@
 """Writes the tables of docs/policy-costs.md from what the core says of its policies and schedulers.
 
-python scripts/policy_costs.py            writes them
-python scripts/policy_costs.py --check    exits with 1 when the page is stale
+    python scripts/policy_costs.py            writes them
+    python scripts/policy_costs.py --check    exits with 1 when the page is stale
+
+What is counted stands on the page itself.
 """
 
 from __future__ import annotations

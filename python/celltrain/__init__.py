@@ -12,7 +12,7 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ if TYPE_CHECKING:
     from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
+    from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
+    from celltrain.errors import StoreError as StoreError
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
+    from celltrain.reports import Report as Report
+    from celltrain.reports import report as report
     from celltrain.reproduce.run import reproduce as reproduce
     from celltrain.reproduce.run import study as study
     from celltrain.results import RunResult as RunResult
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
+    from celltrain.store import Store as Store
+    from celltrain.sweep import sweep as sweep
     from celltrain.toml import save as save
 
     __version__: str
@@ -51,30 +57,37 @@ _HOMES = {
     "InputError": "errors",
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
+    "PlanError": "errors",
+    "Report": "reports",
     "ScenarioError": "errors",
+    "Store": "store",
+    "StoreError": "errors",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
     "max_min_shares": "network",
     "run": "results",
     "check": "scenario",
+    "report": "reports",
     "load": "scenario",
     "n_source": "scenario",
     "save": "toml",
     "study": "reproduce.run",
 }
 
+# Packages that can be called: their names and their functions' are the same.
+_CALLABLE = ("reproduce", "sweep")
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
-        return sorted([*_HOMES, "reproduce", *import_module("celltrain.models").__all__])
+        return sorted([*_HOMES, *_CALLABLE, *import_module("celltrain.models").__all__])
     if name.startswith("_"):
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
-    if name == "reproduce":
-        # A package that can be called: its name and the function's are the same.
-        return import_module("celltrain.reproduce")
+    if name in _CALLABLE:
+        return import_module(f"celltrain.{name}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 docs/design/bridge.md describes every call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 class Build(TypedDict):
@@ -31,9 +31,16 @@ def run_many(
     scenarios: Sequence[str],
     runs: Sequence[tuple[int, int]],
     threads: int,
-    on_result: Callable[[int, str], object],
+    on_result: Callable[..., object],
     engine: str = "fast",
+    on_error: Callable[[int, str], object] | None = None,
+    limit_s: float | None = None,
+    trace: Sequence[str] = (),
+    step: str | None = None,
+    links: Sequence[str] | None = None,
+    wanted: Mapping[str, Sequence[str]] | None = None,
 ) -> None: ...
+def toml(text: str, source: str) -> str: ...
 def data(path: str) -> str | None: ...
 def data_names(prefix: str) -> list[str]: ...
 def memory_limit() -> int | None: ...

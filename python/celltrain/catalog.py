@@ -1,4 +1,4 @@
-"""What there is to choose from: models of every kind with their parameters, papers, studies, scenarios.
+"""What there is to choose from: models of every kind with their parameters, papers, studies, plans, scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
 """
@@ -25,7 +25,7 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-KINDS = (*CHOICES, "papers", "studies", "scenarios")
+KINDS = (*CHOICES, "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",
@@ -36,6 +36,7 @@ SINGULAR = {
     "topologies": "topology",
     "papers": "paper",
     "studies": "study",
+    "plans": "plan",
     "scenarios": "scenario",
 }
 
@@ -122,7 +123,7 @@ class Entry:
     cost: Cost | None = None
     """What a policy or a scheduler costs a switch."""
     page: str | None = None
-    """Its page as Markdown, or a scenario's text."""
+    """Its page as Markdown, or the text of a plan or a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON answers of the command line."""
@@ -136,6 +137,8 @@ def entries(kind: str) -> tuple[Entry, ...]:
         return tuple(_papers())
     if kind == "studies":
         return tuple(_studies())
+    if kind == "plans":
+        return tuple(_plans())
     if kind == "scenarios":
         return tuple(_scenarios())
     return tuple(_models(kind))
@@ -176,10 +179,9 @@ def _models(kind: str) -> Iterator[Entry]:
 
 
 def _cost(cost: dict[str, Any]) -> Cost:
-    parts = cost["parts"]
-    kept = {key: tuple(Kept(**part) for part in parts[key]) for key in ("per_vc", "per_port", "per_place")}
-    done = {key: tuple(Done(**part) for part in parts[key]) for key in ("per_cell", "per_frame")}
-    return Cost(**cost["sums"], **kept, **done)
+    parts: dict[str, Any] = cost["parts"]
+    parts = {key: tuple((Done if "reads" in part else Kept)(**part) for part in parts[key]) for key in parts}
+    return Cost(**cost["sums"], **parts)
 
 
 def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
@@ -270,6 +272,15 @@ def _studies() -> Iterator[Entry]:
             summary=study.title,
             description=study.question,
             page=_core.data(f"studies/{name}/README.md"),
+        )
+
+
+def _plans() -> Iterator[Entry]:
+    for path in _core.data_names("plans/"):
+        text = _core.data(path) or ""
+        document = json.loads(_core.toml(text, path))["root"]
+        yield Entry(
+            kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text
         )
 
 

@@ -73,6 +73,14 @@ class ScenarioError(InputError):
         return cls(Fault(**fault) for fault in faults)
 
 
+class PlanError(InputError):
+    """A plan that is refused."""
+
+
+class StoreError(InputError):
+    """A store that cannot be read, written or gone on with."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 

@@ -37,6 +37,7 @@ __all__ = [
     "EqualShare",
     "Erica",
     "EricaPlus",
+    "EvaluatedAt",
     "Fba",
     "Fifo",
     "File",
@@ -142,12 +143,19 @@ class EdgeFrontDrop(Model):
     """
 
 
+EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arrivals"]
+"""When the Adaptive Discard Algorithm looks at rate and queue (A-32)."""
+
+
 class AdaptiveDiscard(Model):
     """Adaptive Discard Algorithm for VCs with buffers of their own.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
     """
 
+    evaluated_at: EvaluatedAt = Field(
+        default="arrivals_and_rates", description="When the algorithm looks, which the source does not say (A-32)."
+    )
     low_threshold_packets: int = Field(
         default=6,
         validation_alias="low_threshold",
@@ -1368,7 +1376,11 @@ class Parameters(Model):
         description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
     )
     out_of_rate: bool = Field(
-        default=False, description="Whether a source whose ACR is below TCR sends forward RM cells out of rate."
+        default=False,
+        description=(
+            "Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out "
+            "of rate. They are turned around out of rate too."
+        ),
     )
     pcr: str | None = Field(
         default=None,

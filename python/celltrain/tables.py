@@ -85,7 +85,8 @@ CONTRACTS = _columns(
 ABR = _columns(
     ("vc", "string", "", "the VC whose rate is controlled"),
     ("acr_mbps", "float64", "Mb/s", "ACR at the end, cells included"),
-    ("forward_rm_cells", "int64", "cells", "forward RM cells its source sent"),
+    ("forward_rm_cells", "int64", "cells", "forward RM cells its source sent in rate"),
+    ("out_of_rate_rm_cells", "int64", "cells", "forward RM cells its source sent out of rate"),
     ("returned_rm_cells", "int64", "cells", "backward RM cells that came back to it"),
     ("rm_share", "float64", "1", "RM cells, of both directions' loops, among the cells it sent"),
 )

@@ -311,6 +311,22 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "vc.tcp1-3.gfr does not go with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
         ),
         (
+            INTERNETWORK,
+            "nrm = 32",
+            'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
+            23,
+            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4240bps", and none '
+            "goes out of rate; leave it out, or lower mcr below tcr",
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            "nrm = 32\n\n[vc.tcp1-3]\ntagged = true",
+            25,
+            "vc.tcp1-3.tagged = true does not go with [vc.tcp1-3.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); "
+            "leave it out",
+        ),
+        (
             MERGE,
             "vc.tcp1-4.tagged = true",
             "vc.tcp1.abr = {}",

@@ -37,7 +37,7 @@ BENCH_FIELDS = {
     "peak_rss_mib": float,
 }
 FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
-COMMANDS = ["run", "reproduce", "study", "check", "list", "explain", "schema", "bench", "doctor"]
+COMMANDS = ["run", "reproduce", "study", "report", "check", "list", "explain", "schema", "bench", "doctor"]
 
 
 def test_run_prints_what_matters(celltrain, small):

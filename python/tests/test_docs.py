@@ -49,8 +49,8 @@ def named(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A folder with what a reader has: the scenarios, the papers and the studies, and `celltrain` on the path."""
-    for name in ("scenarios", "papers", "studies"):
+    """A folder with what a reader has: the scenarios, the plans, the papers and the studies, and `celltrain` on the path."""
+    for name in ("scenarios", "plans", "papers", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

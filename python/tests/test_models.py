@@ -91,6 +91,7 @@ def test_every_variant_survives_the_core(key, model):
         "tagged_threshold_cells": 20,
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
+        "minimum_share": {"tcp1": 0.2, "default": 0.1},
         "link_delay": "5us",
         "ip_delay": "5us",
         "atm_delay": "5us",

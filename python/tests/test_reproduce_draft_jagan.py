@@ -67,8 +67,8 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
         "where cells are lost costs no runs of its own"
     )
     # The tables, the same with data both ways, the settings of f and LT but the tables' own two, four services for 5 and
-    # for 10 s, two without loss.
-    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2
+    # for 10 s, two without loss, two for 60 s, and ERICA in the nine settings of ER, both networks.
+    assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 2 + 9 * 2
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,10 @@ def test_data_both_ways_is_a_network_of_its_own(paper: Paper) -> None:
 
 def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
-    icr = load(DRAFT_JAGAN, overrides=texts["ICR of a tenth of the link"])
+    [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
+    icr = load(DRAFT_JAGAN, overrides=texts[before])
     assert scenario(icr, "1", service="abr-er")["vc"]["tcp1-10"]["abr"]["icr"] == "15.552Mbps"
+    assert scenario(icr, "1", service="abr-efci") == scenario(paper, "1", service="abr-efci")
     assert scenario(icr, "1", service="ubr") == scenario(paper, "1", service="ubr")
     reno = load(DRAFT_JAGAN, overrides=texts["Reno"])
     assert list(scenario(reno, "5", service="ubr")["tcp"]) == ["reno"]
@@ -130,6 +132,39 @@ def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
     payload = load(DRAFT_JAGAN, overrides=texts["9180 and 1500 bytes are the payload (MSS)"])
     assert scenario(payload, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9180B"
     assert scenario(payload, "7", service="abr-er")["tcp"]["newreno"]["mss"] == "1500B"
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "loses_without"),
+    [
+        ("1", {"service": "abr-er"}, True),
+        ("6", {"service": "abr-er+ada"}, False),
+        ("erica-1-3-4", {"service": "abr-erica", "edge_buffer_cells": 500, "network": "both_ways"}, True),
+    ],
+)
+def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why(
+    paper: Paper, table: str, keys: dict[str, Any], loses_without: bool
+) -> None:
+    """Four seconds of one seed; all settings and seeds stand on the paper's page."""
+    settled = {**scenario(paper, table, **keys), "duration": "4s"}
+    sources = {
+        name: {"abr": {key: value for key, value in vc["abr"].items() if key not in ("tbe", "adtf")}}
+        for name, vc in settled["vc"].items()
+    }
+    as_tm_has_it = {**settled, "vc": sources}
+    lost = {}
+
+    def on_result(position: int, text: str) -> None:
+        ports = json.loads(text)["ports"]
+        lost[position] = {
+            place: sum(p["lost_cells"] + p["discarded_cells"] for p in ports if p["name"].startswith(names))
+            for place, names in {"switches": ("sw1->", "sw2->"), "edges": ("edge", "far-edge")}.items()
+        }
+
+    _core.run_many([json.dumps(settled), json.dumps(as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result)
+    assert lost[0]["switches"] == 0
+    assert lost[0]["edges"] > 0, "the congestion is there, elsewhere"
+    assert (lost[1]["switches"] > 0) == loses_without
 
 
 def test_there_are_claims_for_every_section(paper: Paper) -> None:

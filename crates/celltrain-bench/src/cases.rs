@@ -157,6 +157,11 @@ fn whole() -> Vec<Case> {
     }
     let title = "random network of 100 switches, 1000 VCs, EPD, 0.2 s";
     cases.push(Case::whole("mesh", title, mesh(100, 1000, "200ms")));
+    for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
+    {
+        let title = format!("internetwork, 10 sources, {title}, 5 s");
+        cases.push(Case::whole(format!("internetwork-{control}"), title, internetwork(10, control, "5s")));
+    }
     cases.push(Case::whole("idle", "idle: one segment in flight on links of 250 ms, 20000 s", IDLE.toml("20000s")));
     cases
 }
@@ -227,6 +232,7 @@ fn guard() -> Vec<Case> {
         Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")),
         Case::guard("wfq", "LAN, 5 sources, WFQ, 0.3 s", wfq(NSource::LAN, "300ms")),
         Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
+        Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", internetwork(10, "er", "200ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
     ]
 }
@@ -314,6 +320,47 @@ buffer = "infinite"
 policy.tail_drop = {{}}
 "#
     )
+}
+
+/// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under ABR
+/// with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
+fn internetwork(sources: u32, control: &str, duration: &str) -> String {
+    let (discard, policy, allocator) = match control {
+        "ubr" => ("tail_drop = {}", "policy.epd = { threshold = 700 }", ""),
+        "efci" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.efci = { threshold = 250 }"),
+        "er" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
+        "ada" => ("adaptive_discard = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
+        other => unreachable!("{other} is no way of control"),
+    };
+    let mut toml = format!(
+        r#"duration = "{duration}"
+
+[topology.internetwork]
+sources = {sources}
+ip_delay = "3ms"
+atm_delay = "3ms"
+
+[tcp.newreno_hoe]
+mss = "1460B"
+receive_window = "655360B"
+
+[edge."*"]
+buffer = 500
+discard.{discard}
+
+[port."sw*->sw*"]
+buffer = 1000
+{policy}
+{allocator}
+"#
+    );
+    if control != "ubr" {
+        write!(toml, "\n[vc.\"tcp1-{sources}\".abr]\nrif = 0.03125\nrdf = 0.03125\n").expect("a string takes all");
+    }
+    for flow in 2..=sources {
+        write!(toml, "\n[flow.tcp{flow}]\nstart = \"{}ms\"\n", 10 * (flow - 1)).expect("a string takes all");
+    }
+    toml
 }
 
 /// A chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.

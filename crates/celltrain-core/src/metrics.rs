@@ -124,8 +124,10 @@ pub struct AbrResult {
     pub name: String,
     /// ACR at the end, in megabits per second of cells.
     pub acr_mbps: f64,
-    /// Forward RM cells its source sent.
+    /// Forward RM cells its source sent in rate.
     pub forward_rm_cells: u64,
+    /// Forward RM cells its source sent out of rate.
+    pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that came back to it.
     pub returned_rm_cells: u64,
     /// RM cells of both directions' loops among the cells it sent, as a share.
@@ -323,6 +325,7 @@ impl Ended<'_> {
                 name: vc.name.clone(),
                 acr_mbps: source.acr() * CELL_BITS as f64 / 1e6,
                 forward_rm_cells: counters.forward_rm_sent,
+                out_of_rate_rm_cells: counters.out_of_rate_sent,
                 returned_rm_cells: counters.backward_rm_received,
                 rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
             })

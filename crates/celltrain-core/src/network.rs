@@ -4,7 +4,7 @@
 //! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
 //! port keeps per VC is a plain array.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::aal5::Aal5Options;
@@ -352,60 +352,103 @@ impl Graph {
         }
         self.links.len() - 2
     }
+}
 
-    /// For each node: the links that leave it, in order.
-    pub fn leaving(&self) -> Vec<Vec<usize>> {
-        let mut leaving = vec![Vec::new(); self.nodes.len()];
-        for (link, index) in self.links.iter().zip(0..) {
-            leaving[link.from].push(index);
+/// Searches for the shortest paths of a graph.
+#[derive(Debug)]
+pub struct Search<'a> {
+    graph: &'a Graph,
+    /// For each node: where its leaving links begin in `leaving`; one more at the end.
+    first: Vec<usize>,
+    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over most.
+    leaving: Vec<(usize, usize)>,
+    /// By node: the link it was first reached over.
+    reached_by: Vec<usize>,
+    /// By node: whether the search is for it.
+    is_wanted: Vec<bool>,
+    queue: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    /// Searches in a graph.
+    pub fn new(graph: &'a Graph) -> Self {
+        let mut first = vec![0; graph.nodes.len() + 1];
+        for link in &graph.links {
+            first[link.from + 1] += 1;
         }
-        leaving
+        for node in 0..graph.nodes.len() {
+            first[node + 1] += first[node];
+        }
+        let mut next = first.clone();
+        let mut leaving = vec![(0, 0); graph.links.len()];
+        for (link, index) in graph.links.iter().zip(0..) {
+            leaving[next[link.from]] = (index, link.to);
+            next[link.from] += 1;
+        }
+        let nodes = graph.nodes.len();
+        Self {
+            graph,
+            first,
+            leaving,
+            reached_by: vec![NO_LINK; nodes],
+            is_wanted: vec![false; nodes],
+            queue: Vec::new(),
+        }
     }
 
-    fn is_host(&self, node: usize) -> bool {
-        self.nodes[node].kind == NodeKind::Host
+    /// The links that leave a node, in order, and the nodes they reach.
+    pub fn leaving(&self, node: usize) -> &[(usize, usize)] {
+        &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
     /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
-    /// path leads. Hosts do not forward, edge devices only between a host and the network. `leaving` is what
-    /// [`Graph::leaving`] says.
-    pub fn shortest_paths(&self, leaving: &[Vec<usize>], from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
-        let mut reached_by = vec![NO_LINK; self.nodes.len()];
-        let mut wanted = vec![false; self.nodes.len()];
-        for &to in to {
-            wanted[to] = true;
+    /// path leads. Hosts do not forward, edge devices only between a host and the network.
+    pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
+        let graph = self.graph;
+        let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
+        let wanted: BTreeSet<usize> = to.iter().copied().collect();
+        for &to in &wanted {
+            self.is_wanted[to] = true;
         }
-        let mut missing = wanted.iter().filter(|&&wanted| wanted).count();
-        let mut queue = VecDeque::from([from]);
-        while let Some(node) = queue.pop_front().filter(|_| missing > 0) {
-            if node != from && self.is_host(node) {
-                continue;
-            }
-            let is_edge = self.nodes[node].kind == NodeKind::EdgeDevice;
-            let from_host = is_edge && node != from && self.is_host(self.links[reached_by[node]].from);
-            for &link in &leaving[node] {
-                let next = self.links[link].to;
-                if is_edge && node != from && from_host == self.is_host(next) {
+        let mut missing = wanted.len();
+        self.reached_by.fill(NO_LINK);
+        self.queue.clear();
+        self.queue.push(from);
+        let mut next = 0;
+        while next < self.queue.len() && missing > 0 {
+            let node = self.queue[next];
+            next += 1;
+            let is_edge = node != from && graph.nodes[node].kind == NodeKind::EdgeDevice;
+            let from_host = is_edge && is_host(graph.links[self.reached_by[node]].from);
+            for &(link, reached) in &self.leaving[self.first[node]..self.first[node + 1]] {
+                if reached == from || self.reached_by[reached] != NO_LINK || (is_edge && from_host == is_host(reached))
+                {
                     continue;
                 }
-                if next != from && reached_by[next] == NO_LINK {
-                    reached_by[next] = link;
-                    missing -= usize::from(wanted[next]);
-                    queue.push_back(next);
+                self.reached_by[reached] = link;
+                missing -= usize::from(self.is_wanted[reached]);
+                if !is_host(reached) {
+                    self.queue.push(reached);
                 }
             }
         }
-        let path = |&to: &usize| {
-            let mut path = Vec::new();
-            let mut at = to;
-            while at != from || path.is_empty() {
-                path.push(Some(reached_by[at]).filter(|&link| link != NO_LINK)?);
-                at = self.links[path[path.len() - 1]].from;
-            }
-            path.reverse();
-            Some(path)
-        };
-        to.iter().map(path).collect()
+        for to in wanted {
+            self.is_wanted[to] = false;
+        }
+        to.iter().map(|&to| self.path(from, to)).collect()
+    }
+
+    /// The path the last search found.
+    fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut path = Vec::new();
+        let mut at = to;
+        while at != from || path.is_empty() {
+            let link = Some(self.reached_by[at]).filter(|&link| link != NO_LINK)?;
+            path.push(link);
+            at = self.graph.links[link].from;
+        }
+        path.reverse();
+        Some(path)
     }
 }
 
@@ -531,9 +574,7 @@ pub(crate) mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-        let leaving = graph.leaving();
-        assert_eq!(graph.shortest_paths(&leaving, a, &[b]), [Some(vec![0])]);
-        assert_eq!(graph.shortest_paths(&leaving, a, &[c]), [None]);
+        assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![0])]);
     }
 
     #[test]
@@ -541,9 +582,9 @@ pub(crate) mod tests {
         let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
         for i in 0..3 {
             let (source, destination) = (2 + i, 5 + i);
-            let leaving = graph.leaving();
+            let mut search = Search::new(&graph);
             let expected = [(source, destination), (destination, source)]
-                .map(|(from, to)| graph.shortest_paths(&leaving, from, &[to]).remove(0).unwrap());
+                .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
             assert_eq!(n_source_paths(i, 3), expected);
         }
     }

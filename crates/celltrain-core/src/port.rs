@@ -417,6 +417,43 @@ impl Port {
         self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
+    /// ([`Port::admit_in_turns`]).
+    #[inline]
+    pub fn count_in_turns(&mut self, run: Run) {
+        let vc = &mut self.vcs[run.last.label() as usize];
+        vc.offered += u64::from(run.cells);
+        if !run.last.is_rm() {
+            vc.current = run.last.frame;
+            vc.at_start = run.last.last_cell();
+        }
+    }
+
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
+    /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
+        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
+        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+        let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
+        let queued = self.occupancy + self.uncounted;
+        let all_gone = self.uncounted + gone;
+        let through = all_gone.saturating_sub(queued);
+        self.uncounted = all_gone - through;
+        if through > 0 {
+            self.count_off();
+        }
+        for &cell in &cells[through as usize..] {
+            self.counts.put(cell.label(), 1);
+            self.fifo.push_back(Run { last: cell, cells: 1 });
+        }
+        self.occupancy = self.occupancy + arrived - gone;
+        self.max_queue = self.max_queue.max(peak);
+        self.gone += u64::from(gone);
+        if self.uncounted > UNCOUNTED_CELLS {
+            self.count_off();
+        }
+    }
+
     /// Refuses cells of a frame whose fate that is: as many single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {
@@ -429,6 +466,20 @@ impl Port {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
+        }
+    }
+
+    /// Tells a policy that follows cells of one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
+    /// those that will go meanwhile have gone.
+    #[inline]
+    pub fn follow(&mut self, label: Label, gone: u32) {
+        if self.follows {
+            let cells = self.gone + u64::from(gone) - self.told_gone;
+            self.told_gone += cells;
+            if cells > 0 {
+                self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            }
+            self.policy.on_enter(label, 1);
         }
     }
 
@@ -818,6 +869,38 @@ mod tests {
         }
         assert_eq!(port.occupancy(), 7);
         assert_eq!(sent(&mut port), [(2, 7), (1, 7), (1, 7), (2, 7), (0, 7), (0, 7), (0, 7)]);
+    }
+
+    #[test]
+    fn cells_admitted_in_turns_count_as_single_ones_do() {
+        let rm = Cell::rm(2, 9);
+        let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| Cell::new(label, 5, last));
+        let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
+        // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
+        for gone in [1, 6, 7] {
+            let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
+            let mut ports = [(); 2].map(|()| Port::new(Some(10), 3, policy(), Stream::new(1, "test")));
+            for port in &mut ports {
+                assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
+            }
+            let [single, woven] = &mut ports;
+            for cell in cells {
+                assert!(single.offer(cell));
+            }
+            single.let_go(gone);
+            for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
+                woven.fate(Cell::new(label, 5, false));
+                woven.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+            }
+            woven.count_in_turns(Run { last: rm, cells: 1 });
+            woven.admit_in_turns(&cells, 7, gone);
+            for port in [&mut *single, &mut *woven] {
+                port.count_off();
+            }
+            assert_eq!((single.state(), single.active_vcs()), (woven.state(), woven.active_vcs()));
+            assert!(single.waiting().eq(woven.waiting()));
+            assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| woven.starts_frame(vc)));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! rate go in turns. `docs/design/abr.md` says how it fits in.
 
 use crate::aal5::{Frame, FrameLog};
-use crate::abr::{Kind, NEVER, RmCell, Source};
+use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, Label, Run};
 use crate::edge_device::{EdgeBuffer, Packet};
 use crate::port::{PortCounters, PortState};
@@ -51,6 +51,22 @@ struct Ahead {
     cells: u32,
 }
 
+impl Ahead {
+    /// How many of them start at `now` or later.
+    #[inline]
+    fn not_started(&self, now: Time) -> u32 {
+        let Ahead { first, period, cells, .. } = *self;
+        if now <= first {
+            return cells;
+        }
+        if now > first + period * u64::from(cells - 1) {
+            return 0;
+        }
+        let started = ((now - first).0).div_ceil(period.0);
+        cells - u32::try_from(started).expect("fewer than there are")
+    }
+}
+
 /// No run lasts so long, and instants can still be added to it.
 const LONGEST_STEP: Span = Span(1 << 62);
 
@@ -85,9 +101,30 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
+    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are any.
+    /// They are of a packet that goes first whatever joins, but the buffer sees those that have not started as waiting.
+    pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
+        let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
+        let back = ahead.not_started(now);
+        if back > 0 {
+            self.buffer.untake(label, back);
+        }
+        let acr = self.acr(label);
+        self.buffer.offer(label, packet, acr);
+        if back > 0 {
+            self.buffer.take(label, back);
+        }
+        true
+    }
+
+    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken back.
+    pub fn keeps_rate(&self, label: Label, rm: &RmCell) -> bool {
+        self.source(label).is_some_and(|source| source.acr_after(rm) == source.acr())
+    }
+
     /// A backward RM cell has come home.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
-        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "what has not started is taken back first");
         let Pace::Controlled(source) = &mut self.vcs[label as usize].pace else {
             panic!("RM cells come back to VCs whose rate is controlled");
         };
@@ -129,10 +166,9 @@ impl ShapedPort {
             let data = self.buffer.waits(label);
             let time = match &vc.pace {
                 Pace::Line(next) => data.then_some(*next)?,
-                Pace::Controlled(source) if data || source.backward_rm_waits() => source.next_departure(),
-                Pace::Controlled(_) => return None,
+                Pace::Controlled(source) => source.next_start(data)?,
             };
-            (time != NEVER).then_some((time, label))
+            Some((time, label))
         };
         self.vcs.iter().zip(0..).filter_map(one).min()
     }
@@ -153,13 +189,19 @@ impl ShapedPort {
         match &mut vc.pace {
             Pace::Line(next) => *next = self.free,
             Pace::Controlled(source) => {
-                let kind = source.next_kind(now, data).expect("something waits");
-                if let Some(rm) = source.sent(now, kind) {
+                let rm = if source.goes_out_of_rate(now, data) {
+                    Some(source.sent_out_of_rate(now))
+                } else {
+                    let kind = source.next_kind(now, data).expect("something waits");
+                    source.sent(now, kind)
+                };
+                if let Some(rm) = rm {
                     vc.rms_sent += 1;
                     let number = vc.rms.push(Frame { cells: 1, body: rm });
-                    return Some((Run { last: Cell::rm(label, number), cells: 1 }, period));
+                    // Rules 4 and 11.
+                    let cell = Cell::rm(label, number).with_tag(rm.out_of_rate);
+                    return Some((Run { last: cell, cells: 1 }, period));
                 }
-                debug_assert!(kind == Kind::Data, "what is no RM cell is data");
                 period = source.interval().min(LONGEST_STEP);
             }
         }
@@ -196,19 +238,20 @@ impl ShapedPort {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label as usize].pace {
             Pace::Line(_) => most,
+            // Cells so far apart that one out of rate may come between them go one by one.
+            Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
     }
 
     /// Takes back the cells given away that would start at `now` or later, if there are any: whose and how many.
     pub fn take_back(&mut self, now: Time) -> Option<(Label, u32)> {
-        let Ahead { label, first, period, cells } = self.ahead.take()?;
-        let started = if now <= first { 0 } else { ((now - first).0).div_ceil(period.0).min(u64::from(cells)) };
-        let started = u32::try_from(started).expect("at most the cells there are");
-        let back = cells - started;
+        let ahead = self.ahead.take()?;
+        let Ahead { label, first, period, cells } = ahead;
+        let back = ahead.not_started(now);
         if back > 0 {
             self.buffer.untake(label, back);
-            let next = first + period * u64::from(started);
+            let next = first + period * u64::from(cells - back);
             match &mut self.vcs[label as usize].pace {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),

@@ -156,6 +156,11 @@ impl Shaping {
         self.allocators[link as usize].as_mut()
     }
 
+    /// Whether the port at the start of a link marks cells.
+    pub fn marks(&self, link: u32) -> bool {
+        self.allocators[link as usize].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
+    }
+
     /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
     #[inline]
     pub fn ends(&self, vc: u32, link: u32) -> bool {
@@ -181,6 +186,13 @@ impl Shaping {
     pub fn goes_to(&self, vc: u32) -> Place {
         let partner = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").partner;
         self.loops[partner as usize].as_ref().expect("both directions are controlled").home
+    }
+
+    /// Whether the RM cell of this number, which goes backward on `vc`, leaves the rate as it is when it comes home.
+    pub fn keeps_rate(&mut self, vc: u32, number: u32) -> bool {
+        let rm = *self.rm(vc, number);
+        let Place { link, label } = self.goes_to(vc);
+        self.ports[link as usize].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
     }
 
     /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back

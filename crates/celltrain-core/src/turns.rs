@@ -231,14 +231,12 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
 /// The minimum shares of VCs of these names are at most the link together.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // Tenths do not add up to one exactly.
-    if sum <= 1.0 + 1e-9 {
+    // Tenths do not add up to one exactly; a share that is none has been told of.
+    if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
-    let problem = format!(
-        "is promised to the {} VCs that cross the port together, which is more than the link; lower the shares to 1 in all",
-        vcs.len()
-    );
+    let problem =
+        format!("is what the shares of the {} VCs that cross a port add up to, which is more than the link", vcs.len());
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 

@@ -1,18 +1,21 @@
 //! Results and faults as the JSON the command line promises.
 
+use std::collections::BTreeMap;
+
 use celltrain_core::cost::Cost;
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::max_min;
-use celltrain_core::metrics::RunResult;
+use celltrain_core::metrics::{PortResult, RunResult};
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::units::Duration;
+use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What this core was built as.
 #[derive(Clone, Copy, Serialize)]
@@ -32,62 +35,98 @@ pub(crate) fn reading(reading: &Reading) -> String {
     json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
 }
 
+/// A text's values, and the line of every key.
+pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
+    match document {
+        Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
+        Err(faults) => {
+            let faults: Vec<_> = faults.into_iter().map(|fault| fault.reported(source)).collect();
+            json!({"root": null, "lines": {}, "faults": faults})
+        }
+    }
+    .to_string()
+}
+
+/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not there
+/// is not wanted; `bottleneck` is that port's row alone.
+pub(crate) type Wanted = BTreeMap<String, Vec<String>>;
+
+/// A list of an answer, as far as it is wanted.
+fn rows<T>(wanted: Option<&Wanted>, list: &str, items: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
+    let Some(wanted) = wanted else {
+        return items.iter().map(row).collect();
+    };
+    let Some(columns) = wanted.get(list) else {
+        return Vec::new();
+    };
+    let pruned = |item| {
+        let mut row = row(item);
+        if let Value::Object(row) = &mut row {
+            row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
+        }
+        row
+    };
+    items.iter().map(pruned).collect()
+}
+
+/// A run's result as JSON.
 pub(crate) fn result(
     scenario: &Scenario,
     seed: u64,
     engine: Engine,
     result: &RunResult,
     engine_seconds: f64,
+    bottleneck: &str,
+    wanted: Option<&Wanted>,
 ) -> String {
-    let flows: Vec<_> = result
-        .flows
-        .iter()
-        .map(|flow| {
-            json!({
-                "name": flow.name,
-                "goodput_mbps": flow.goodput_mbps,
-                "max_min_mbps": flow.max_min_mbps,
-                "throughput_mbps": flow.throughput_mbps,
-                "delivered_bytes": flow.delivered_bytes,
-                "segments_sent": flow.segments_sent,
-                "retransmitted_segments": flow.retransmitted_segments,
-                "repeated_segments": flow.repeated_segments,
-                "timeouts": flow.timeouts,
-                "fast_retransmits": flow.fast_retransmits,
-                "cwnd_segments": flow.cwnd_segments,
-                "traffic": flow.traffic,
-                "packets_sent": flow.packets_sent,
-                "packets_delivered": flow.packets_delivered,
-                "completion_s": flow.completion_s,
-                "file_delay_ms": flow.file_delay.map(file_delay_ms),
-            })
+    let flows = rows(wanted, "flows", &result.flows, |flow| {
+        json!({
+            "name": flow.name,
+            "goodput_mbps": flow.goodput_mbps,
+            "max_min_mbps": flow.max_min_mbps,
+            "throughput_mbps": flow.throughput_mbps,
+            "delivered_bytes": flow.delivered_bytes,
+            "segments_sent": flow.segments_sent,
+            "retransmitted_segments": flow.retransmitted_segments,
+            "repeated_segments": flow.repeated_segments,
+            "timeouts": flow.timeouts,
+            "fast_retransmits": flow.fast_retransmits,
+            "cwnd_segments": flow.cwnd_segments,
+            "traffic": flow.traffic,
+            "packets_sent": flow.packets_sent,
+            "packets_delivered": flow.packets_delivered,
+            "completion_s": flow.completion_s,
+            "file_delay_ms": flow.file_delay.map(file_delay_ms),
         })
-        .collect();
-    let ports: Vec<_> = result
-        .ports
-        .iter()
-        .map(|port| {
-            json!({
-                "name": port.name,
-                "policy": port.policy,
-                "scheduler": port.scheduler,
-                "buffer_cells": port.buffer_cells,
-                "max_queue_cells": port.max_queue_cells,
-                "queue_cells": port.queue_cells,
-                "offered_cells": port.counters.offered,
-                "forwarded_cells": port.counters.forwarded,
-                "lost_cells": port.counters.lost(),
-                "lost_overflow_cells": port.counters.lost_overflow,
-                "lost_pushed_out_cells": port.counters.lost_pushed_out,
-                "discarded_cells": port.counters.discarded(),
-                "discarded_frame_cells": port.counters.discarded_frame,
-                "discarded_remainder_cells": port.counters.discarded_remainder,
-                "discarded_frames": port.counters.discarded_frames,
-                "cut_frames": port.counters.cut_frames,
-                "utilisation": port.utilisation,
-            })
+    });
+    let port_row = |port: &PortResult| {
+        json!({
+            "name": port.name,
+            "policy": port.policy,
+            "scheduler": port.scheduler,
+            "buffer_cells": port.buffer_cells,
+            "max_queue_cells": port.max_queue_cells,
+            "queue_cells": port.queue_cells,
+            "offered_cells": port.counters.offered,
+            "forwarded_cells": port.counters.forwarded,
+            "lost_cells": port.counters.lost(),
+            "lost_overflow_cells": port.counters.lost_overflow,
+            "lost_pushed_out_cells": port.counters.lost_pushed_out,
+            "discarded_cells": port.counters.discarded(),
+            "discarded_frame_cells": port.counters.discarded_frame,
+            "discarded_remainder_cells": port.counters.discarded_remainder,
+            "discarded_frames": port.counters.discarded_frames,
+            "cut_frames": port.counters.cut_frames,
+            "utilisation": port.utilisation,
         })
-        .collect();
+    };
+    let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
+    let ports = if alone {
+        let bottleneck: Vec<_> = result.ports.iter().filter(|port| port.name == bottleneck).collect();
+        rows(wanted, "bottleneck", &bottleneck, |port| port_row(port))
+    } else {
+        rows(wanted, "ports", &result.ports, port_row)
+    };
     json!({
         "scenario": scenario.name,
         "seed": seed,
@@ -96,12 +135,13 @@ pub(crate) fn result(
         "efficiency": result.efficiency,
         "fairness": result.fairness,
         "fairness_max_min": result.fairness_max_min,
+        "bottleneck": bottleneck,
         "goodput_mbps": result.goodput_mbps,
         "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,
         "ports": ports,
-        "contracts": contracts(result),
-        "abr": controlled(result),
+        "contracts": contracts(result, wanted),
+        "abr": controlled(result, wanted),
         "cells": {
             "offered": result.cells.offered,
             "delivered": result.cells.delivered,
@@ -153,13 +193,13 @@ pub(crate) fn network(scenario: &Scenario) -> String {
     .to_string()
 }
 
-fn file_delay_ms(delay: FileDelay) -> serde_json::Value {
+fn file_delay_ms(delay: FileDelay) -> Value {
     json!({"mean": delay.mean_ms, "median": delay.median_ms, "p95": delay.p95_ms, "files": delay.files})
 }
 
 /// VCs with a contract.
-fn contracts(result: &RunResult) -> Vec<serde_json::Value> {
-    let rows = result.contracts.iter().map(|contract| {
+fn contracts(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
+    rows(wanted, "contracts", &result.contracts, |contract| {
         json!({
             "vc": contract.name,
             "frames": contract.edge.frames,
@@ -169,27 +209,26 @@ fn contracts(result: &RunResult) -> Vec<serde_json::Value> {
             "discarded_frames": contract.discarded_frames,
             "cut_frames": contract.cut_frames,
         })
-    });
-    rows.collect()
+    })
 }
 
 /// VCs whose rate is controlled.
-fn controlled(result: &RunResult) -> Vec<serde_json::Value> {
-    let rows = result.abr.iter().map(|abr| {
+fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
+    rows(wanted, "abr", &result.abr, |abr| {
         json!({
             "vc": abr.name,
             "acr_mbps": abr.acr_mbps,
             "forward_rm_cells": abr.forward_rm_cells,
+            "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
             "returned_rm_cells": abr.returned_rm_cells,
             "rm_share": abr.rm_share,
         })
-    });
-    rows.collect()
+    })
 }
 
 /// What every policy and every scheduler costs a switch, by name, and what that comes to.
 pub(crate) fn costs() -> String {
-    let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, serde_json::Value> {
+    let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, Value> {
         costs.into_iter().map(|(name, cost)| (name.into(), json!({"parts": cost, "sums": cost.sums()}))).collect()
     };
     json!({"policies": table(PolicyConfig::costs()), "schedulers": table(SchedulerConfig::costs())}).to_string()

@@ -7,7 +7,10 @@ mod answer;
 mod shipped;
 mod work;
 
+use std::time::Duration;
+
 use celltrain_core::engine::Engine;
+use celltrain_scenario::document::Document;
 use celltrain_scenario::{Machine, Reading, Scenario, scenario};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
@@ -15,7 +18,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
-use answer::{Series, Trace};
+use answer::{Series, Trace, Wanted};
+use work::How;
 
 /// The private module.
 #[pymodule]
@@ -29,6 +33,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(toml, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
@@ -100,8 +105,12 @@ fn run<'py>(
 }
 
 /// Runs many scenarios on several threads, and hands every result over as it comes.
+#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
-#[pyo3(signature = (scenarios, runs, threads, on_result, engine="fast"))]
+#[pyo3(signature = (
+    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
+    wanted=None
+))]
 fn run_many(
     py: Python<'_>,
     scenarios: Vec<String>,
@@ -109,13 +118,39 @@ fn run_many(
     threads: usize,
     on_result: &Bound<'_, PyAny>,
     engine: &str,
+    on_error: Option<&Bound<'_, PyAny>>,
+    limit_s: Option<f64>,
+    trace: Vec<String>,
+    step: Option<&str>,
+    links: Option<Vec<String>>,
+    wanted: Option<Wanted>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
-    let scenarios = scenarios.iter().map(|text| read(text)).collect::<PyResult<Vec<_>>>()?;
+    let scenarios = work::Scenarios::new(scenarios, machine());
+    if on_error.is_none() {
+        // Whoever cannot be told of one run's refusal is told before any run.
+        for index in 0..scenarios.len() {
+            scenarios.get(index).as_ref().map_err(|refusal| PyValueError::new_err(refusal.clone()))?;
+        }
+    }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
     }
-    work::many(py, &scenarios, &runs, threads, on_result, engine)
+    let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
+    let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
+    let trace = match (trace.is_empty(), (0..scenarios.len()).find_map(|index| scenarios.get(index).as_ref().ok())) {
+        // A step is for all of them; without one it would be the first's.
+        (false, Some(first)) => Trace::new(first, &trace, step, links).map_err(PyValueError::new_err)?,
+        _ => None,
+    };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
+    work::many(py, &scenarios, &runs, threads, &how, on_result, on_error)
+}
+
+/// A TOML text as JSON, with the line of every key.
+#[pyfunction]
+fn toml(text: &str, source: &str) -> String {
+    answer::document(Document::from_toml(text), source)
 }
 
 /// The text of a file shipped with the package.
@@ -158,9 +193,13 @@ fn engine_named(name: &str) -> PyResult<Engine> {
 }
 
 fn read(json: &str) -> PyResult<Scenario> {
-    let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine());
-    let refusal = || PyValueError::new_err(answer::reading(&reading));
-    reading.scenario.clone().ok_or_else(refusal)
+    read_on(json, machine()).map_err(PyValueError::new_err)
+}
+
+/// The refusal is what [`parse_json`] answers.
+pub(crate) fn read_on(json: &str, machine: Machine) -> Result<Scenario, String> {
+    let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine);
+    reading.scenario.clone().ok_or_else(|| answer::reading(&reading))
 }
 
 /// Linux tells; elsewhere nothing is assumed.

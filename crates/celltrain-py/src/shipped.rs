@@ -1,14 +1,21 @@
-//! Files that go with the package: the data of papers and studies, the models' pages, the example scenarios.
+//! Files that go with the package: the data of papers and studies, the models' pages, example plans and scenarios.
 
 use include_dir::{Dir, include_dir};
 
 static PAPERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
+static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
-fn roots() -> [(&'static str, &'static Dir<'static>); 4] {
-    [("papers/", &PAPERS), ("studies/", &STUDIES), ("docs/models/", &MODELS), ("scenarios/", &SCENARIOS)]
+fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
+    [
+        ("papers/", &PAPERS),
+        ("studies/", &STUDIES),
+        ("docs/models/", &MODELS),
+        ("plans/", &PLANS),
+        ("scenarios/", &SCENARIOS),
+    ]
 }
 
 pub(crate) fn text(path: &str) -> Option<&'static str> {

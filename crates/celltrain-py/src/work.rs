@@ -1,17 +1,21 @@
 //! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
 
-use std::sync::Mutex;
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Scenario, build};
+use celltrain_scenario::{Machine, Scenario, build};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace};
+use crate::answer::{self, Series, Trace, Wanted};
+use crate::{arrays, read_on};
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,7 +33,8 @@ pub(crate) fn one(
     let share = AtomicU64::new(0);
     let report =
         || on_progress.map_or(Ok(()), |call| call.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(|_| ()));
-    let work = |stop: &AtomicBool| run(scenario, seed, trace, engine, stop, &share);
+    let how = How { trace, engine, limit: None, wanted: None };
+    let work = |stop: &AtomicBool| run(scenario, seed, &how, stop, &share);
     let keep = |_, done| {
         outcome = done;
         Ok(())
@@ -42,23 +47,71 @@ pub(crate) fn one(
     }
 }
 
-/// Runs many on `threads` threads; results go to `on_result` in the order they end.
+/// For tests of what becomes of a panic: of many runs, those with this seed do.
+const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
+
+/// Scenarios as JSON, each read when it is first asked for: by the threads that run it, not by the one that looks for
+/// signals.
+pub(crate) struct Scenarios {
+    texts: Vec<String>,
+    read: Vec<OnceLock<Result<Scenario, String>>>,
+    machine: Machine,
+}
+
+impl Scenarios {
+    pub(crate) fn new(texts: Vec<String>, machine: Machine) -> Self {
+        Self { read: texts.iter().map(|_| OnceLock::new()).collect(), texts, machine }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// The scenario, or why it is refused.
+    pub(crate) fn get(&self, index: usize) -> &Result<Scenario, String> {
+        self.read[index].get_or_init(|| read_on(&self.texts[index], self.machine))
+    }
+}
+
+/// How runs are done.
+pub(crate) struct How<'a> {
+    pub(crate) trace: Option<&'a Trace>,
+    pub(crate) engine: Engine,
+    /// What a run may take in real time.
+    pub(crate) limit: Option<Duration>,
+    /// What of the answers is wanted; all of it when None.
+    pub(crate) wanted: Option<&'a Wanted>,
+}
+
+/// Runs many on `threads` threads; results go to `on_result` in the order they end. A run that is refused, panics or goes
+/// past its limit goes to `on_error` with what is wrong; where there is none, it ends them all.
 pub(crate) fn many(
     py: Python<'_>,
-    scenarios: &[Scenario],
+    scenarios: &Scenarios,
     runs: &[(usize, u64)],
     threads: usize,
+    how: &How<'_>,
     on_result: &Bound<'_, PyAny>,
-    engine: Engine,
+    on_error: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    quiet_while_caught();
+    let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        run(&scenarios[scenario], seed, None, engine, stop, &AtomicU64::new(0))
+        match scenarios.get(scenario) {
+            Ok(scenario) => caught(|| {
+                assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
+                run(scenario, seed, how, stop, &AtomicU64::new(0))
+            }),
+            Err(refusal) => Some(Err(refusal.clone())),
+        }
     };
-    let hand_over = |index: usize, done: Done| match done {
-        Some(Ok((result, _))) => on_result.call1((index, result)).map(|_| ()),
-        Some(Err(problem)) => Err(PyValueError::new_err(problem)),
-        None => Ok(()),
+    let hand_over = |index: usize, done: Done| match (done, on_error) {
+        (Some(Ok((result, None))), _) => on_result.call1((index, result)).map(|_| ()),
+        (Some(Ok((result, Some(series)))), _) => on_result.call1((index, result, arrays(py, series)?)).map(|_| ()),
+        (Some(Err(problem)), Some(on_error)) => on_error.call1((index, problem)).map(|_| ()),
+        (Some(Err(problem)), None) => Err(PyValueError::new_err(problem)),
+        (None, _) => Ok(()),
     };
     watched(py, runs.len(), threads, work, hand_over, || Ok(()))
 }
@@ -66,32 +119,73 @@ pub(crate) fn many(
 type Done = Option<Result<(String, Option<Series>), String>>;
 
 /// None when it was told to stop. `share` says how much of the run is done.
-fn run(
-    scenario: &Scenario,
-    seed: u64,
-    trace: Option<&Trace>,
-    engine: Engine,
-    stop: &AtomicBool,
-    share: &AtomicU64,
-) -> Done {
+fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: &AtomicU64) -> Done {
+    let How { trace, engine, limit, wanted } = *how;
     let network = build::network(scenario, seed);
+    let begun = Instant::now();
+    let mut too_long = false;
     let keep_going = |done: f64| {
         share.store(done.to_bits(), Ordering::Relaxed);
-        !stop.load(Ordering::Relaxed)
+        too_long = limit.is_some_and(|limit| begun.elapsed() > limit);
+        !too_long && !stop.load(Ordering::Relaxed)
     };
     let mut recorder = match trace.map(|trace| trace.recorder(&network)).transpose() {
         Ok(recorder) => recorder,
         Err(problem) => return Some(Err(problem)),
     };
-    let begun = Instant::now();
     let outcome = match &mut recorder {
         Some(recorder) => engine.run(&network, recorder, keep_going),
         None => engine.run(&network, &mut Nothing, keep_going),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds);
+    if let (true, Some(limit)) = (too_long, limit) {
+        return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
+    }
+    let bottleneck = &network.links[network.bottleneck].name;
+    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
     Some(Ok((result, series)))
+}
+
+thread_local! {
+    /// The panic that this thread catches, in words; None outside.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// One run's panic is that run's error.
+fn caught(work: impl FnOnce() -> Done) -> Done {
+    PANIC.set(Some(String::new()));
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    let text = PANIC.take().unwrap_or_default();
+    done.unwrap_or_else(|_| Some(Err(format!("panicked: {text}"))))
+}
+
+/// What a panic says.
+fn words_of(payload: &dyn Any) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}
+
+/// A panic that is caught is told with its run; all others as before.
+fn quiet_while_caught() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let caught = PANIC.with_borrow_mut(|text| {
+                let told = text.is_some();
+                *text = text.take().map(|_| {
+                    let words = words_of(info.payload());
+                    let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
+                    format!("{words}{}", place.unwrap_or_default())
+                });
+                told
+            });
+            if !caught {
+                before(info);
+            }
+        }));
+    });
 }
 
 /// Runs pieces of work on threads without the interpreter, and looks after them now and then. On a signal, or when a result is refused, the threads stop

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::names::by_name;
 use celltrain_core::network::{
-    Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Vc, n_source, n_source_paths,
+    Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Search, Vc, n_source, n_source_paths,
 };
 use celltrain_core::units::{BitRate, Duration};
 
@@ -382,7 +382,7 @@ pub fn data_paths(
     index: &BTreeMap<&str, usize>,
     flows: &[usize],
 ) -> Option<Vec<Option<Vec<usize>>>> {
-    let leaving = graph.leaving();
+    let mut search = Search::new(graph);
     let by_ends: BTreeMap<(usize, usize), usize> =
         graph.links.iter().zip(0..).map(|(link, number)| ((link.from, link.to), number)).collect();
     let mut paths = vec![None; flows.len()];
@@ -394,7 +394,7 @@ pub fn data_paths(
             paths[place] = nodes.windows(2).map(hop).collect();
         } else {
             let from = index[flow.from.as_str()];
-            let search = searches.entry(only_switch(graph, &leaving, from).unwrap_or(from)).or_default();
+            let search = searches.entry(only_switch(graph, &search, from).unwrap_or(from)).or_default();
             search.0.push(place);
             search.1.push(index[flow.to.as_str()]);
         }
@@ -402,9 +402,9 @@ pub fn data_paths(
     let length = |path: &Option<Vec<usize>>| path.as_ref().map_or(0, Vec::len);
     let mut crossings: usize = paths.iter().map(length).sum();
     for (start, (places, to)) in searches {
-        for (place, path) in places.into_iter().zip(graph.shortest_paths(&leaving, start, &to)) {
+        for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
             let from = index[config.flows[flows[place]].from.as_str()];
-            let first = (from != start).then(|| leaving[from][0]);
+            let first = (from != start).then(|| search.leaving(from)[0].0);
             paths[place] = path.map(|path| first.into_iter().chain(path).collect());
             crossings += length(&paths[place]);
         }
@@ -420,9 +420,9 @@ pub const MAX_CROSSINGS: usize = 10_000_000;
 
 /// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for all its
 /// hosts.
-fn only_switch(graph: &Graph, leaving: &[Vec<usize>], host: usize) -> Option<usize> {
-    let [only] = leaving[host][..] else { return None };
-    Some(graph.links[only].to).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
+fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
+    let &[(_, only)] = search.leaving(host) else { return None };
+    Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
 /// Nodes and links, and the nodes' indices by name. Links come in pairs, there and back.

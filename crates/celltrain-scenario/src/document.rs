@@ -93,6 +93,11 @@ impl Document {
         }
     }
 
+    /// The line of every key of a text, by its path.
+    pub fn lines(&self) -> &BTreeMap<String, usize> {
+        &self.lines
+    }
+
     fn table(&mut self, table: &DeTable<'_>, path: &str, lines: &LineIndex) -> Value {
         let mut map = Map::new();
         for (key, value) in table {

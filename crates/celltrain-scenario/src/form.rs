@@ -4,6 +4,8 @@
 //! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in words).
 //! Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
 
+use std::sync::LazyLock;
+
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde_json::{Map, Value};
 
@@ -13,9 +15,10 @@ use crate::scenario::schema;
 
 /// Checks a document and takes out what has the wrong form.
 pub fn check(root: &mut Value) -> Vec<KeyFault> {
-    let schema = schema();
-    let mut form = Form { definitions: &schema["$defs"], faults: Vec::new() };
-    form.value(root, &schema, "");
+    // A sweep reads thousands of scenarios.
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
+    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Vec::new() };
+    form.value(root, &SCHEMA, "");
     form.faults
 }
 

@@ -684,6 +684,20 @@ fn schedulers_that_cannot_be_are_refused() {
         faults[0].message.contains("scheduler.wfq has several queues, and drop_from_front pushes out"),
         "{faults:?}"
     );
+    let emulated = GOOD.replace("policy.epd]", "policy.virtual_queuing]");
+    assert_eq!(read(&emulated).faults, []);
+    let faults = read(&format!("{emulated}\n[port.bottleneck.scheduler.round_robin]\n")).faults;
+    let both = "scheduler.round_robin has several queues, and virtual_queuing emulates queues on the only one";
+    assert!(faults[0].message.contains(both), "{faults:?}");
+    let shares = "VCs that cross a port add up to, which is more than the link";
+    assert!(only("minimum_rate]\nminimum_share = 0.25").contains(shares));
+    assert!(
+        only("minimum_rate]\nminimum_share = { tcp1 = 2, default = 0 }")
+            .contains("tcp1 = 2 is not a share of the link")
+    );
+    let of_policy = emulated.replace("virtual_queuing]", "virtual_queuing_weighted]\nminimum_share = 0.21");
+    assert!(read(&of_policy).faults[0].message.contains(shares));
+    assert_eq!(read(&of_policy.replace("0.21", "0.2")).faults, []);
 }
 
 #[test]
@@ -842,12 +856,4 @@ proptest! {
             build::network(&scenario, 1);
         }
     }
-}
-
-#[test]
-fn what_no_engine_does_is_refused() {
-    let with_abr = format!("{GOOD}\n[port.bottleneck.allocator.equal_share]\n[vc.tcp1.abr]\nout_of_rate = true\n");
-    let messages = messages(&with_abr);
-    assert_eq!(messages.len(), 1, "{messages:#?}");
-    assert!(messages[0].contains("vc.tcp1.abr.out_of_rate"), "{messages:?}");
 }

@@ -144,6 +144,61 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     println!("long, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
 }
 
+/// Two sources whose bottleneck marks cells. One mark stops a source: RDF = 1, MCR = 0.
+fn stopped_by_marks(out_of_rate: &str) -> Network {
+    network(&format!(
+        r#"
+        duration = "1s"
+        topology.n_source = {{ sources = 2, link_delay = "1ms" }}
+        port.bottleneck = {{ buffer = 5000, policy.tail_drop = {{}}, allocator.efci = {{ threshold = 50 }} }}
+        vc.tcp1-2.abr = {{ rdf = 1.0, rif = 0.0078125, {out_of_rate} }}
+        flow.tcp1-2.traffic.constant_rate = {{ rate = "155Mbps" }}
+        "#
+    ))
+}
+
+#[test]
+fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
+    let (rates_without, without) = rates(&stopped_by_marks(""));
+    let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
+    // The VC of acknowledgements comes behind that of the data.
+    let stopped = (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one leaves the link to the other");
+    let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
+    assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
+    assert!(back(&rates_with[500..]) > 2, "stopped and back again and again: {}", back(&rates_with[500..]));
+    let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
+    assert_eq!(was.out_of_rate_rm_cells, 0);
+    // TCR = 100 cells a second.
+    assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} RM cells out of rate", is.out_of_rate_rm_cells);
+    assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
+    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
+    for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
+        assert_eq!(fast, run(Engine::Reference, &stopped_by_marks(out_of_rate), &mut Nothing), "{out_of_rate}");
+    }
+}
+
+#[test]
+fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both() {
+    // ICR is a cell a second either way: an answer that goes in rate takes a second.
+    let network = |out_of_rate: bool| {
+        network(&format!(
+            r#"
+            duration = "900ms"
+            topology.n_source = {{ sources = 1, link_delay = "1ms" }}
+            tcp.newreno = {{ mss = "512B", receive_window = "65535B" }}
+            port.bottleneck = {{ buffer = 1000, policy.tail_drop = {{}}, allocator.equal_share = {{}} }}
+            vc.tcp1.abr = {{ icr = "424bps", out_of_rate = {out_of_rate} }}
+            "#
+        ))
+    };
+    let (_, without) = rates(&network(false));
+    assert_eq!(without.goodput_mbps, 0.0, "{:?}", without.abr);
+    let (_, with) = rates(&network(true));
+    assert!(with.goodput_mbps > 1.0, "{} Mb/s: {:?}", with.goodput_mbps, with.abr);
+    assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells a second: {:?}", with.abr);
+    assert_eq!(with, run(Engine::Reference, &network(true), &mut Nothing));
+}
+
 #[test]
 fn marks_and_rates_conserve_cells_on_both_engines_alike() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]

@@ -27,6 +27,7 @@ class Kind(str, Enum):
     topologies = "topologies"
     papers = "papers"
     studies = "studies"
+    plans = "plans"
     scenarios = "scenarios"
 
 
@@ -42,7 +43,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List what there is of a kind: models such as policies and TCP variants, papers, studies or scenarios."""
+    """List what there is of a kind: models such as policies and TCP variants, papers, studies, plans or scenarios."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -60,13 +61,13 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study or "
-            "example scenario; with its kind before it where two have the name: discards/tail_drop."
+            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
+            "example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
         ),
     ],
     as_json: shell.Json = False,
 ) -> None:
-    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example scenario."""
+    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
     from celltrain.catalog import everything
     from celltrain.errors import Fault, InputError
 
@@ -81,13 +82,13 @@ def explain(
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
         problem = (
-            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study "
-            "or scenario"
+            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
+            "plan or scenario"
         )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:
         shell.answer(known[wanted].to_dict())
-    elif known[wanted].kind == "scenarios":
+    elif known[wanted].kind in ("plans", "scenarios"):
         typer.echo(known[wanted].page, nl=False)
     else:
         _show(known[wanted])

@@ -6,11 +6,12 @@ and parenthesis:
     efficiency
     file_delay_ms.mean
     ports.sw1->sw2.max_queue_cells
+    ports.bottleneck.max_queue_cells
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
 A path goes into the run's answer (`celltrain run --json`) step by step; a list is entered by the name of its member, a
-contract by that of its VC.
+contract by that of its VC; `bottleneck` is the port that congests, whatever its name.
 Several members are entered at once by what is made of their numbers: `sum`, `mean`, `least`, `largest`, `variation`
 (standard deviation over mean) or `fairness` (Jain's index), of a name, of a range of names such as `tcp1-3`, of all (`*`), or of those that fit a
 pattern in which `*` stands for any characters, such as `edge*->sw1`. A path that begins with
@@ -20,7 +21,8 @@ pattern in which `*` stands for any characters, such as `edge*->sw1`. A path tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,11 @@ from numpy.typing import NDArray
 from celltrain.reproduce.paper import PaperError
 
 Series = Mapping[str, Any]
+
+
+class NoValueError(PaperError):
+    """A run has no such number, though others may: the mean of files of which none is complete."""
+
 
 #: Time between two samples of a trace that is taken for a measure.
 STEP = "10ms"
@@ -45,6 +52,30 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
     return value
 
 
+def check_syntax(text: str) -> None:
+    """Raises `PaperError` when a measure is not paths and numbers with signs between."""
+    tokens = text.split()
+    _sum(tokens, text, lambda token: 1.0)
+    if tokens:
+        raise PaperError(f"{text!r}: {tokens[0]!r} stands where a sign should")
+
+
+def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
+    """What of a run's answer these measures read: the columns by list, `bottleneck` being that port's row alone.
+
+    >>> wanted(["efficiency", "flows.sum(*).timeouts", "ports.bottleneck.max_queue_cells"])
+    {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
+    """
+    columns: dict[str, list[str]] = {}
+    for path in (token.split(".") for text in texts for token in text.split()):
+        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr"):
+            own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
+            own.extend({path[2]} - set(own))
+    if "ports" in columns:
+        columns["ports"] += columns.pop("bottleneck", [])
+    return columns
+
+
 def needs_series(text: str) -> bool:
     """Whether a measure is read off a trace."""
     return any(token.startswith("series.") for token in text.split())
@@ -53,13 +84,15 @@ def needs_series(text: str) -> bool:
 def follow(answer: Any, path: Sequence[str]) -> float:
     """The number at a path."""
     if not path:
+        if answer is None:
+            raise NoValueError("there is no value")
         return float(answer)
     step, *rest = path
     members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
-    several = re.fullmatch(r"(\w+)\((.+)\)", step)
+    several = _several(step)
     if several is None:
         return follow(members[step], rest)
-    combine, names = several.groups()
+    combine, names = several
     if combine not in COMBINE:
         raise PaperError(f"{step!r}: there is no {combine!r}; there are {', '.join(COMBINE)}")
     return COMBINE[combine](np.array([follow(members[name], rest) for name in named(names, list(members))]))
@@ -81,6 +114,18 @@ def named(text: str, known: Sequence[str]) -> list[str]:
         raise PaperError(f"{text!r} is neither a name nor a range of names")
     stem, first, last = several.groups()
     return [f"{stem}{number}" for number in range(int(first), int(last) + 1)]
+
+
+@cache
+def _several(step: str) -> tuple[str, str] | None:
+    """What is made of several members, and which; None where the step leads to one."""
+    match = re.fullmatch(r"(\w+)\((.+)\)", step)
+    return None if match is None else (match[1], match[2])
+
+
+@cache
+def _is_number(token: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token) is not None
 
 
 def _variation(values: NDArray[np.float64]) -> float:
@@ -159,7 +204,7 @@ def _part(tokens: list[str], text: str, factor: Callable[[str], float]) -> float
 
 
 def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
-    if re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token):
+    if _is_number(token):
         return float(token)
     path = token.split(".")
     try:
@@ -167,7 +212,11 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
             assert series is not None, "a run that is traced has a trace"
             readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
             return follow(readings, path[2:])
+        if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
+            path[1] = answer["bottleneck"]
         return follow(answer, path)
+    except NoValueError:
+        raise NoValueError(f"{token!r} has no value in this run") from None
     except (KeyError, TypeError, ValueError) as error:
         raise PaperError(f"{token!r} leads nowhere in the answer of a run ({error!r})") from None
 

@@ -5,7 +5,7 @@
 //! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells of
 //! its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in
 //! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). One whose forward
-//! cell came out of rate goes back in rate (rule 6).
+//! cell came out of rate goes back out of rate (rule 6, which allows both).
 
 use super::RmCell;
 
@@ -28,7 +28,7 @@ impl Destination {
     }
 
     /// The backward RM cell that a forward one becomes (rule 2): DIR = 1, BN = 0, the rest as it is, but CI = 1 where the
-    /// last data cell had EFCI = 1, which is told once.
+    /// last data cell had EFCI = 1, which is told once. It goes back out of rate if it came so (rule 6).
     pub fn turn_around(&mut self, rm: &RmCell) -> RmCell {
         assert!(!rm.backward, "a destination turns forward RM cells around");
         RmCell { backward: true, bn: false, ci: std::mem::take(&mut self.efci) || rm.ci, ..*rm }
@@ -39,12 +39,26 @@ impl Destination {
 mod tests {
     use super::*;
 
-    const FORWARD: RmCell =
-        RmCell { backward: false, bn: false, ci: false, ni: true, er: 1000.0, ccr: 300.0, mcr: 20.0 };
+    const FORWARD: RmCell = RmCell {
+        backward: false,
+        bn: false,
+        ci: false,
+        ni: true,
+        er: 1000.0,
+        ccr: 300.0,
+        mcr: 20.0,
+        out_of_rate: false,
+    };
 
     #[test]
     fn only_the_direction_changes_without_congestion() {
         assert_eq!(Destination::new().turn_around(&FORWARD), RmCell { backward: true, ..FORWARD });
+    }
+
+    #[test]
+    fn what_came_out_of_rate_goes_back_out_of_rate() {
+        let forward = RmCell { out_of_rate: true, ..FORWARD };
+        assert_eq!(Destination::new().turn_around(&forward), RmCell { backward: true, ..forward });
     }
 
     #[test]

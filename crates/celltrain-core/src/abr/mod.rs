@@ -33,4 +33,6 @@ pub struct RmCell {
     pub ccr: f64,
     /// MCR: the rate the source is guaranteed.
     pub mcr: f64,
+    /// CLP, in the cell's header: whether it was sent out of rate.
+    pub out_of_rate: bool,
 }

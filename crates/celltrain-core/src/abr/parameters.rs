@@ -51,7 +51,8 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// Whether a source whose ACR is below TCR sends forward RM cells out of rate.
+    /// Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out of rate. They are
+    /// turned around out of rate too.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.
     pub frtt: Option<Duration>,
@@ -173,6 +174,14 @@ impl Parameters {
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
             refuse("tcr", format!("\"{}\"", self.tcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
         }
+        if self.out_of_rate && self.mcr >= self.tcr {
+            let problem = format!(
+                "does not go with mcr = \"{}\": ACR never is below tcr = \"{}\", and none goes out of rate; leave it out, or \
+                 lower mcr below tcr",
+                self.mcr, self.tcr
+            );
+            refuse("out_of_rate", "true".into(), problem);
+        }
         if let Some(frtt) = self.frtt.filter(|&frtt| frtt > MAX_FRTT) {
             refuse("frtt", format!("\"{frtt}\""), format!("is not a time up to {MAX_FRTT}"));
         }
@@ -249,11 +258,12 @@ mod tests {
             change(&mut parameters);
             keys(&parameters)
         };
-        let good: [Change; 13] = [
+        let good: [Change; 14] = [
             |p| p.pcr = Some(LINK),
             |p| p.mcr = LINK,
             |p| (p.icr, p.mcr) = (Some(mbps(10)), mbps(10)),
             |p| p.icr = Some(LINK),
+            |p| (p.out_of_rate, p.mcr, p.tcr) = (true, mbps(1), mbps(2)),
             |p| p.nrm = 2,
             |p| p.nrm = 256,
             |p| p.rif = 1.0,
@@ -267,7 +277,7 @@ mod tests {
         for (which, change) in good.into_iter().enumerate() {
             assert_eq!(with(change), [""; 0], "good value {which}");
         }
-        let bad: [(&str, Change); 26] = [
+        let bad: [(&str, Change); 27] = [
             ("pcr", |p| p.pcr = Some(mbps(156))),
             ("mcr", |p| p.mcr = mbps(156)),
             ("icr", |p| p.icr = Some(mbps(156))),
@@ -293,6 +303,7 @@ mod tests {
             ("adtf", |p| p.adtf = Duration::from_milliseconds(9)),
             ("adtf", |p| p.adtf = Duration::from_milliseconds(10_231)),
             ("tcr", |p| p.tcr = mbps(0)),
+            ("out_of_rate", |p| (p.out_of_rate, p.mcr, p.tcr) = (true, mbps(2), mbps(2))),
             ("frtt", |p| p.frtt = Some(Duration::from_microseconds(16_777_216))),
         ];
         for (which, (key, change)) in bad.into_iter().enumerate() {

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Destination, Kind, NEVER, Parameters, RateFormat, RmCell, Source};
+use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source};
 use crate::codec;
 use crate::units::{BitRate, Clock, Duration, Time};
 
@@ -105,9 +105,18 @@ impl Player {
         }
     }
 
-    /// A forward RM cell with these flags and rates.
+    /// A forward RM cell with these flags and rates; `clp`: out of rate.
     fn rm_cell(&self, words: &[&str]) -> Result<RmCell, String> {
-        let mut rm = RmCell { backward: false, bn: false, ci: false, ni: false, er: self.pcr, ccr: 0.0, mcr: 0.0 };
+        let mut rm = RmCell {
+            backward: false,
+            bn: false,
+            ci: false,
+            ni: false,
+            er: self.pcr,
+            ccr: 0.0,
+            mcr: 0.0,
+            out_of_rate: false,
+        };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut rate = || words.next().ok_or("a rate is missing").and_then(|w| w.parse().map_err(|_| "no rate"));
@@ -115,6 +124,7 @@ impl Player {
                 "bn" => rm.bn = true,
                 "ci" => rm.ci = true,
                 "ni" => rm.ni = true,
+                "clp" => rm.out_of_rate = true,
                 "er" => rm.er = rate()?,
                 "ccr" => rm.ccr = rate()?,
                 "mcr" => rm.mcr = rate()?,
@@ -127,19 +137,16 @@ impl Player {
     /// Sends what can start before `until`.
     fn run(&mut self, until: Time) -> Result<(), String> {
         loop {
-            let now = self.now;
-            let in_rate = self.source.next_departure().max(now);
-            let waits = self.data > 0 || self.source.backward_rm_waits();
-            let in_rate = if waits { in_rate } else { NEVER };
-            let out_of_rate = self.source.next_out_of_rate(now).filter(|_| waits).unwrap_or(NEVER);
-            let start = in_rate.min(out_of_rate);
+            let data_waits = self.data > 0;
+            let Some(start) = self.source.next_start(data_waits).map(|next| next.max(self.now)) else { break };
             if start >= until {
                 break;
             }
             self.now = start;
-            if out_of_rate < in_rate {
+            if self.source.goes_out_of_rate(start, data_waits) {
                 let content = self.source.sent_out_of_rate(start);
-                self.note(start, "out_of_rate frm", Some(content))?;
+                let kind = if content.backward { "out_of_rate brm" } else { "out_of_rate frm" };
+                self.note(start, kind, Some(content))?;
                 continue;
             }
             match self.source.next_kind(start, self.data > 0).expect("something waits") {
@@ -166,7 +173,9 @@ impl Player {
                 1
             }
             Mode::Trains => {
-                let ahead = self.source.data_cells_until_rm(start).min(self.data);
+                // Of cells so far apart that one out of rate may come between them none is handed out ahead.
+                let most = if self.source.next_out_of_rate(true).is_some() { 1 } else { self.data };
+                let ahead = self.source.data_cells_until_rm(start).min(most);
                 self.source.sent_data(start, ahead);
                 let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
                 let started = u32::try_from(started.count()).expect("no more than were sent");
@@ -193,6 +202,7 @@ impl Player {
         let sent = self.sent.pop_front().ok_or("it was not sent")?;
         let (kind, words) = match words {
             ["out_of_rate", "frm", words @ ..] => ("out_of_rate frm", words),
+            ["out_of_rate", "brm", words @ ..] => ("out_of_rate brm", words),
             [kind, words @ ..] => (*kind, words),
             [] => return Err("a cell's kind is missing".into()),
         };
@@ -214,7 +224,8 @@ impl Player {
                 *rate = sent;
             }
         }
-        expected.backward = kind == "brm";
+        expected.backward = kind.ends_with("brm");
+        expected.out_of_rate = kind.starts_with("out_of_rate");
         if expected == content { Ok(()) } else { wrong() }
     }
 
@@ -234,7 +245,7 @@ impl Player {
 
 /// An RM cell as the other end reads it. Flags go through the bytes, and rates where the VC's cells round them.
 fn through_bytes(content: &RmCell, rate_format: RateFormat) -> Result<RmCell, String> {
-    let cell = codec::rm_cell::RmCell::carrying(content, 0, 32, false).encode();
+    let cell = codec::rm_cell::RmCell::carrying(content, 0, 32).encode();
     let read = codec::rm_cell::RmCell::parse(&cell).map_err(|e| e.to_string())?.content();
     Ok(match rate_format {
         RateFormat::Exact => RmCell { er: content.er, ccr: content.ccr, mcr: content.mcr, ..read },

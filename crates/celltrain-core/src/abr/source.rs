@@ -5,7 +5,8 @@
 //!
 //! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
 //! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is
-//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken.
+//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells out
+//! of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
@@ -31,7 +32,7 @@ pub struct Counters {
     pub forward_rm_sent: u64,
     /// Forward RM cells sent out of rate.
     pub out_of_rate_sent: u64,
-    /// Backward RM cells sent.
+    /// Backward RM cells sent, in rate or not.
     pub backward_rm_sent: u64,
     /// Backward RM cells that came back, whoever made them.
     pub backward_rm_received: u64,
@@ -147,9 +148,33 @@ impl Source {
         self.pace.next
     }
 
-    /// Whether a backward RM cell waits to be sent.
+    /// Whether a backward RM cell waits to be sent, in rate or not.
     pub fn backward_rm_waits(&self) -> bool {
         self.waiting.is_some()
+    }
+
+    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or ACR
+    /// is next to nothing.
+    pub fn next_start(&self, data_waits: bool) -> Option<Time> {
+        let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
+        in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
+    }
+
+    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of rate: one
+    /// turned around before any in rate, a forward one only where none may go in rate.
+    pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
+        let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
+        self.out_of_rate_rm_waits() || !is_due
+    }
+
+    /// A backward RM cell for [rule 3](Self::next_kind).
+    fn in_rate_rm_waits(&self) -> bool {
+        self.waiting.is_some_and(|rm| !rm.out_of_rate)
+    }
+
+    /// A backward RM cell for the destination's rule 6.
+    fn out_of_rate_rm_waits(&self) -> bool {
+        self.waiting.is_some_and(|rm| rm.out_of_rate)
     }
 
     /// What was sent and received so far.
@@ -160,11 +185,11 @@ impl Source {
     /// Which kind of in-rate cell is next if it starts at `now` (rule 3); nothing where neither data nor a backward RM
     /// cell waits.
     pub fn next_kind(&self, now: Time, data_waits: bool) -> Option<Kind> {
-        if !data_waits && self.waiting.is_none() {
+        if !data_waits && !self.in_rate_rm_waits() {
             None
         } else if self.forward_rm_is_due(now) {
             Some(Kind::ForwardRm) // Rule 3(a).
-        } else if self.waiting.is_some() && !(self.backward_sent && data_waits) {
+        } else if self.in_rate_rm_waits() && !(self.backward_sent && data_waits) {
             Some(Kind::BackwardRm) // Rule 3(b).
         } else {
             Some(Kind::Data) // Rule 3(c).
@@ -186,7 +211,7 @@ impl Source {
         let content = if kind == Kind::ForwardRm {
             self.prepare_forward_rm(now);
             self.counters.forward_rm_sent += 1;
-            self.forward_rm()
+            self.forward_rm(false)
         } else {
             self.backward_sent = true;
             self.cells += 1;
@@ -202,7 +227,7 @@ impl Source {
     /// for an RM cell, if data never runs out and nothing comes meanwhile.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
-        if self.waiting.is_some() && !self.backward_sent {
+        if self.in_rate_rm_waits() && !self.backward_sent {
             return 0;
         }
         // Rule 3(a): Nrm - 1 cells, or Mrm and those that start before Trm has elapsed. No run outlasts `LONGEST`.
@@ -231,7 +256,7 @@ impl Source {
     }
 
     /// The last so many data cells have not started, and will not as was said; `sent_data` is undone for them. They
-    /// follow each other an interval apart, and no RM cell was sent or came back since.
+    /// follow each other an interval apart, and since then no RM cell was sent and ACR has not changed.
     pub fn unsend_data(&mut self, cells: u32) {
         assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
         self.train.cells -= cells;
@@ -239,15 +264,30 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// A backward RM cell comes back to the source that sent it. Data cells that have not started by `now` have been
-    /// taken back.
+    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started by
+    /// `now` have been taken back.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
-        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
         self.counters.backward_rm_received += 1;
         if !rm.bn {
             self.unanswered = 0; // Rule 6.
         }
+        let acr = self.acr_after(rm);
+        if acr == self.acr {
+            return;
+        }
+        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        self.set_acr(acr);
+        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
+        // of its time and goes then.
+        if let Some(last) = self.pace.last {
+            self.pace.next = self.pace.next.min(after(last, self.interval));
+        }
+        self.train = Train::default();
+    }
+
+    /// ACR once this backward RM cell has come back.
+    pub fn acr_after(&self, rm: &RmCell) -> f64 {
         let Rates { pcr, mcr, .. } = self.rates;
         // Rule 8.
         let acr = if rm.ci {
@@ -258,39 +298,45 @@ impl Source {
             (self.acr + self.rif * pcr).min(pcr)
         };
         // Rule 9.
-        self.set_acr(acr.min(self.rate_format.through_cell(rm.er)).max(mcr));
-        // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
-        // of its time and goes then.
-        if let Some(last) = self.pace.last {
-            self.pace.next = self.pace.next.min(after(last, self.interval));
-        }
-        self.train = Train::default();
+        acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
     }
 
-    /// A backward RM cell, turned around by the destination here, waits to be sent; it overwrites one that waits
-    /// (destination rule 3).
+    /// A backward RM cell, turned around by the destination here, waits to be sent, in rate or out of rate as it is; it
+    /// overwrites one that waits (destination rule 3), so that nothing older follows it (4).
     pub fn turn_around(&mut self, rm: RmCell) {
         assert!(rm.backward, "the destination has turned it around");
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
     }
 
-    /// When, from `now` on, the next forward RM cell may be sent out of rate (rule 11): TCR after the last one, in rate or
-    /// not. None while ACR is TCR or more, or if the VC sends none.
-    pub fn next_out_of_rate(&self, now: Time) -> Option<Time> {
-        if !self.out_of_rate || self.acr >= self.rates.tcr {
+    /// When the next RM cell may be sent out of rate, as things stand; it may be past. One turned around goes at once
+    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR and
+    /// data or a backward RM cell waits for its turn; none does if the VC sends none.
+    pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
+        if self.out_of_rate_rm_waits() {
+            return Some(Time::default());
+        }
+        if !self.out_of_rate || self.acr >= self.rates.tcr || !(data_waits || self.in_rate_rm_waits()) {
             return None;
         }
         let last = self.forward_at.max(self.out_of_rate_at);
-        Some(last.map_or(now, |last| after(last, self.interval_at(self.rates.tcr)).max(now)))
+        Some(last.map_or(Time::default(), |last| after(last, self.interval_at(self.rates.tcr))))
     }
 
-    /// A forward RM cell starts out of rate; what it says. Its CLP is 1 (rule 11), and in-rate cells take no notice of it.
+    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take no
+    /// notice of it: it counts in none of rules 1, 3, 5 and 6.
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
-        assert_eq!(self.next_out_of_rate(now), Some(now), "out-of-rate RM cells start no faster than TCR");
+        assert!(
+            self.next_out_of_rate(true).is_some_and(|next| next <= now),
+            "out-of-rate RM cells are turned around, or start no faster than TCR"
+        );
+        if self.out_of_rate_rm_waits() {
+            self.counters.backward_rm_sent += 1;
+            return self.waiting.take().expect("it waits");
+        }
         self.out_of_rate_at = Some(now);
         self.counters.out_of_rate_sent += 1;
-        self.forward_rm()
+        self.forward_rm(true)
     }
 
     /// Rules 2 and 3(a): whether a forward RM cell is the next in-rate cell if it starts at `now`.
@@ -318,11 +364,11 @@ impl Source {
         self.backward_sent = false;
     }
 
-    /// What a forward RM cell says (rules 7 and 10).
-    fn forward_rm(&self) -> RmCell {
+    /// What a forward RM cell says (rules 7 and 10), its CLP with it (rules 4 and 11).
+    fn forward_rm(&self, out_of_rate: bool) -> RmCell {
         let rate = |rate| self.rate_format.through_cell(rate);
         let (er, ccr, mcr) = (rate(self.rates.pcr), rate(self.acr), rate(self.rates.mcr));
-        RmCell { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr }
+        RmCell { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr, out_of_rate }
     }
 
     fn set_acr(&mut self, acr: f64) {
@@ -466,6 +512,32 @@ mod tests {
         source.on_backward_rm(&RmCell { backward: true, ..rm }, Time(1));
     }
 
+    #[test]
+    fn a_cell_out_of_rate_leaves_all_that_in_rate_cells_go_by() {
+        let icr = Some(BitRate::from_bits_per_second(8 * 424));
+        let parameters = Parameters { icr, out_of_rate: true, ..Parameters::default() };
+        let mut source = source(&parameters);
+        let first = source.sent(Time(0), Kind::ForwardRm).unwrap();
+        assert!(!first.out_of_rate, "rule 4: CLP = 0");
+        source.turn_around(RmCell { backward: true, ..first });
+        let at = source.next_out_of_rate(false).unwrap();
+        assert!(source.goes_out_of_rate(at, true) && !source.goes_out_of_rate(source.next_departure(), true));
+        let before = source.clone();
+        assert_eq!(source.sent_out_of_rate(at), RmCell { out_of_rate: true, ..first }, "rule 11: CLP = 1");
+        let counters = Counters { out_of_rate_sent: 1, ..before.counters };
+        assert_eq!(source, Source { out_of_rate_at: Some(at), counters, ..before });
+        assert_eq!(source.next_out_of_rate(false), Some(after(at, source.interval_at(10.0))));
+    }
+
+    #[test]
+    #[should_panic(expected = "or start no faster than TCR")]
+    fn a_cell_out_of_rate_before_its_time_is_refused() {
+        let icr = Some(BitRate::from_bits_per_second(8 * 424));
+        let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });
+        source.sent(Time(0), Kind::ForwardRm);
+        source.sent_out_of_rate(Time(1));
+    }
+
     /// What happens between two stretches of sending.
     #[derive(Clone, Debug)]
     enum Event {
@@ -583,7 +655,7 @@ mod tests {
                 match event {
                     Event::Nothing => {}
                     Event::Back { bn, ci, ni, er } => {
-                        let rm = RmCell { backward: true, bn, ci, ni, er, ccr: 0.0, mcr: 0.0 };
+                        let rm = RmCell { backward: true, bn, ci, ni, er, ccr: 0.0, mcr: 0.0, out_of_rate: false };
                         let acr = twin.acr();
                         for source in [&mut twin, &mut ahead] {
                             source.on_backward_rm(&rm, now);
@@ -591,7 +663,7 @@ mod tests {
                         prop_assert!(twin.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
                     }
                     Event::TurnAround => {
-                        let rm = RmCell { backward: true, bn: false, ci: false, ni: false, er: pcr, ccr: 0.0, mcr: 0.0 };
+                        let rm = RmCell { backward: true, bn: false, ci: false, ni: false, er: pcr, ccr: 0.0, mcr: 0.0, out_of_rate: false };
                         for source in [&mut twin, &mut ahead] {
                             source.turn_around(rm);
                         }

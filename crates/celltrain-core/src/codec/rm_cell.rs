@@ -47,11 +47,11 @@ pub struct RmCell {
 
 impl RmCell {
     /// The cell that carries this content on a VC; its rates are rounded down.
-    pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16, clp: bool) -> Self {
+    pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16) -> Self {
         Self {
             vpi,
             vci,
-            clp,
+            clp: content.out_of_rate,
             dir: content.backward,
             bn: content.bn,
             ci: content.ci,
@@ -73,6 +73,7 @@ impl RmCell {
             er: self.er.cells_per_second(),
             ccr: self.ccr.cells_per_second(),
             mcr: self.mcr.cells_per_second(),
+            out_of_rate: self.clp,
         }
     }
 
@@ -459,8 +460,21 @@ mod tests {
 
     #[test]
     fn what_an_rm_cell_says_is_read_from_what_was_written() {
-        let content = abr::RmCell { backward: true, bn: true, ci: false, ni: true, er: 1000.0, ccr: 512.0, mcr: 0.0 };
-        assert_eq!(RmCell::carrying(&content, 0, 32, false).content(), content);
+        let content = abr::RmCell {
+            backward: true,
+            bn: true,
+            ci: false,
+            ni: true,
+            er: 1000.0,
+            ccr: 512.0,
+            mcr: 0.0,
+            out_of_rate: false,
+        };
+        for out_of_rate in [false, true] {
+            let content = abr::RmCell { out_of_rate, ..content };
+            let cell = RmCell::carrying(&content, 0, 32);
+            assert_eq!((cell.clp, cell.content()), (out_of_rate, content));
+        }
     }
 
     #[test]

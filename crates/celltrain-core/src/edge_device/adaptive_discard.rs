@@ -3,8 +3,8 @@
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
 //! reconstructed in `MECHANISMS` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to phase 1; prose
 //! and pseudocode say that the queue must have at least LT packets (a shorter one brings no duplicate acks).
-//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR. An evaluation
-//! that enters phase 1 ends there. QL is read again after a drop. "QL = MQS" is read as at least MQS, since packets
+//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless `evaluated_at`
+//! says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a drop. "QL = MQS" is read as at least MQS, since packets
 //! differ in length. Where no packet can be dropped, because only one under way is there, nothing changes.
 
 use schemars::JsonSchema;
@@ -27,18 +27,34 @@ pub struct Config {
     /// LT: packets below which the queue is low. The source says "a few", far from the largest queue.
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
+    /// When the algorithm looks, which the source does not say.
+    pub evaluated_at: EvaluatedAt,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { reduction_factor: 0.5, low_threshold: 6 }
+        Self { reduction_factor: 0.5, low_threshold: 6, evaluated_at: EvaluatedAt::default() }
     }
+}
+
+/// When the Adaptive Discard Algorithm looks at rate and queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluatedAt {
+    /// At every arrival and every change of ACR: a queue at MQS loses a packet at either.
+    #[default]
+    ArrivalsAndRates,
+    /// At both too, but a full queue costs a packet at arrivals only.
+    FullAtArrivals,
+    /// At every arrival only: a fall of ACR costs a packet when the next comes.
+    Arrivals,
 }
 
 /// The algorithm with the state of every VC.
 #[derive(Debug)]
 pub struct AdaptiveDiscard {
     thresholds: Thresholds,
+    evaluated_at: EvaluatedAt,
     vcs: Vec<Vc>,
 }
 
@@ -75,7 +91,11 @@ impl Configure for Config {
 
     fn build(&self, packets: &Packets) -> AdaptiveDiscard {
         let vc = |vc| Vc { mqs: packets.capacity() / packets.longest(vc), ..Vc::default() };
-        AdaptiveDiscard { thresholds: self.thresholds(), vcs: packets.vcs().map(vc).collect() }
+        AdaptiveDiscard {
+            thresholds: self.thresholds(),
+            evaluated_at: self.evaluated_at,
+            vcs: packets.vcs().map(vc).collect(),
+        }
     }
 }
 
@@ -87,11 +107,15 @@ impl Config {
 
 impl Discard for AdaptiveDiscard {
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, _cells: u32) {
-        self.evaluate(packets, vc);
+        self.evaluate(packets, vc, true);
     }
 
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
-        self.evaluate(packets, vc);
+        match self.evaluated_at {
+            EvaluatedAt::ArrivalsAndRates => self.evaluate(packets, vc, true),
+            EvaluatedAt::FullAtArrivals => self.evaluate(packets, vc, false),
+            EvaluatedAt::Arrivals => {}
+        }
     }
 
     fn on_served(&mut self, vc: Label) {
@@ -108,9 +132,10 @@ impl Discard for AdaptiveDiscard {
 }
 
 impl AdaptiveDiscard {
-    fn evaluate(&mut self, packets: &mut Packets, vc: Label) {
+    /// `full_counts`: whether a queue at MQS costs a packet.
+    fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
         let v = &mut self.vcs[vc as usize];
-        let is_full = packets.ql(vc) >= v.mqs;
+        let is_full = full_counts && packets.ql(vc) >= v.mqs;
         match v.state.phase {
             Phase::Zero => {
                 if self.thresholds.rate_fell(v.state, packets, vc) {
@@ -222,7 +247,7 @@ mod tests {
     /// One evaluation with f = 0.5, LT = 3, MQS = 5 (packets of 2 cells, EB = 10).
     fn evaluate((phase, acr, ql, p_ctr): Before) -> After {
         let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
-        let mut ada = Config { reduction_factor: 0.5, low_threshold: 3 }.build(&packets);
+        let mut ada = Config { reduction_factor: 0.5, low_threshold: 3, ..Config::default() }.build(&packets);
         for frame in 0..ql {
             packets.admit_or_refuse(0, Packet { frame, cells: 2, tagged: false });
         }
@@ -262,7 +287,38 @@ mod tests {
     }
 
     fn bench(eb: u32, cells: u32) -> Bench {
-        Bench::new(DiscardConfig::AdaptiveDiscard(Config::default()), Some(eb), Memory::PerVc, &[cells])
+        bench_evaluated_at(EvaluatedAt::default(), eb, cells)
+    }
+
+    fn bench_evaluated_at(evaluated_at: EvaluatedAt, eb: u32, cells: u32) -> Bench {
+        let config = Config { evaluated_at, ..Config::default() };
+        Bench::new(DiscardConfig::AdaptiveDiscard(config), Some(eb), Memory::PerVc, &[cells])
+    }
+
+    #[test]
+    fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
+        // MQS = 15. Packets, ACR as a share of before; packets left at once, and, of those lost when the next has come,
+        // (by the rate rule, for want of room).
+        type Row = (u32, f64, usize, (u64, u64));
+        let rows: [(EvaluatedAt, [Row; 3]); 3] = [
+            (EvaluatedAt::ArrivalsAndRates, [(15, 0.9, 14, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),
+            (EvaluatedAt::FullAtArrivals, [(15, 0.9, 15, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),
+            (EvaluatedAt::Arrivals, [(15, 0.9, 15, (0, 1)), (15, 0.4, 15, (1, 0)), (14, 0.4, 14, (1, 0))]),
+        ];
+        for (evaluated_at, rows) in rows {
+            for (packets, share, at_once, lost) in rows {
+                let mut bench = bench_evaluated_at(evaluated_at, 500, 32);
+                for _ in 0..packets {
+                    bench.offer(0, 32);
+                }
+                bench.buffer.on_rate(0, Bench::ACR * share);
+                assert_eq!(bench.frames(0).len(), at_once, "{evaluated_at:?}: {packets} packets, {share} of ACR");
+                bench.offer_at(0, 32, Bench::ACR * share);
+                let counters = bench.buffer.vc_counters(0);
+                assert_eq!((counters.discarded_frames, counters.cut_frames), lost, "{evaluated_at:?}");
+                assert_eq!(bench.frames(0).len(), packets as usize, "the next takes the place");
+            }
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::adaptive_discard::{self, EvaluatedAt};
+use super::shared_adaptive_discard;
 use super::{AdaState, DiscardConfig, EdgeBuffer, EdgeConfig, Memory, Packet, Phase};
-use super::{adaptive_discard, shared_adaptive_discard};
 use crate::cell::{Cell, Label};
 use crate::port::PortCounters;
 
@@ -258,11 +259,17 @@ impl Twin {
 
     /// Either form of the algorithm; `arriving`: the cells of a packet that has come.
     fn ada(&mut self, i: usize, arriving: Option<u32>) {
-        let (f, lt, is_shared) = match &self.discard {
-            DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false),
-            DiscardConfig::SharedAdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, true),
+        let (f, lt, is_shared, evaluated_at) = match &self.discard {
+            DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false, c.evaluated_at),
+            DiscardConfig::SharedAdaptiveDiscard(c) => {
+                (c.reduction_factor, c.low_threshold, true, EvaluatedAt::default())
+            }
             _ => return,
         };
+        if arriving.is_none() && evaluated_at == EvaluatedAt::Arrivals {
+            return;
+        }
+        let full_counts = arriving.is_some() || evaluated_at == EvaluatedAt::ArrivalsAndRates;
         let was_phase_1 = self.vcs[i].phase_1;
         let vc = &self.vcs[i];
         let rate_fell = !was_phase_1 && vc.acr < f * vc.ld_acr && vc.ql() >= lt;
@@ -282,7 +289,7 @@ impl Twin {
             }
         } else if rate_fell {
             self.ada_drop(i, true);
-        } else if vc.ql() as usize >= self.eb / self.longest[i] as usize {
+        } else if full_counts && vc.ql() as usize >= self.eb / self.longest[i] as usize {
             self.ada_drop(i, false);
         }
         let vc = &mut self.vcs[i];
@@ -320,12 +327,12 @@ const VCS: Label = 4;
 const LONGEST: [u32; 4] = [9, 5, 9, 1];
 
 /// Every algorithm with every memory it goes with, thresholds low enough to be met in small buffers.
-fn configs(eb: Option<u32>, f: f64, lt: u32) -> Vec<EdgeConfig> {
+fn configs(eb: Option<u32>, f: f64, lt: u32, evaluated_at: EvaluatedAt) -> Vec<EdgeConfig> {
     let mut configs = Vec::new();
     for mut discard in DiscardConfig::samples() {
         match &mut discard {
             DiscardConfig::AdaptiveDiscard(config) => {
-                *config = adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
+                *config = adaptive_discard::Config { reduction_factor: f, low_threshold: lt, evaluated_at };
             }
             DiscardConfig::SharedAdaptiveDiscard(config) => {
                 *config = shared_adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
@@ -341,6 +348,10 @@ fn configs(eb: Option<u32>, f: f64, lt: u32) -> Vec<EdgeConfig> {
     configs
 }
 
+fn evaluated_at() -> impl Strategy<Value = EvaluatedAt> {
+    prop_oneof![Just(EvaluatedAt::ArrivalsAndRates), Just(EvaluatedAt::FullAtArrivals), Just(EvaluatedAt::Arrivals)]
+}
+
 fn ada_state(vc: &TwinVc) -> AdaState {
     let phase = if vc.phase_1 { Phase::One } else { Phase::Zero };
     AdaState { phase, ld_acr: vc.ld_acr, p_ctr: vc.p_ctr }
@@ -352,9 +363,10 @@ proptest! {
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
+        evaluated_at in evaluated_at(),
         operations in operations(VCS, 9),
     ) {
-        for config in configs(eb, f, lt) {
+        for config in configs(eb, f, lt, evaluated_at) {
             let name = format!("{} {:?}", config.discard.name(), config.memory);
             let mut bench = Bench::new(config.discard.clone(), eb, config.memory, &LONGEST);
             let mut twin = Twin::new(&config, &LONGEST);
@@ -392,7 +404,7 @@ proptest! {
 
     #[test]
     fn packets_leave_whole_and_in_order(eb in 9u32..60, operations in operations(VCS, 9)) {
-        for config in configs(Some(eb), 0.5, 2) {
+        for config in configs(Some(eb), 0.5, 2, EvaluatedAt::default()) {
             let mut bench = Bench::new(config.discard.clone(), config.buffer, config.memory, &[9; 4]);
             let mut sent: Vec<Vec<Cell>> = vec![Vec::new(); VCS as usize];
             let mut offered = [const { Vec::new() }; VCS as usize];

@@ -241,7 +241,8 @@ mod tests {
             (f, lt) in (0.0f64..1.0, 1u32..5),
             operations in operations(1, 20),
         ) {
-            let own = adaptive_discard::Config { reduction_factor: f, low_threshold: lt };
+            let own =
+                adaptive_discard::Config { reduction_factor: f, low_threshold: lt, ..adaptive_discard::Config::default() };
             let own = DiscardConfig::AdaptiveDiscard(own);
             let shared = DiscardConfig::SharedAdaptiveDiscard(Config { reduction_factor: f, low_threshold: lt });
             let mut benches = [

@@ -27,11 +27,6 @@ pub(super) fn abr(
         let path = join(&join("vc", key), "abr");
         let mut found: Vec<Fault> = Vec::new();
         let mut of_table: Vec<KeyFault> = Vec::new();
-        if parameters.out_of_rate {
-            let problem =
-                "asks for RM cells out of rate, which no engine sends yet (rule 11 is modelled alone); leave it out";
-            of_table.push(KeyFault::of_value(join(&path, "out_of_rate"), "true", problem));
-        }
         let mut once = |fault: KeyFault| {
             if !of_table.iter().any(|other| other.key == fault.key) {
                 of_table.push(fault);
@@ -53,15 +48,23 @@ pub(super) fn abr(
                 continue;
             }
             for vc in [vc, &channels.vcs[ack_vc]] {
-                if build::vc_options(scenario, &vc.name).is_some_and(|own| own.gfr.is_some()) {
+                if let Some(own) = build::vc_options(scenario, &vc.name) {
                     // Its own table, or that of a range.
                     let is_range = |table: &&String| is_in_range(table, &vc.name);
                     let table = scenario.vc.get_key_value(&vc.name).map(|(name, _)| name);
-                    let table = table.or_else(|| scenario.vc.keys().find(is_range)).unwrap_or(&vc.name);
-                    let problem = format!(
-                        "does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR"
-                    );
-                    once(KeyFault::of_key(join(&join("vc", table), "gfr"), problem));
+                    let table = join("vc", table.or_else(|| scenario.vc.keys().find(is_range)).unwrap_or(&vc.name));
+                    if own.gfr.is_some() {
+                        let problem = format!(
+                            "does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR"
+                        );
+                        once(KeyFault::of_key(join(&table, "gfr"), problem));
+                    }
+                    if own.tagged {
+                        let problem = format!(
+                            "does not go with [vc.{key}.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); leave it out"
+                        );
+                        once(KeyFault::of_value(join(&table, "tagged"), "true", problem));
+                    }
                 }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
                 let wrong = parameters.check(links[vc.path[part.start]].rate);

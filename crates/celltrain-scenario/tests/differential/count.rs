@@ -26,6 +26,7 @@ const OTHERS: &[&str] = &[
     "packets beside a scheduler",
     "a controlled rate",
     "a controlled rate behind an edge device",
+    "RM cells out of rate",
     "an edge device",
 ];
 
@@ -78,6 +79,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         all.insert(format!("class {}", vc.class.name()));
         let behind_an_edge = network.atm_part(vc).start > 0;
         others.push((vc.abr.is_some(), "a controlled rate"));
+        others.push((vc.abr.as_ref().is_some_and(|abr| abr.out_of_rate), "RM cells out of rate"));
         others.push((behind_an_edge, "an edge device"));
         others.push((vc.abr.is_some() && behind_an_edge, "a controlled rate behind an edge device"));
         for link in vc.path.iter().map(|&link| &network.links[link]) {

@@ -526,7 +526,7 @@ fn vc() -> impl Strategy<Value = VcOptions> {
             cdvt: Duration::from_microseconds(cdvt),
             tagging,
         });
-        VcOptions { gfr, tagged, class, abr }
+        VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
     })
 }
 
@@ -536,11 +536,16 @@ fn abr() -> impl Strategy<Value = Parameters> {
     let rates = (select(&[None, Some(15_552_000u64), Some(1_000_000)][..]), select(&[0u64, 1_000_000, 7_776_000][..]));
     let counts = (select(&[32u32, 2, 4, 256][..]), 2u32..4, select(&[16_777_215u32, 64, 1000][..]));
     let times = (select(&[100_000u64, 100, 3_000][..]), select(&[500_000u64, 10_000][..]));
-    (factor.clone(), factor, rates, counts, times).prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf))| {
+    let tagged = (any::<bool>(), select(&[20_000_000u64, 2_000_000, 424_000, 4_240][..]));
+    let parts = (factor.clone(), factor, rates, counts, times, tagged);
+    parts.prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
         let rate = BitRate::from_bits_per_second;
+        // A source that is never below TCR sends none.
+        let out_of_rate = out_of_rate && tcr > mcr;
         let icr = icr.map(|icr| rate(icr.max(mcr)));
         let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
-        Parameters { icr, mcr: rate(mcr), rif, rdf, nrm, mrm, tbe, trm, adtf, ..Parameters::default() }
+        let (mcr, tcr) = (rate(mcr), rate(tcr));
+        Parameters { icr, mcr, rif, rdf, nrm, mrm, tbe, trm, adtf, out_of_rate, tcr, ..Parameters::default() }
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) fn port(vcs: usize) -> PortKind<'static> {
 
 /// A backward RM cell as it reaches the port.
 pub(super) fn brm(er: f64) -> RmCell {
-    RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0 }
+    RmCell { backward: true, bn: false, ci: false, ni: false, er, ccr: C / 8.0, mcr: 0.0, out_of_rate: false }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! What happens next: the least of a fixed set of keys, each of which changes often.
 //!
-//! A network has few sources of events: its contended ports and the lanes between them. Comparing eight of them costs less
+//! A network has few sources of events: its contended ports and the lanes between them. Comparing four of them costs less
 //! than keeping them in order.
 
 use crate::units::Time;
@@ -43,14 +43,15 @@ impl Key {
 
 /// The keys, and which is least.
 ///
-/// A tree with eight children a node: a change looks at the seven beside it and goes on upwards, a look at the eight on
-/// top. Up to eight keys are all on top, and changing one is only writing it down.
+/// A tree with four children a node: a change goes on upwards only from who was or is the least of four, and looks at the
+/// three beside it only if it was; a look at the four on top. Up to four keys are all on top, and changing one is only
+/// writing it down.
 pub struct Agenda {
     /// The top first, the keys themselves last.
     levels: Vec<Vec<[Key; GROUP]>>,
 }
 
-const GROUP: usize = 8;
+const GROUP: usize = 4;
 
 impl Agenda {
     /// So many keys, all of them never.
@@ -83,22 +84,28 @@ impl Agenda {
     #[inline]
     pub fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);
-        for level in self.levels.iter_mut().rev() {
-            let group = &mut level[place / GROUP];
-            if std::mem::replace(&mut group[place % GROUP], key) == key {
-                break;
+        for i in (0..self.levels.len()).rev() {
+            let group = &mut self.levels[i][place / GROUP];
+            let before = std::mem::replace(&mut group[place % GROUP], key);
+            if i == 0 {
+                return;
             }
-            key = least(group);
             place /= GROUP;
+            let least_before = self.levels[i - 1][place / GROUP][place % GROUP];
+            if key >= least_before {
+                if before != least_before || key == before {
+                    return;
+                }
+                key = least(&self.levels[i][place]);
+            }
         }
     }
 }
 
 #[inline]
-#[expect(clippy::many_single_char_names, reason = "eight keys that differ in nothing but their place")]
 fn least(group: &[Key; GROUP]) -> Key {
-    let [a, b, c, d, e, f, g, h] = *group;
-    a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
+    let [a, b, c, d] = *group;
+    a.min(b).min(c.min(d))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod plan;
 mod rm;
 mod roads;
 mod server;
+mod turns;
 
 use std::collections::VecDeque;
 
@@ -112,9 +113,9 @@ struct Delivery {
 /// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
 const SETTLE: u32 = 0;
 const RM_END: u32 = 1;
-const FIRST_LINK: u32 = 2;
-const START: u32 = u32::MAX - 4;
-const RM_PASS: u32 = u32::MAX - 3;
+const FIRST_LINK: u32 = 1 << 30;
+const START: u32 = 1 << 31;
+const RM_PASS: u32 = START + 1;
 const SHAPED: u32 = u32::MAX - 2;
 const TICK: u32 = u32::MAX - 1;
 
@@ -149,7 +150,7 @@ impl<'a> Engine<'a> {
             errands: Errands::new(&plan),
             shaping,
             end_systems: EndSystems::new(network, &routing, clock),
-            agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 3),
+            agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(network, &routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
@@ -184,7 +185,9 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
             SHAPED => return self.shape(leaf - self.servers.len() - self.lanes.len(), now),
-            RM_END | RM_PASS => return self.run_errand(now),
+            _ if leaf >= self.first_errand_leaf() => {
+                return self.run_errand(index(leaf - self.first_errand_leaf()), now);
+            }
             _ => {
                 let lane = leaf - self.servers.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the agenda has a frame");
@@ -238,9 +241,6 @@ impl<'a> Engine<'a> {
             let effect = self.servers[server as usize].join(input as usize, train);
             settle_by(&mut self.agenda, server as usize, effect);
         }
-        if self.plan.controls {
-            self.schedule_errands();
-        }
     }
 
     /// A contended port catches up with everything before `now`.
@@ -265,22 +265,29 @@ impl<'a> Engine<'a> {
             let effect = servers[server as usize].join(input as usize, train);
             settle_by(agenda, server as usize, effect);
         }
-        if self.plan.controls {
-            self.schedule_errands();
-        }
     }
 
-    /// The first RM cell with something to do at `now` does it.
-    fn run_errand(&mut self, now: Time) {
-        let Errand { vc, number, what, .. } = self.errands.pop().expect("it is on the agenda");
+    fn first_errand_leaf(&self) -> usize {
+        first_errand_leaf(&self.plan, self.servers.len())
+    }
+
+    /// The first RM cell of a lane with something to do at `now` does it.
+    fn run_errand(&mut self, lane: u32, now: Time) {
+        let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the agenda has an errand");
+        schedule_errands(&mut self.agenda, &self.plan, self.servers.len(), lane, &self.errands);
         match what {
             What::End(turned) => {
                 let Place { link, .. } = self.shaping.goes_to(vc);
-                self.take_back(link, now);
+                let goes_on = turned.is_none() && self.shaping.keeps_rate(vc, number);
+                if !goes_on {
+                    self.take_back(link, now);
+                }
                 self.shaping.deliver(vc, number, turned, now);
-                self.schedule_shaped(link, now);
+                if !goes_on {
+                    self.schedule_shaped(link, now);
+                }
             }
-            What::Pass(place) if self.shaping.goes_backward(vc, number) => {
+            What::Pass(place) => {
                 let Role::Contended(server) = self.plan.roles[place.link as usize] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
@@ -289,9 +296,7 @@ impl<'a> Engine<'a> {
                 let queue = self.servers[server].port.occupancy();
                 self.shaping.write(vc, number, place, queue, now);
             }
-            What::Pass(_) => {}
         }
-        self.schedule_errands();
     }
 
     /// A whole packet joins a shaped port.
@@ -300,9 +305,12 @@ impl<'a> Engine<'a> {
             Phase::BeforeService => now,
             Phase::Timers => now + Span(1),
         };
-        self.take_back(place.link, not_started);
         let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
-        port.on_packet(place.label, packet);
+        if !port.on_packet_behind(place.label, packet, not_started) {
+            self.take_back(place.link, not_started);
+            let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+            port.on_packet(place.label, packet);
+        }
         self.schedule_shaped(place.link, now);
     }
 
@@ -324,7 +332,7 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(index(link), now);
     }
 
-    /// Cells a shaped port has given away that would start at `now` or later are its own again.
+    /// Cells a shaped port has given away that would start at `now` or later are its own again. It is to be scheduled anew.
     fn take_back(&mut self, link: u32, now: Time) {
         let port = self.shaping.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
@@ -332,7 +340,6 @@ impl<'a> Engine<'a> {
                 unreachable!("cells are given away only to contended ports");
             };
             self.servers[server as usize].take_back(input as usize, cells);
-            self.schedule_shaped(link, now);
         }
     }
 
@@ -344,19 +351,12 @@ impl<'a> Engine<'a> {
         self.agenda.set(leaf, start.map_or(Key::NEVER, key));
     }
 
-    fn schedule_errands(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 2;
-        let key = |errand: &Errand| {
-            let rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
-            Key::new(errand.time, rank, index(leaf))
-        };
-        self.agenda.set(leaf, self.errands.first().map_or(Key::NEVER, key));
-    }
-
     /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
     fn settle(&mut self, now: Time) {
         for number in 0..self.plan.shaped.len() {
-            self.take_back(index(self.plan.shaped[number]), now + Span(1));
+            let link = index(self.plan.shaped[number]);
+            self.take_back(link, now + Span(1));
+            self.schedule_shaped(link, now);
         }
         for number in 0..self.servers.len() {
             self.work(number, now + Span(1));
@@ -532,7 +532,7 @@ fn server(
     let of_rms = plan.rm_ways[index]
         .iter()
         .flatten()
-        .flat_map(|way| way.passes.iter().map(|pass| pass.0).chain(way.end.iter().map(|end| end.lead)));
+        .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
     let leads = || stages.iter().map(|stage| stage.lead);
     let end = network.end(network.clock());
     let timing = Timing {
@@ -559,6 +559,23 @@ fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecD
     let leaf = servers + lane;
     let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
     agenda.set(leaf, frames.front().map_or(Key::NEVER, key));
+}
+
+/// The errands of RM cells come after all else on the agenda.
+#[inline]
+fn first_errand_leaf(plan: &Plan, servers: usize) -> usize {
+    servers + plan.lanes.len() + plan.shaped.len() + 2
+}
+
+/// The first errand of a lane is what happens next there: ends come before passes within an instant, each by link.
+#[inline]
+fn schedule_errands(agenda: &mut Agenda, plan: &Plan, servers: usize, lane: u32, errands: &Errands) {
+    let leaf = first_errand_leaf(plan, servers) + lane as usize;
+    let key = |errand: &Errand| {
+        let first_rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
+        Key::new(errand.time, first_rank + errand.link, index(leaf))
+    };
+    agenda.set(leaf, errands.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]

@@ -89,11 +89,23 @@ pub(super) struct Passed {
 pub(super) struct RmWay {
     /// The VC.
     pub(super) vc: u32,
-    /// The places whose allocators write into backward ones, the way until the arrival at their switch, and the link they
-    /// come in on.
-    pub(super) passes: Vec<(Span, Place, u32)>,
+    /// The switches whose allocators write into backward ones.
+    pub(super) passes: Vec<RmPass>,
     /// The end of their loop, if it is on the way.
     pub(super) end: Option<RmEnd>,
+}
+
+/// A switch where RM cells are written into.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RmPass {
+    /// From the start of transmission at the stage's beginning to the arrival here.
+    pub(super) lead: Span,
+    /// The place of the allocator that does.
+    pub(super) place: Place,
+    /// Index of the link they come in on.
+    pub(super) link: u32,
+    /// Number of the errand lane.
+    pub(super) lane: u32,
 }
 
 /// Where RM cells leave their VC.
@@ -105,6 +117,8 @@ pub(super) struct RmEnd {
     pub(super) link: u32,
     /// How many transparent ports they have passed.
     pub(super) passed: usize,
+    /// Number of the errand lane.
+    pub(super) lane: u32,
 }
 
 /// Everything known beforehand.
@@ -123,10 +137,14 @@ pub(super) struct Plan {
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
+    /// Whether any port marks cells.
+    pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some.
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
+    /// Errand lanes: what RM cells from one port do after one lead.
+    pub(super) errand_lanes: usize,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
     /// By VC; none where the host's own port shapes it.
@@ -143,8 +161,10 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
+            marks: (0..network.links.len()).any(|link| shaping.marks(index(link))),
             rm_ways: Vec::with_capacity(network.links.len()),
             lanes: Vec::new(),
+            errand_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
@@ -195,6 +215,17 @@ impl Plan {
         start: usize,
     ) -> (Vec<Stage>, Vec<Vec<Passed>>, Vec<Option<RmWay>>) {
         let mut lanes: Vec<(Span, u32)> = Vec::new();
+        // By lead, and whether they end there.
+        let mut errand_lanes: Vec<((Span, bool), u32)> = Vec::new();
+        let all_errand_lanes = &mut self.errand_lanes;
+        let mut errand_lane = |of: (Span, bool)| {
+            let known = errand_lanes.iter().find(|lane| lane.0 == of).map(|lane| lane.1);
+            known.unwrap_or_else(|| {
+                errand_lanes.push((of, index(*all_errand_lanes)));
+                *all_errand_lanes += 1;
+                index(*all_errand_lanes - 1)
+            })
+        };
         let mut stages = Vec::with_capacity(routing.next[start].len());
         let mut ways = Vec::with_capacity(routing.next[start].len());
         let mut rm_ways = Vec::with_capacity(routing.next[start].len());
@@ -207,9 +238,13 @@ impl Plan {
             let end = loop {
                 lead = lead + times[link].cell_time + times[link].delay;
                 if shaping.ends(vc, index(link)) {
-                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: passed.len() });
+                    let lane = errand_lane((lead, true));
+                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: passed.len(), lane });
                 }
-                rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| (lead, place, index(link))));
+                rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| {
+                    let lane = errand_lane((lead, false));
+                    RmPass { lead, place, link: index(link), lane }
+                }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
                         let known = lanes.iter().find(|lane| lane.0 == lead).map(|lane| lane.1);

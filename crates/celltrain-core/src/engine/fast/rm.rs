@@ -1,8 +1,7 @@
 //! RM cells on their way, as far as they need an instant of their own: passing a switch that writes into them, and at the
 //! end of their loop. The cells themselves travel like any others.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
@@ -31,36 +30,10 @@ pub(super) enum What {
     Pass(Place),
 }
 
-impl Errand {
-    /// Ends come before passes within an instant, each by link.
-    fn order(&self) -> (Time, bool, u32) {
-        (self.time, matches!(self.what, What::Pass(_)), self.link)
-    }
-}
-
-impl Ord for Errand {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl PartialOrd for Errand {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Errand {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Errand {}
-
 /// All of them, and the count of RM cells that leave their VC within a stage.
 pub(super) struct Errands {
-    heap: BinaryHeap<Reverse<Errand>>,
+    /// By lane: those of RM cells that leave one port for places equally far, in order of time.
+    lanes: Vec<VecDeque<Errand>>,
     /// By link and label: RM cells whose departure is known and that leave their VC before the stage ends.
     leaving: Vec<Vec<u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
@@ -75,22 +48,28 @@ impl Errands {
             end.map_or_else(Vec::new, |end| vec![0; end.passed + 1])
         };
         Self {
-            heap: BinaryHeap::new(),
+            lanes: vec![VecDeque::new(); plan.errand_lanes],
             leaving: plan.rm_ways.iter().map(|ways| vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
         }
     }
 
-    pub(super) fn push(&mut self, errand: Errand) {
-        self.heap.push(Reverse(errand));
+    /// One more; whether it is the first of its lane.
+    pub(super) fn push(&mut self, lane: u32, errand: Errand) -> bool {
+        let lane = &mut self.lanes[lane as usize];
+        // A port that departs late may tell of one class's cells before another's.
+        let behind = lane.iter().rev().take_while(|other| other.time > errand.time).count();
+        lane.insert(lane.len() - behind, errand);
+        behind + 1 == lane.len()
     }
 
-    pub(super) fn first(&self) -> Option<&Errand> {
-        self.heap.peek().map(|errand| &errand.0)
+    /// The first of a lane.
+    pub(super) fn first(&self, lane: u32) -> Option<&Errand> {
+        self.lanes[lane as usize].front()
     }
 
-    pub(super) fn pop(&mut self) -> Option<Errand> {
-        self.heap.pop().map(|errand| errand.0)
+    pub(super) fn pop(&mut self, lane: u32) -> Option<Errand> {
+        self.lanes[lane as usize].pop_front()
     }
 
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.

@@ -6,7 +6,7 @@ use super::agenda::Agenda;
 use super::plan::{Passed, Plan, StageEnd};
 use super::rm::{Errand, Errands, What};
 use super::server::Train;
-use super::{Delivery, schedule_lane};
+use super::{Delivery, schedule_errands, schedule_lane};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
 use crate::shaping::Shaping;
@@ -41,7 +41,7 @@ impl Roads<'_> {
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label() as usize;
-        if self.plan.controls && self.watch(link, label, run, first_start) {
+        if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
         let stage = self.plan.stages[link][label];
@@ -83,11 +83,19 @@ impl Roads<'_> {
         }
     }
 
+    #[inline]
+    fn send(&mut self, lane: u32, errand: Errand) {
+        if self.errands.push(lane, errand) {
+            schedule_errands(self.agenda, self.plan, self.servers, lane, self.errands);
+        }
+    }
+
     /// RM cells are told of where they need an instant of their own, and data where it passes the end of a loop. Whether
     /// nothing goes on.
     #[inline(never)]
     fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
-        let Some(way) = &self.plan.rm_ways[link][label] else { return false };
+        let plan = self.plan;
+        let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
             if way.end.is_some() {
                 self.shaping.on_data_end(way.vc, run.last.efci());
@@ -95,14 +103,19 @@ impl Roads<'_> {
             return false;
         }
         let number = run.last.frame;
-        for &(lead, place, link) in way.passes.iter().filter(|pass| start + pass.0 <= self.end) {
-            let what = What::Pass(place);
-            self.errands.push(Errand { time: start + lead, link, vc: way.vc, number, what });
+        if !way.passes.is_empty() && self.shaping.goes_backward(way.vc, number) {
+            let end = self.end;
+            for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
+                let what = What::Pass(pass.place);
+                let errand = Errand { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
+                self.send(pass.lane, errand);
+            }
         }
         let Some(end) = way.end else { return false };
-        if self.errands.leaves((link, label), start, way, &self.plan.passed[link][label], self.end) {
+        if self.errands.leaves((link, label), start, way, &plan.passed[link][label], self.end) {
             let what = What::End(self.shaping.turn_around(way.vc, number));
-            self.errands.push(Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what });
+            let errand = Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what };
+            self.send(end.lane, errand);
         }
         true
     }

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::port::{Fate, Port};
 use crate::scheduler::{Filling, Telling};
@@ -23,9 +24,8 @@ pub(super) struct Server {
     /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
     tells_each: bool,
     inputs: Vec<Input>,
-    /// Inputs that have a train, by the arrival of its next cell, then by number. What is put in goes to the end more often
-    /// than not: trains come in the order hosts send them in, and cells of trains under way take turns.
-    next: VecDeque<(Time, u32)>,
+    /// Inputs that have a train, by the arrival of its next cell, then by number.
+    next: Turns,
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
     /// Each VC has a queue of its own, nobody is told of arrivals, and they precede the departure of their instant: trains that overlap are admitted one after the other.
@@ -40,6 +40,12 @@ pub(super) struct Server {
     gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
     gathered: Vec<Run>,
+    /// Cells of trains that take turns are admitted in one go: one queue holds all, and they leave as they come.
+    weaves: bool,
+    /// Such cells, and the inputs they came in on.
+    woven: Vec<Cell>,
+    touched: Vec<u32>,
+    tied: Vec<u32>,
     timing: Timing,
 }
 
@@ -149,6 +155,14 @@ fn number(input: usize) -> u32 {
 struct Input {
     train: Train,
     behind: VecDeque<Train>,
+    /// Cells of the train that are being woven, and the arrival of the first.
+    woven: u32,
+    woven_since: Time,
+}
+
+impl Input {
+    /// Nothing comes in.
+    const NONE: Input = Input { train: Train::NONE, behind: VecDeque::new(), woven: 0, woven_since: Time(0) };
 }
 
 /// Cells of one train that arrive in a stretch of several.
@@ -164,8 +178,21 @@ struct Part {
     round: u32,
 }
 
+/// The queue while cells that take turns join it.
+struct Line {
+    waiting: u32,
+    /// When the first that waits starts, or the next that comes.
+    next_start: Time,
+    /// The most that waited after one joined.
+    peak: u32,
+    gone: u32,
+}
+
 /// No run.
 const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
+
+/// A train has so many cells in a row, or more, only where nothing else comes between.
+const FEW_IN_A_ROW: u32 = 4;
 
 /// Beyond so many active inputs the bound on effects is taken more simply.
 const FEW: usize = 8;
@@ -181,12 +208,16 @@ impl Server {
             fills_in_order: port.keeps_vcs_apart() == Some(Filling::InOrder),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
+            weaves: !timing.departs_late && !port.merges(),
+            woven: Vec::new(),
+            touched: Vec::new(),
+            tied: Vec::new(),
             port,
             ties,
             next_start: Time::default(),
             tells_each: false,
-            inputs: vec![Input { train: Train::NONE, behind: VecDeque::new() }; inputs as usize],
-            next: VecDeque::new(),
+            inputs: vec![Input::NONE; inputs as usize],
+            next: Turns::new(inputs as usize),
             together: Vec::new(),
             in_step: Vec::new(),
             arrivals: Vec::new(),
@@ -204,10 +235,10 @@ impl Server {
     /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Time {
-        let Input { train: head, behind } = &mut self.inputs[input];
+        let Input { train: head, behind, .. } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
-            self.enlist(train.next, number(input));
+            self.next.put(Turn::new(train.next, number(input)));
         } else {
             let tail = behind.back_mut().unwrap_or(head);
             if tail.goes_on_with(&train) {
@@ -223,7 +254,7 @@ impl Server {
 
     /// The last cells that were to arrive on an input never will: they have not started.
     pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
-        let Input { train: head, behind } = &mut self.inputs[input];
+        let Input { train: head, behind, .. } = &mut self.inputs[input];
         while cells > 0 {
             let tail = behind.back_mut().unwrap_or(head);
             let taken = cells.min(tail.cells);
@@ -232,8 +263,7 @@ impl Server {
             cells -= taken;
             if tail.cells == 0 && behind.pop_back().is_none() {
                 assert_eq!(cells, 0, "no more is taken back than was to come");
-                let place = self.next.iter().position(|&(_, other)| other as usize == input);
-                self.next.remove(place.expect("an input with a train is on the list"));
+                self.next.remove(number(input));
             }
         }
     }
@@ -253,10 +283,12 @@ impl Server {
 
     /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
-        let to_come = if self.timing.every_cell_matters || self.next.len() > FEW {
-            self.next.front().map(|&(arrival, _)| self.effect_at(arrival, 0))
+        let to_come = if self.next.len() == 0 {
+            None
+        } else if self.timing.every_cell_matters || self.next.len() > FEW {
+            Some(self.effect_at(self.next.first().time(), 0))
         } else {
-            self.next.iter().map(|&(_, input)| self.effect_of_input(&self.inputs[input as usize])).min()
+            self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
         };
         if !self.timing.departs_late || self.port.ready() == 0 {
             return to_come;
@@ -270,12 +302,18 @@ impl Server {
     /// them starts, and the time from one to the next.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
-        while let Some(&(now, input)) = self.next.front()
-            && now < until
-        {
-            let other = self.next.get(1).map_or(until, |second| second.0.min(until));
+        loop {
+            let first = self.next.first();
+            let (now, input) = (first.time(), first.input());
+            if now >= until {
+                break;
+            }
+            let other = self.next.at(1).time().min(until);
             let overlap = self.any_order && other < until && other <= self.inputs[input as usize].train.last();
             if overlap && self.admit_stretch(now, until, &mut depart) {
+                continue;
+            }
+            if self.weaves && self.takes_turns(until) && self.weave(until, &mut depart) {
                 continue;
             }
             if other == now {
@@ -289,6 +327,214 @@ impl Server {
             self.serve_before(until);
             self.tell(&mut depart);
         }
+    }
+
+    /// Whether the next cells of the first train, or of those that tie with it, come between those of others.
+    #[inline]
+    fn takes_turns(&self, until: Time) -> bool {
+        let first = self.next.first();
+        let (tied, later) = self.next.tied();
+        tied < self.next.len()
+            && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
+    }
+
+    /// Whether more than so many cells of an input's train come before another's.
+    #[inline]
+    fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
+        let train = &self.inputs[input as usize].train;
+        train.cells > cells && train.next + train.period * u64::from(cells) < other
+    }
+
+    /// Admits cells of trains that take turns, as far as `until` or to the first that is one of many in a row, asks the
+    /// policy, finds no room, or may be too late for the end of the run. Whether there was any before that.
+    ///
+    /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done for
+    /// all of its cells when it ends, or when the stretch does.
+    #[inline(never)]
+    fn weave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
+        let capacity = self.port.capacity();
+        loop {
+            let (first, second) = (self.next.first(), self.next.at(1));
+            let now = first.time();
+            if now >= until {
+                break;
+            }
+            self.pass(&mut line, now);
+            if second.time() == now {
+                if !self.weave_tied(&mut line, until, depart) {
+                    break;
+                }
+                continue;
+            }
+            let start = self.start(&line);
+            let input = first.input();
+            if line.waiting >= capacity
+                || start > self.timing.latest_start
+                || (self.inputs[input as usize].woven == 0 && !self.is_welcome(input))
+            {
+                break;
+            }
+            match self.weave_one(input, now, start, &mut line, depart) {
+                Some(next) => {
+                    let is_first = self.next.put_back_first(Turn::new(next, input));
+                    if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
+                        break;
+                    }
+                }
+                None => self.next.pop_first(),
+            }
+        }
+        if self.woven.is_empty() {
+            return false;
+        }
+        let every_cell_matters = self.timing.every_cell_matters;
+        self.next_start = line.next_start;
+        let mut touched = std::mem::take(&mut self.touched);
+        for input in touched.drain(..) {
+            let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
+            // A train that has ended since may have none left.
+            if *woven > 0 {
+                let (first, period) = (*woven_since, train.period);
+                let run = Run { last: train.cell, cells: std::mem::take(woven) };
+                self.end_turns(run, first, period);
+                if !every_cell_matters {
+                    self.gather(run, depart);
+                }
+            }
+        }
+        self.touched = touched;
+        self.port.admit_in_turns(&self.woven, line.peak, line.gone);
+        self.woven.clear();
+        true
+    }
+
+    /// The cells that arrive together as the first ones, if all find room and take turns with others.
+    #[inline(never)]
+    fn weave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let (tied, _) = self.next.tied();
+        let now = self.next.first().time();
+        let with_all = u64::from(line.waiting) + tied as u64;
+        if !self.takes_turns(until)
+            || with_all > u64::from(self.port.capacity())
+            || line.next_start + self.timing.cell_time * (with_all - 1) > self.timing.latest_start
+            || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
+        {
+            return false;
+        }
+        let mut together = std::mem::take(&mut self.tied);
+        for _ in 0..tied {
+            together.push(self.next.first().input());
+            self.next.pop_first();
+        }
+        self.ties.order(&mut together, |&input| input);
+        for input in together.drain(..) {
+            let start = self.start(line);
+            if let Some(next) = self.weave_one(input, now, start, line, depart) {
+                self.next.put(Turn::new(next, input));
+            }
+        }
+        self.tied = together;
+        true
+    }
+
+    /// The next cell of an input, which arrives `now`; the arrival of the one after.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    fn weave_one(
+        &mut self,
+        input: u32,
+        now: Time,
+        start: Time,
+        line: &mut Line,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> Option<Time> {
+        let every_cell_matters = self.timing.every_cell_matters;
+        let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
+        if *woven == 0 {
+            if !train.cell.is_rm() {
+                self.port.fate(train.cell);
+            }
+            *woven_since = now;
+            self.touched.push(input);
+        }
+        line.waiting += 1;
+        line.peak = line.peak.max(line.waiting);
+        self.port.follow(train.cell.label(), line.gone);
+        *woven += 1;
+        train.cells -= 1;
+        train.next = now + train.period;
+        if train.cells == 0 {
+            return self.end_train(input, start, depart);
+        }
+        let (cell, next) = (train.cell, train.next);
+        self.woven.push(cell);
+        if every_cell_matters {
+            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+        }
+        Some(next)
+    }
+
+    /// The last cell of a train has been woven; when the next one on its input begins.
+    #[inline(never)]
+    fn end_train(&mut self, input: u32, start: Time, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+        let Input { train, behind, woven, woven_since } = &mut self.inputs[input as usize];
+        let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
+        let (first, period) = (*woven_since, train.period);
+        let run = Run { last, cells: std::mem::take(woven) };
+        let next = behind.pop_front().map(|next| {
+            *train = next;
+            next.next
+        });
+        self.woven.push(last);
+        self.end_turns(run, first, period);
+        if self.timing.every_cell_matters {
+            depart(Run { last, cells: 1 }, start, self.timing.cell_time);
+        } else if last.is_rm() || last.last_cell() {
+            // Cells of the frame that were gathered before go with the last one.
+            let gathered = &mut self.gathered[last.label() as usize];
+            let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
+            self.tell_gathered(last.label(), depart);
+            depart(Run { last, cells: cells + run.cells }, start, Span(0));
+        } else {
+            self.gather(run, depart);
+        }
+        next
+    }
+
+    /// What of a line has left before the arrivals of `now`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    fn pass(&self, line: &mut Line, now: Time) {
+        let until = now + Span(u64::from(self.timing.serve_first));
+        while line.next_start < until && line.waiting > 0 {
+            line.next_start += self.timing.cell_time;
+            line.waiting -= 1;
+            line.gone += 1;
+        }
+        if line.waiting == 0 && line.next_start < now {
+            line.next_start = now;
+        }
+    }
+
+    /// When one that joins a line starts.
+    #[inline]
+    fn start(&self, line: &Line) -> Time {
+        line.next_start + self.timing.cell_time * u64::from(line.waiting)
+    }
+
+    /// Whether the next cell of an input is admitted if there is room for it.
+    #[inline]
+    fn is_welcome(&self, input: u32) -> bool {
+        let Input { train, woven, .. } = &self.inputs[input as usize];
+        *woven > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
+    }
+
+    /// What concerns the cells of one train that were woven, all but their departure.
+    #[inline]
+    fn end_turns(&mut self, run: Run, first: Time, period: Span) {
+        self.port.count_in_turns(run);
+        self.note(run, first, period);
     }
 
     /// Lets go of cells whose transmission starts before `until`.
@@ -353,18 +599,18 @@ impl Server {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
     fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
-        let Input { train, behind } = &mut self.inputs[input as usize];
+        let Input { train, behind, .. } = &mut self.inputs[input as usize];
         let period = train.period;
         let run = train.take_before(until);
         if train.cells == 0 {
             let Some(next) = behind.pop_front() else {
-                self.next.pop_front();
+                self.next.pop_first();
                 return (run, period);
             };
             *train = next;
         }
         let next = train.next;
-        self.put_back_first((next, input));
+        self.next.put_back_first(Turn::new(next, input));
         (run, period)
     }
 
@@ -375,8 +621,8 @@ impl Server {
             // What was put in its queue early is more than waits.
             self.catch_up(now);
         }
-        let tied = self.next.iter().take_while(|next| next.0 == now).count();
-        let other = self.next.get(tied).map_or(until, |other| other.0.min(until));
+        let (tied, other) = self.next.tied();
+        let other = other.min(until);
         let rounds = self.rounds_in_step(now, tied, other);
         if rounds > 1 {
             self.keep_step(now, tied, rounds, depart);
@@ -384,7 +630,7 @@ impl Server {
         }
         let mut together = std::mem::take(&mut self.together);
         for _ in 0..tied {
-            let input = self.next[0].1;
+            let input = self.next.first().input();
             let (run, _) = self.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
@@ -408,11 +654,12 @@ impl Server {
         let cell_time = self.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
-        for &(first, input) in &self.next {
+        for turn in self.next.iter() {
+            let (first, input) = (turn.time(), turn.input());
             if first >= until {
                 break;
             }
-            let Input { train, behind } = &self.inputs[input as usize];
+            let Input { train, behind, .. } = &self.inputs[input as usize];
             let in_step = train.cells == 1 || train.period == *period.get_or_insert(train.period);
             let is_known = in_step
                 && train.period <= cell_time
@@ -436,7 +683,8 @@ impl Server {
         let period = period.unwrap_or(cell_time);
         let (mut cells, mut last_arrival) = (0, now);
         let mut stretch = std::mem::take(&mut self.stretch);
-        for &(first, input) in self.next.range(..trains) {
+        for turn in self.next.iter().take(trains) {
+            let (first, input) = (turn.time(), turn.input());
             if first >= until {
                 break;
             }
@@ -459,16 +707,18 @@ impl Server {
         let with_last = self.port.occupancy() + cells;
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
         let peak = with_last - gone;
-        self.next.drain(..stretch.len());
+        for _ in &stretch {
+            self.next.pop_first();
+        }
         for &Part { input, cells, first, .. } in &stretch {
-            let Input { train, behind } = &mut self.inputs[input as usize];
+            let Input { train, behind, .. } = &mut self.inputs[input as usize];
             let run = train.take(cells);
             if train.cells == 0 {
                 *train = behind.pop_front().unwrap_or(Train::NONE);
             }
             if train.cells > 0 {
                 let next = train.next;
-                self.enlist(next, input);
+                self.next.put(Turn::new(next, input));
             }
             self.catch_up(first);
             if self.port.must_tell_before(run.last.label()) {
@@ -517,10 +767,10 @@ impl Server {
         if self.timing.every_cell_matters && !self.timing.departs_late {
             return 0;
         }
-        let period = self.inputs[self.next[0].1 as usize].train.period;
+        let period = self.inputs[self.next.first().input() as usize].train.period;
         let (mut rounds, mut cells) = (u32::MAX, 0);
-        for &(_, input) in self.next.range(..tied) {
-            let train = &self.inputs[input as usize].train;
+        for turn in self.next.iter().take(tied) {
+            let train = &self.inputs[turn.input() as usize].train;
             if train.cells == 1 || train.period != period || !self.port.passes(train.cell.label()) {
                 return 0;
             }
@@ -539,7 +789,8 @@ impl Server {
     fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
         let mut together = std::mem::take(&mut self.together);
-        in_step.extend(self.next.range(..tied).map(|&(_, input)| (input, self.inputs[input as usize].train.cell)));
+        let cell = |turn: Turn| (turn.input(), self.inputs[turn.input() as usize].train.cell);
+        in_step.extend(self.next.iter().take(tied).map(cell));
         let period = self.inputs[in_step[0].0 as usize].train.period;
         let mut at = now;
         for _ in 0..rounds {
@@ -560,7 +811,7 @@ impl Server {
             let train = &mut self.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
-            self.put_back_first((at, input));
+            self.next.put_back_first(Turn::new(at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
             if !self.timing.departs_late && !self.port.holds(cell.label()) {
                 self.tell_gathered(cell.label(), depart);
@@ -777,13 +1028,19 @@ impl Server {
             depart(run, start, self.timing.cell_time);
             return;
         }
-        let gathered = &mut self.gathered[cell.label() as usize];
+        self.gather(run, depart);
+    }
+
+    /// Cells of a frame under way have a start that matters to nobody.
+    #[inline]
+    fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
+        let gathered = &mut self.gathered[run.last.label() as usize];
         if gathered.cells > 0 && gathered.goes_on_with(run) {
-            gathered.cells += 1;
+            gathered.cells += run.cells;
             return;
         }
-        self.tell_gathered(cell.label(), depart);
-        self.gathered[cell.label() as usize] = run;
+        self.tell_gathered(run.last.label(), depart);
+        self.gathered[run.last.label() as usize] = run;
     }
 
     /// Tells of the cells of a VC whose starts matter to nobody.
@@ -802,43 +1059,9 @@ impl Server {
         }
     }
 
-    /// An input's next cell arrives at `time`.
-    #[inline]
-    fn enlist(&mut self, time: Time, input: u32) {
-        let entry = (time, input);
-        if self.next.back().is_none_or(|last| entry > *last) {
-            self.next.push_back(entry);
-        } else {
-            let place = self.next.partition_point(|other| *other < entry);
-            self.next.insert(place, entry);
-        }
-    }
-
-    /// The input that comes first takes another place: behind all if they are under way, or behind the few that are.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; the call costs 1 % of a plain run")]
-    fn put_back_first(&mut self, entry: (Time, u32)) {
-        if self.next.len() > 2 && self.next.back().is_some_and(|last| entry > *last) {
-            // They take turns.
-            self.next.pop_front();
-            self.next.push_back(entry);
-            return;
-        }
-        let before = self.next.iter().skip(1).take(FEW).take_while(|other| **other < entry).count();
-        if before == FEW {
-            self.next.pop_front();
-            self.enlist(entry.0, entry.1);
-            return;
-        }
-        for i in 0..before {
-            self.next[i] = self.next[i + 1];
-        }
-        self.next[before] = entry;
-    }
-
     /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where cells depart late
     /// may go before it.
-    fn effect_of_input(&self, Input { train, behind }: &Input) -> Time {
+    fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
             Some(next) if self.timing.departs_late => first.min(self.effect_at(next.last(), 0)),

@@ -1,0 +1,81 @@
+"""`celltrain report`: a page about a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import shell
+
+if TYPE_CHECKING:
+    from celltrain.reports import Report
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report", epilog="For example: celltrain report out/sd --front efficiency,-cells.lost")(report)
+
+
+@shell.command
+def report(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store of a sweep.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where page, tables and figures go; STORE/report when absent.")
+    ] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Only these, such as efficiency,fairness; all when absent."),
+    ] = None,
+    front: Annotated[
+        str | None,
+        typer.Option(metavar="TWO", help="Measures of the Pareto front; - before one of which smaller is better."),
+    ] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="STORE2", help="Say what moved from STORE to this one.")
+    ] = None,
+    as_json: shell.Json = False,
+) -> None:
+    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
+    from celltrain.errors import Fault, InputError
+    from celltrain.plot import require_matplotlib
+    from celltrain.reports import report as look
+    from celltrain.scenario import shown
+
+    if (said := measures) is not None and not (said := _listed(said)):
+        raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
+    two = None if front is None else _listed([front])
+    require_matplotlib()
+    made = look(store, measures=said, front=two, compare_with=compare)
+    folder = shell.folder(store / "report" if out is None else out)
+    with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(folder):
+        written = made.write(folder, progress=progress)
+    if as_json:
+        shell.answer({"store": shown(store), **made.to_dict(), "files": [shown(path) for path in written]})
+        return
+    for line in _said(made):
+        typer.echo(line)
+    typer.echo(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+
+
+def _listed(texts: list[str]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def _said(report: Report) -> Iterator[str]:
+    """The report in a few lines."""
+    from celltrain.reports.words import counted
+
+    data, front, compared = report.data, report.analysis.front, report.comparison
+    runs = len(data.point) + len(data.failures)
+    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    points = counted(len(data.points), "point")
+    yield f"{data.name or 'a sweep'}, by celltrain {data.version}: {points}, {counted(runs, 'run')}{failed}"
+    if front is not None:
+        two = " and ".join(data.measures[i].name for i in (front.x, front.y))
+        yield f"{counted(len(front.order), 'point')} on the front of {two}"
+    for measure, moved in () if compared is None else compared.measures:
+        beyond = int(moved.differences.beyond.sum())
+        yield f"{measure.name}: {beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"

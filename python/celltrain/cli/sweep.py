@@ -1,0 +1,201 @@
+"""`celltrain sweep`: a plan's runs, into a store."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from celltrain.cli import shell
+
+if TYPE_CHECKING:
+    from celltrain.plan import Plan
+    from celltrain.store import Store
+    from celltrain.sweep import Progress
+
+# What fits a screen; the store has everything.
+MOST_POINTS = 24
+MOST_RUNS = 50_000
+MOST_MEASURES = 4
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("sweep", epilog="For example: celltrain sweep plans/selective-drop-rz.toml --store out/sd")(sweep)
+
+
+@shell.command
+def sweep(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file.")],
+    store: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the results go: a folder that is new or empty.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Run what is missing in the store, and nothing else.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+    ] = None,
+    as_json: shell.Json = False,
+) -> int:
+    """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
+    from celltrain.errors import Fault, InputError
+    from celltrain.plan import Plan
+    from celltrain.sweep import Local, run_plan
+
+    if store is None and not dry_run:
+        raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
+    what = Plan.load(plan)
+    worker = Local(jobs)
+    if dry_run:
+        return _foretell(what, worker.threads, as_json=as_json)
+    assert store is not None, "refused above"
+    latest: list[Progress] = []
+    with progress_bar(what.name or plan.stem, latest) as tell:
+        try:
+            run_plan(what, store, worker, resume=resume, progress=tell)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+    return tell_end(store, latest[-1] if latest else None, interrupted=interrupted, as_json=as_json)
+
+
+def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
+    """Says how a sweep ended and what is in its store; the exit code."""
+    from celltrain.scenario import shown
+    from celltrain.store import Store
+
+    if interrupted:
+        if as_json:
+            shell.answer({"store": shown(folder), "interrupted": True, **_as_json(progress)})
+        shell.complain("interrupted: what is done is kept; go on with --resume")
+        return shell.INTERRUPTED
+    failed = progress.failed if progress is not None else 0
+    if as_json:
+        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress)})
+    else:
+        if progress is not None:
+            repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
+            typer.echo(
+                f"{progress.done:,} runs done{repeated}, {failed:,} failed, in {in_words(progress.elapsed_seconds)}: "
+                f"{shown(folder)}"
+            )
+        show(Store.open(folder))
+    if failed:
+        shell.complain(f"{failed:,} runs failed; their rows in the store say why")
+    return shell.NO if failed else shell.DONE
+
+
+def show(store: Store) -> None:
+    """Prints the points of a small store for people: the mean and half the width of its 95 % interval."""
+    axes = [axis.name for axis in store.axes]
+    measures = list(store.plan.measures)[:MOST_MEASURES]
+    if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
+        typer.echo("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
+        return
+    grid = shell.grid(*axes, "runs", *measures, left=tuple(axis.name for axis in store.axes if not axis.is_number))
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for row in store.summary(measures).to_pylist():
+        rows.setdefault(row["point"], []).append(row)
+    for own in rows.values():
+        cells = [Text(_value(own[0][name])) for name in axes]
+        grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
+    shell.console().print(grid)
+
+
+def _value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    if row["mean"] is None:
+        return "none"
+    half = "" if row["high"] is None else f" ± {row['high'] - row['mean']:.2g}"
+    return f"{row['mean']:.4g}{half}"
+
+
+def _as_json(progress: Progress | None) -> dict[str, Any]:
+    return {} if progress is None else dataclasses.asdict(progress)
+
+
+def _foretell(plan: Plan, threads: int, *, as_json: bool) -> int:
+    from celltrain.sweep import estimate
+
+    with shell.waiting("running a few points to see how long they take"):
+        expected = estimate(plan, threads)
+    if as_json:
+        shell.answer({**dataclasses.asdict(expected), "threads": threads, "axes": [axis.name for axis in plan.axes]})
+        return shell.DONE
+    most = "at most " if expected.least_runs < expected.runs else ""
+    typer.echo(f"{plan.name or 'plan'}: {expected.points:,} points, {most}{expected.runs:,} runs")
+    for group in plan.groups:
+        names = " with ".join(axis.name for axis in group.axes)
+        typer.echo(f"  {names}: {len(group):,} values")
+    if not expected.probes:
+        typer.echo("no point of those probed can be run, so nothing is known of time and disk")
+        return shell.DONE
+    words = "run" if expected.probes == 1 else "runs"
+    typer.echo(
+        f"about {most}{in_words(expected.seconds)} on {threads} threads and {shell.counted(expected.bytes / 1e6)} MB of disk: "
+        f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
+    )
+    return shell.DONE
+
+
+def in_words(seconds: float) -> str:
+    """A time for people.
+
+    >>> in_words(0.0042), in_words(75), in_words(5400), in_words(200000)
+    ('4.2 ms', '75 s', '90 min', '2.3 days')
+    """
+    if seconds < 1:
+        return f"{seconds * 1e3:.2g} ms"
+    for limit, scale, word in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (float("inf"), 86400, "days")):
+        if seconds < limit:
+            return f"{seconds / scale:.3g} {word}" if word != "days" else f"{seconds / scale:.2g} {word}"
+    return ""
+
+
+@contextmanager
+def progress_bar(name: str, latest: list[Progress]) -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal: runs done, rate, time left, failures. In a pipe nothing is shown.
+
+    `latest` keeps the last that was told.
+    """
+
+    def keep(progress: Progress) -> None:
+        latest[:] = [progress]
+
+    if not sys.stderr.isatty():
+        yield keep
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs, {task.fields[rest]}", markup=False),
+    )
+    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, rest="")
+
+        def show(progress: Progress) -> None:
+            keep(progress)
+            left = progress.remaining_seconds
+            time = "" if left is None else f", about {in_words(left)} to go"
+            failed = f", {progress.failed:,} failed" if progress.failed else ""
+            rest = f"{progress.rate:.3g} a second{time}{failed}"
+            bar.update(task, completed=progress.done, total=progress.total, rest=rest)
+
+        yield show

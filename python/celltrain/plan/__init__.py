@@ -1,0 +1,40 @@
+"""What is to be run: a scenario, what is varied in it, and how often each setting is repeated.
+
+>>> import celltrain as ct
+>>> from celltrain.plan import Plan
+>>> plan = Plan.of_toml('''
+... scenario = "lan-selective-drop"
+... seeds = 3
+... [axes]
+... buffer = { path = "port.bottleneck.buffer", from = 1000, to = 3000, step = 1000 }
+... policy = { path = "port.bottleneck.policy", values = { epd = { epd = { threshold = 800 } }, fba = { fba = {} } } }
+... ''')
+>>> len(plan.points), plan.runs
+(6, 18)
+>>> plan.points[3].values
+{'buffer': 2000.0, 'policy': 'fba'}
+
+`docs/sweeps.md` describes the form.
+"""
+
+from __future__ import annotations
+
+from celltrain.plan.axis import Axis, Interval
+from celltrain.plan.key import Key, UnknownKeyError, follow
+from celltrain.plan.plan import MAX_RUNS, Plan, Point, Recording, Seeds, Until, canonical, run_key
+
+__all__ = [
+    "MAX_RUNS",
+    "Axis",
+    "Interval",
+    "Key",
+    "Plan",
+    "Point",
+    "Recording",
+    "Seeds",
+    "UnknownKeyError",
+    "Until",
+    "canonical",
+    "follow",
+    "run_key",
+]

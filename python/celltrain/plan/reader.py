@@ -1,0 +1,684 @@
+"""Plans from files and from Python: what they say, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.plan.axis import Axis, Drawn, Interval, Steps
+from celltrain.plan.document import Judge, join, parse, shown
+from celltrain.plan.key import Key, UnknownKeyError, follow
+from celltrain.plan.plan import MAX_RUNS, MEASURES, SEEDS, Group, Plan, Recording, Seeds, Until
+from celltrain.plan.quantity import exact, seconds
+from celltrain.reproduce.measure import NoValueError, check_syntax, measure, needs_series
+from celltrain.reproduce.paper import PaperError
+from celltrain.scenario import Reading, read_text
+from celltrain.scenario import shown as shown_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from celltrain.models import Scenario
+
+KEYS = ("name", "scenario", "measures", "axes", "paired", "sample", "seeds", "limits", "series")
+#: Columns that are every store's.
+COLUMNS = (
+    *("run_key", "point", "seed", "measure", "value", "error"),
+    *("fingerprint", "configuration", "version", "profile"),
+)
+#: What is no part of a run's key.
+NO_AXES = ("seed", "name")
+METHODS = ("sobol", "latin_hypercube")
+SCALES = ("linear", "log")
+TRACES = ("queue", "occupancy", "cwnd", "acr", "edge")
+#: A sample is drawn as a whole.
+MAX_SAMPLE = 1 << 20
+#: A plan of more points has its corners checked and so many in between; what is refused later is a row with its error.
+CHECKED_POINTS = 2000
+#: Points that are run for an instant to see whether the measures lead somewhere.
+PROBED = 4
+#: Refusals that are told apart.
+MOST_REFUSALS = 20
+#: The ledger counts seeds in 63 bits.
+MAX_SEED = (1 << 63) - 1
+
+
+def read_file(path: Path) -> Plan:
+    """The plan in a file."""
+    try:
+        text = read_text(path)
+    except ScenarioError as error:
+        raise PlanError(error.faults) from None
+    return read_toml(text, shown_path(path), path.parent)
+
+
+def read_toml(text: str, file: str, folder: Path) -> Plan:
+    """The plan in a text."""
+    document, lines = parse(text, file)
+    judge = Judge(file, lines)
+    base = _Base.named(document.get("scenario"), judge, folder)
+    name = Path(file).stem if file.endswith(".toml") else ""
+    return _Reader(document, judge, base).plan(name)
+
+
+def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
+    """The plan of Python values."""
+    judge = Judge(file, None)
+    known = _plain(document)
+    if isinstance(base, str | os.PathLike):
+        found = _Base.named(str(base), judge, Path())
+    else:
+        found = _Base(base.to_dict(), base.name or "scenario", None)
+    return _Reader(known, judge, found).plan(found.name)
+
+
+def read_again(document: Mapping[str, Any]) -> Plan:
+    """The plan that a store keeps."""
+    judge = Judge("plan", None)
+    return _Reader(dict(document), judge, _Base(document["scenario"], "scenario", None)).plan("", check=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    if hasattr(value, "model_dump"):
+        # Choices are written under their key, which their own class does not know.
+        return _choice(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _choice(value: Any) -> dict[str, Any]:
+    from celltrain.models import Port
+
+    for name in ("policy", "scheduler", "allocator"):
+        try:
+            port = Port(**{"buffer_cells": "infinite", "policy": {"tail_drop": {}}, name: value})
+        except ScenarioError:
+            continue
+        table: dict[str, Any] = port.to_dict()[name]
+        return table
+    from celltrain.models import Scenario
+
+    try:
+        topology = {"n_source": {"sources": 1, "link_delay": "0s"}}
+        scenario = Scenario(duration="1s", topology=topology, tcp=value).to_dict()  # type: ignore[arg-type]
+        return dict(scenario["tcp"])
+    except ScenarioError:
+        return dict(value.to_dict())
+
+
+class _Base:
+    """The scenario that points change, and where it stands."""
+
+    def __init__(self, table: Mapping[str, Any], file: str, text: str | None) -> None:
+        self.table = dict(table)
+        self.file = file
+        self.text = text
+
+    @property
+    def name(self) -> str:
+        name = self.table.get("name")
+        return name if isinstance(name, str) else ""
+
+    @classmethod
+    def named(cls, said: Any, judge: Judge, folder: Path) -> _Base:
+        """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
+        nothing = cls({}, judge.file, None)
+        if isinstance(said, Mapping):
+            return cls(said, judge.file, None)
+        if said is None:
+            judge.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+            return nothing
+        if not isinstance(said, str):
+            judge.refuse("scenario", "is not a table, nor the name of a file", said)
+            return nothing
+        shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
+        path = folder / said
+        text = None if path.is_file() else _core.data(shipped)
+        file = shown_path(path) if text is None else shipped
+        try:
+            text = read_text(path) if text is None else text
+            table, _ = parse(text, file)
+        except (ScenarioError, PlanError) as error:
+            if not path.exists():
+                judge.refuse(
+                    "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
+                )
+            else:
+                judge.faults.extend(error.faults)
+            return nothing
+        return cls(table, file, text)
+
+    def faults(self, judge: Judge) -> list[Fault]:
+        """What is wrong with it as it stands."""
+        if self.text is not None:
+            return Reading.of_core(_core.parse(self.text, self.file)).faults
+        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file)).faults
+        own = Judge(judge.file, judge._lines)
+        for fault in faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            line = own.line(key)
+            place = self.file if line is None else f"{self.file}:{line}"
+            subject = f"{key} = {fault.value} " if fault.value else f"{key} "
+            message = f"{place}: {subject}{fault.problem}"
+            own.faults.append(
+                Fault(file=self.file, line=line, key=key, value=fault.value, problem=fault.problem, message=message)
+            )
+        return own.faults
+
+
+class _Reader:
+    """Reads the parts of a plan, and collects their faults."""
+
+    def __init__(self, document: dict[str, Any], judge: Judge, base: _Base) -> None:
+        self.judge = judge
+        self.base = base
+        self.document = judge.table(document, "", KEYS)
+
+    def plan(self, default_name: str, *, check: bool = True) -> Plan:
+        judge, document = self.judge, self.document
+        name = judge.text(document.get("name") or None, "name", "a text") or default_name
+        measures = self.measures(document.get("measures"))
+        groups = [*self.axes(), *self.paired(), *self.sample()]
+        self.distinct(groups)
+        seeds = self.seeds(document.get("seeds"), measures)
+        limits = judge.table(document.get("limits"), "limits", ("time",))
+        recording = self.recording(document.get("series"), measures)
+        limit_s = self.time(limits.get("time"), "limits.time")
+        # The size that is refused is that of what was meant, so nothing else is wrong yet.
+        if not judge.faults:
+            self.size(groups, seeds)
+        if judge.faults:
+            raise PlanError(judge.faults)
+        kept = {key: document[key] for key in KEYS if key in document and key != "scenario"}
+        plan = Plan(
+            name=name,
+            measures=measures,
+            groups=tuple(groups),
+            seeds=seeds,
+            limit_s=limit_s,
+            recording=recording,
+            base=self.base.table,
+            document={**kept, "name": name, "scenario": self.base.table},
+        )
+        if check:
+            self.check(plan)
+        if judge.faults:
+            raise PlanError(judge.faults)
+        return plan
+
+    def measures(self, said: Any) -> tuple[str, ...]:
+        if said is None:
+            return MEASURES
+        if not isinstance(said, list) or not said:
+            self.judge.refuse("measures", 'is not a list of measures such as "efficiency"', said)
+            return MEASURES
+        for place, text in enumerate(said):
+            path = join("measures", place)
+            if not isinstance(text, str):
+                self.judge.refuse(path, 'is not a measure such as "efficiency"', text)
+                continue
+            try:
+                check_syntax(text)
+            except PaperError as error:
+                self.judge.refuse(path, f"is not a measure: {error}", text)
+            if text in said[:place]:
+                self.judge.refuse(path, "is there twice", text)
+        return tuple(text for text in said if isinstance(text, str))
+
+    def axes(self) -> Iterator[Group]:
+        for name, said in self.judge.table(self.document.get("axes"), "axes").items():
+            path = join("axes", name)
+            axis = self.axis(name, said, path)
+            if axis is not None:
+                yield Group(axes=(axis,))
+
+    def paired(self) -> Iterator[Group]:
+        said = self.document.get("paired", [])
+        if not isinstance(said, list):
+            self.judge.refuse("paired", "is not a list of tables: write [[paired]]", said)
+            return
+        for place, table in enumerate(said):
+            path = join("paired", place)
+            listed = self.judge.table(table, path)
+            axes = [self.axis(name, one, join(path, name)) for name, one in listed.items()]
+            found = [axis for axis in axes if axis is not None]
+            if not listed:
+                self.judge.refuse(path, "pairs nothing")
+            counts = {axis.name: len(axis) for axis in found}
+            if len(set(counts.values())) > 1:
+                words = ", ".join(f"{name} has {count}" for name, count in counts.items())
+                self.judge.refuse(path, f"moves together what has not as many values: {words}")
+            elif found:
+                yield Group(axes=tuple(found))
+
+    def sample(self) -> Iterator[Group]:
+        judge = self.judge
+        if "sample" not in self.document:
+            return
+        said = judge.table(self.document["sample"], "sample", ("method", "points", "seed", "axes"))
+        method = judge.word(said.get("method", METHODS[0]), "sample.method", METHODS)
+        points = judge.whole(said.get("points"), "sample.points", 1, MAX_SAMPLE)
+        seed = judge.whole(said.get("seed", 1), "sample.seed", 0, (1 << 32) - 1)
+        listed = judge.table(said.get("axes"), "sample.axes")
+        if "points" not in said:
+            judge.refuse("sample", "lacks points: how many are drawn")
+        if not listed:
+            judge.refuse("sample", "has no axes to draw from")
+        found: list[tuple[str, str, Key, Interval]] = []
+        for name, one in listed.items():
+            path = join("sample.axes", name)
+            table = judge.table(one, path, ("path", "from", "to", "scale"))
+            key = self.key(table.get("path", name), join(path, "path") if "path" in table else path)
+            interval = None if key is None else self.interval(table, path, key)
+            self.named(name, path)
+            if key is not None and interval is not None:
+                found.append((name, key.path, key, interval))
+        if points is None or seed is None or method is None or not found or len(found) < len(listed):
+            return
+        shares = draw(method, len(found), points, seed)
+        yield Group(
+            axes=tuple(
+                Axis(
+                    name=name,
+                    path=path,
+                    key=key,
+                    numbers=Drawn(interval=interval, shares=shares[:, place], whole=key.whole),
+                )
+                for place, (name, path, key, interval) in enumerate(found)
+            )
+        )
+
+    def axis(self, name: str, said: Any, path: str) -> Axis | None:
+        judge = self.judge
+        # A list is short for its values, at the path that the axis is named after.
+        given = {"path": name, "values": said} if isinstance(said, list) else said
+        if not isinstance(given, Mapping):
+            judge.refuse(path, "is neither a list of values nor a table with a path and values, or from and to", said)
+            return None
+        table = judge.table(given, path, ("path", "values", "from", "to", "step", "count", "scale"))
+        inside = isinstance(said, Mapping)
+        if table.get("path", name) not in NO_AXES:
+            self.named(name, path)
+        key = self.key(table.get("path", name), join(path, "path") if inside and "path" in table else path)
+        ranged = [word for word in ("from", "to", "step", "count", "scale") if word in table]
+        if "values" in table:
+            if ranged:
+                judge.refuse(path, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
+            return self.listed(name, key, table["values"], join(path, "values") if inside else path)
+        if not ranged:
+            judge.refuse(path, "has no values: a list, or from and to with a step or a count")
+            return None
+        if key is None:
+            return None
+        return self.ranged(name, key, table, path)
+
+    def named(self, name: str, path: str) -> None:
+        if name in COLUMNS:
+            self.judge.refuse(
+                path, f"is the name of a column of every store; call it something else, such as my_{name}"
+            )
+
+    def key(self, said: Any, path: str) -> Key | None:
+        if not isinstance(said, str):
+            self.judge.refuse(path, "is not a path into the scenario such as port.bottleneck.buffer", said)
+            return None
+        if said in NO_AXES:
+            word = "what [seeds] is for" if said == "seed" else "no setting of a run"
+            self.judge.refuse(path, f"is {word}", said)
+            return None
+        try:
+            return follow(said)
+        except UnknownKeyError as error:
+            self.judge.refuse(path, str(error), said)
+            return None
+
+    def listed(self, name: str, key: Key | None, said: Any, path: str) -> Axis | None:
+        labels = tuple(said) if isinstance(said, Mapping) else None
+        settings = list(said.values()) if isinstance(said, Mapping) else said
+        if not isinstance(settings, list):
+            self.judge.refuse(path, "is neither a list nor a table of values with labels", said)
+            return None
+        if not settings:
+            self.judge.refuse(path, "is empty: an axis has at least one value")
+            return None
+        before = len(self.judge.faults)
+        seen: set[str] = set()
+        for place, setting in enumerate(settings):
+            where = join(path, place if labels is None else labels[place])
+            text = json.dumps(setting, sort_keys=True)
+            if isinstance(setting, float) and not math.isfinite(setting):
+                self.judge.refuse(where, "is not a finite number", setting)
+            elif text in seen:
+                self.judge.refuse(where, "is there twice", setting)
+            seen.add(text)
+            if isinstance(setting, Mapping | list) and labels is None:
+                self.judge.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", setting)
+            elif key is not None and key.quantity is not None and not isinstance(setting, Mapping):
+                self.quantity(setting, where, key)
+        if key is None or len(self.judge.faults) > before:
+            return None
+        return Axis(name=name, path=key.path, key=key, settings=tuple(settings), labels=labels)
+
+    def ranged(self, name: str, key: Key, table: dict[str, Any], path: str) -> Axis | None:
+        judge = self.judge
+        interval = self.interval(table, path, key)
+        step = self.bound(table["step"], join(path, "step"), key) if "step" in table else None
+        count = judge.whole(table.get("count"), join(path, "count"), 1, 1 << 62)
+        if ("step" in table) == ("count" in table):
+            judge.refuse(
+                path, "lacks a step or a count" if "step" not in table else "has a step and a count: one is enough"
+            )
+            return None
+        if interval is None or (step is None and count is None):
+            return None
+        if step is not None:
+            if interval.log:
+                judge.refuse(join(path, "step"), "goes with a linear scale only; give a count", table["step"])
+                return None
+            if step <= 0:
+                judge.refuse(join(path, "step"), "is not above zero", table["step"])
+                return None
+            count = math.floor((interval.high - interval.low) / step) + 1
+        assert count is not None, "a range has a step or a count"
+        if count == 1 and step is None:
+            judge.refuse(join(path, "count"), "is too few for two ends; for one value write values = [...]", 1)
+            return None
+        numbers = Steps(interval=interval, length=count, step=step)
+        axis = Axis(name=name, path=key.path, key=key, numbers=numbers)
+        if 1 < count <= CHECKED_POINTS:
+            settings = [json.dumps(axis.setting(place)) for place in range(count)]
+            again = next((s for s, t in itertools.pairwise(settings) if s == t), None)
+            if again is not None:
+                judge.refuse(path, f"gives {again} twice: the setting takes nothing between")
+                return None
+        return axis
+
+    def interval(self, table: Mapping[str, Any], path: str, key: Key) -> Interval | None:
+        judge = self.judge
+        scale = judge.word(table.get("scale", "linear"), join(path, "scale"), SCALES)
+        missing = [word for word in ("from", "to") if word not in table]
+        if missing:
+            judge.refuse(path, f"lacks {' and '.join(missing)}")
+            return None
+        low = self.bound(table["from"], join(path, "from"), key)
+        high = self.bound(table["to"], join(path, "to"), key)
+        if low is None or high is None:
+            return None
+        if not low < high:
+            judge.refuse(join(path, "to"), f"is not above from = {shown(table['from'])}", table["to"])
+            return None
+        if scale == "log" and low <= 0:
+            judge.refuse(join(path, "from"), "is not above zero, and the scale is logarithmic", table["from"])
+            return None
+        return Interval(low=low, high=high, log=scale == "log")
+
+    def bound(self, said: Any, path: str, key: Key) -> Fraction | None:
+        """An end of a range, or its step."""
+        if key.quantity is not None:
+            return self.quantity(said, path, key)
+        if not isinstance(said, int | float) or isinstance(said, bool) or not math.isfinite(said):
+            self.judge.refuse(path, f"is not a plain number, as {key.path} takes", said)
+            return None
+        if key.whole and said != int(said):
+            self.judge.refuse(path, f"is not a whole number, as {key.path} takes", said)
+            return None
+        return exact(said)
+
+    def quantity(self, said: Any, path: str, key: Key) -> Fraction | None:
+        assert key.quantity is not None, "asked of keys that take a quantity"
+        try:
+            if isinstance(said, str):
+                return key.quantity.read(said)
+        except ValueError:
+            pass
+        self.judge.refuse(path, f"is not {key.quantity.expected}, as {key.path} takes", said)
+        return None
+
+    def distinct(self, groups: Sequence[Group]) -> None:
+        """No two axes have one name, and none sets what another sets."""
+        axes = [axis for group in groups for axis in group.axes]
+        for place, axis in enumerate(axes):
+            for other in axes[:place]:
+                if axis.name == other.name:
+                    self.judge.refuse("", f"has two axes named {axis.name}")
+                elif f"{axis.path}.".startswith(f"{other.path}.") or f"{other.path}.".startswith(f"{axis.path}."):
+                    if axis.path == other.path:
+                        self.judge.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+                    elif axis.path.startswith(other.path):
+                        # The wider one first, the other changes what it has set.
+                        continue
+                    else:
+                        problem = (
+                            f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
+                        )
+                        self.judge.refuse("", problem)
+
+    def seeds(self, said: Any, measures: Sequence[str]) -> Seeds:
+        judge = self.judge
+        if said is None or isinstance(said, int):
+            count = SEEDS if said is None else judge.whole(said, "seeds", 1, 1 << 62)
+            return Seeds(first=1, count=count or 1)
+        table = judge.table(said, "seeds", ("first", "count", "until"))
+        first = judge.whole(table.get("first", 1), "seeds.first", 0, MAX_SEED - MAX_RUNS)
+        if "until" not in table:
+            count = judge.whole(table.get("count", SEEDS), "seeds.count", 1, 1 << 62)
+            return Seeds(first=first or 1, count=count or 1)
+        if "count" in table:
+            judge.refuse("seeds", "has a count and until: it is one or the other")
+        path = "seeds.until"
+        until = judge.table(table["until"], path, ("measure", "interval", "at_least", "at_most"))
+        text = judge.text(until.get("measure"), join(path, "measure"), "one of the measures")
+        for word in ("measure", "interval", "at_most"):
+            if word not in until:
+                judge.refuse(path, f"lacks {word}")
+        if text is not None and text not in measures:
+            judge.refuse(join(path, "measure"), f"is not measured; measures are {', '.join(measures)}", text)
+        interval = judge.number(until.get("interval"), join(path, "interval"), "a number above zero, half the width")
+        least = judge.whole(until.get("at_least", 5), join(path, "at_least"), 2, MAX_RUNS)
+        most = judge.whole(until.get("at_most"), join(path, "at_most"), 2, 1 << 62)
+        if least is not None and most is not None and most < least:
+            judge.refuse(join(path, "at_most"), f"is below at_least = {least}", most)
+        return Seeds(
+            first=first or 1,
+            count=most or 1,
+            until=Until(measure=text or "", interval=interval or 1.0, at_least=least or 2, at_most=most or 2),
+        )
+
+    def recording(self, said: Any, measures: Sequence[str]) -> Recording | None:
+        judge = self.judge
+        if said is None:
+            return None
+        table = judge.table(said, "series", ("record", "step", "ports"))
+        record = table.get("record")
+        if not isinstance(record, list) or not record:
+            judge.refuse("series", f"lacks record = a list out of {', '.join(TRACES)}")
+            return None
+        for place, name in enumerate(record):
+            judge.word(name, join("series.record", place), TRACES)
+        if "step" not in table:
+            judge.refuse("series", 'lacks step: the time between two samples, such as "1ms"')
+        self.time(table.get("step"), "series.step")
+        ports = table.get("ports")
+        if ports is not None and not (isinstance(ports, list) and all(isinstance(one, str) for one in ports)):
+            judge.refuse("series.ports", "is not a list of ports' names", ports)
+            ports = None
+        traced = next((text for text in measures if needs_series(text)), None)
+        if traced is not None:
+            judge.refuse("series", f"cannot be recorded with the measure {traced!r}, which reads a trace of its own")
+        return Recording(
+            trace=tuple(map(str, record)), step=str(table.get("step")), ports=None if ports is None else tuple(ports)
+        )
+
+    def time(self, said: Any, path: str) -> float | None:
+        if said is None:
+            return None
+        try:
+            if isinstance(said, str) and (value := seconds(said)) > 0:
+                return value
+        except ValueError:
+            pass
+        self.judge.refuse(path, 'is not a time above zero such as "60s"', said)
+        return None
+
+    def size(self, groups: Sequence[Group], seeds: Seeds) -> None:
+        # len() stops at what a machine can count; a plan that is refused need not.
+        points = math.prod(axis_length(group.axes[0]) for group in groups)
+        runs = points * seeds.count
+        if runs > MAX_RUNS:
+            self.judge.refuse(
+                "",
+                f"has {points:,} points and {runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]",
+            )
+
+    def check(self, plan: Plan) -> None:
+        """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers."""
+        base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in self.base.faults(self.judge)}
+        indices = _looked_at(plan)
+        refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+        accepted: list[dict[str, Any]] = []
+        for index in indices:
+            point = plan.points[index]
+            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
+            if reading.scenario is not None:
+                # The first and some of the last: all would be too much to keep.
+                if len(accepted) == PROBED:
+                    accepted.pop(1)
+                accepted.append(reading.scenario)
+            for fault in reading.faults:
+                known = (fault.key, fault.value, fault.problem)
+                _, first, count = refused.get(known, (fault, index, 0))
+                refused[known] = (fault, first, count + 1)
+        if accepted:
+            self.check_measures(plan, accepted)
+        axes = {axis.path: axis for axis in plan.axes}
+        for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
+            if count == len(indices) and (fault.key, fault.problem) in base:
+                self.judge.faults.append(base[fault.key, fault.problem])
+                continue
+            self.refuse_point(plan, fault, index, count, axes)
+
+    def refuse_point(self, plan: Plan, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]) -> None:
+        values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
+        others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
+        where = f"at point {index} ({values}){others}" if values else ""
+        related = (
+            axis
+            for path, axis in axes.items()
+            if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+        )
+        to_blame = next(related, None)
+        key = "" if to_blame is None else self.axis_path(to_blame.name)
+        line = self.judge.line(key or "axes")
+        place = self.judge.file if line is None else f"{self.judge.file}:{line}"
+        subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
+        problem = f"{fault.problem}; {where}" if where else fault.problem
+        self.judge.faults.append(
+            Fault(
+                file=self.judge.file,
+                line=line,
+                key=fault.key,
+                value=fault.value,
+                problem=problem,
+                message=f"{place}: {subject}{problem}",
+            )
+        )
+
+    def axis_path(self, name: str) -> str:
+        """Where an axis stands in the plan."""
+        for table in ("axes", "sample.axes"):
+            place: Any = self.document
+            for step in table.split("."):
+                place = place.get(step, {}) if isinstance(place, Mapping) else {}
+            if name in place:
+                return join(table, name)
+        for number, pair in enumerate(self.document.get("paired", [])):
+            if name in pair:
+                return join(join("paired", number), name)
+        return ""
+
+    def check_measures(self, plan: Plan, scenarios: Sequence[dict[str, Any]]) -> None:
+        """The first accepted points are run for an instant: a measure that leads nowhere in all of them is refused."""
+        wrong: dict[str, str] = {}
+        answers = []
+        for scenario in scenarios:
+            short = {**scenario, "duration": "1us"}
+            trace = ["cwnd"] if any(map(needs_series, plan.measures)) else []
+            try:
+                text, series = _core.run(json.dumps(short), 1, trace, "1us" if trace else None, [] if trace else None)
+            except ValueError:
+                return
+            answers.append(({**json.loads(text), "scenario": scenario}, series))
+        for text in plan.measures:
+            problems = [problem for answer, series in answers if (problem := _problem(text, answer, series))]
+            if len(problems) == len(answers):
+                wrong[text] = problems[0]
+        said = self.document.get("measures", [])
+        for text, problem in wrong.items():
+            path = join("measures", said.index(text)) if text in said else "measures"
+            self.judge.refuse(path, f"is not a measure of these runs: {problem}", text)
+
+
+def axis_length(axis: Axis) -> int:
+    """How many values an axis has, however many."""
+    return axis.numbers.length if isinstance(axis.numbers, Steps) else len(axis)
+
+
+def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
+    """Points of the unit cube, one row each."""
+    from celltrain.errors import MissingExtraError
+
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise MissingExtraError("a [sample] needs scipy: pip install 'celltrain[sweep]'") from None
+    if method == "latin_hypercube":
+        sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
+        return sample
+    engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
+    # The sequence is balanced at powers of two; any first part of it is a sample all the same.
+    whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
+    return whole[:points]
+
+
+def _looked_at(plan: Plan) -> Sequence[int]:
+    """The points that are checked before anything runs: all of them, or the corners and an even choice."""
+    count = len(plan.points)
+    if count <= CHECKED_POINTS:
+        return range(count)
+    corners = itertools.islice(itertools.product(*((0, len(group) - 1) for group in plan.groups)), CHECKED_POINTS // 4)
+    chosen = {
+        sum(place * math.prod(len(g) for g in plan.groups[i + 1 :]) for i, place in enumerate(corner))
+        for corner in corners
+    }
+    chosen.update(count * i // CHECKED_POINTS for i in range(CHECKED_POINTS))
+    return sorted(chosen)
+
+
+def _problem(text: str, answer: dict[str, Any], series: Any) -> str:
+    try:
+        measure(text, answer, series)
+    except (ZeroDivisionError, NoValueError):
+        # There is nothing yet to divide by, or no value yet.
+        return ""
+    except PaperError as error:
+        return str(error)
+    return ""
+
+
+def _shortly(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,283 @@
+"""What a report is made of: the runs of a store as arrays of small numbers, whatever the sweep was."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain import statistics
+from celltrain.errors import Fault, StoreError
+from celltrain.reports import words
+from celltrain.scenario import shown
+from celltrain.store import parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.store import Store
+
+#: Largest over smallest value from which an axis is drawn on a logarithmic scale, unless its values are evenly spaced.
+WIDE = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A parameter of the sweep."""
+
+    name: str
+    unit: str
+    """Empty where the values are words; `1` for pure numbers."""
+    meaning: str
+    """What it sets: the path into the scenario."""
+    values: tuple[float | str, ...] = ()
+    """Its different values: numbers from the smallest, words in the order of the plan."""
+    sampled: bool = False
+    """Whether its values were drawn, so that there is no grid."""
+
+    @property
+    def digits(self) -> int:
+        """Of its values for people: drawn ones have as many as can be written."""
+        return 4 if self.sampled else 6
+
+    @property
+    def words(self) -> bool:
+        """Whether its values are words."""
+        return any(isinstance(value, str) for value in self.values)
+
+    @cached_property
+    def logarithmic(self) -> bool:
+        """Whether its values are spread better by their ratios than by their differences."""
+        values = np.array([] if self.words else self.values, dtype=np.float64)
+        if len(values) < 3 or values[0] <= 0 or values[-1] < WIDE * values[0]:
+            return False
+        steps, ratios = np.diff(values), np.diff(np.log(values))
+        return bool(np.std(ratios) / np.mean(ratios) < np.std(steps) / np.mean(steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What was measured in every run."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run that has no values."""
+
+    point: int
+    """Its place among the points of the report."""
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """An axis that varies, or several that move together."""
+
+    axis: Axis
+    levels: NDArray[np.int64]
+    """For each point the place of its value among the axis's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """The runs of one store.
+
+    Runs are rows of `point`, `seed` and `values`; a run that failed is not among them.
+    """
+
+    name: str
+    """The plan's name."""
+    version: str
+    profile: str
+    plan: Mapping[str, Any]
+    """The plan as given."""
+    axes: tuple[Axis, ...]
+    measures: tuple[Measure, ...]
+    points: NDArray[np.int64]
+    """The plan's number of each point."""
+    levels: NDArray[np.int64]
+    """Points by axes: the place of the point's value among `Axis.values`."""
+    point: NDArray[np.int64]
+    """For each run its place in `points`."""
+    seed: NDArray[np.uint64]
+    values: NDArray[np.float64]
+    """Runs by measures; NaN where a run lacks one."""
+    failures: tuple[Failure, ...]
+
+    def value(self, point: int, axis: int) -> float | str:
+        """A point's value on an axis."""
+        level = int(self.levels[point, axis])
+        return self.axes[axis].values[level]
+
+    @cached_property
+    def means(self) -> tuple[statistics.Means, ...]:
+        """For each measure the means of the points."""
+        return tuple(
+            statistics.means(self.point[known], self.values[known, i], len(self.points))
+            for i, known in enumerate(~np.isnan(self.values.T))
+        )
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """What varies: the axes with more than one value, those that move together as one."""
+        varying = [i for i, axis in enumerate(self.axes) if len(axis.values) > 1]
+        groups: list[list[int]] = []
+        for i in varying:
+            for group in groups:
+                if self._together(group[0], i):
+                    group.append(i)
+                    break
+            else:
+                groups.append([i])
+        return tuple(self._factor(group) for group in groups)
+
+    def _together(self, first: int, second: int) -> bool:
+        one, other = self.axes[first], self.axes[second]
+        if one.sampled or other.sampled or len(one.values) != len(other.values):
+            return False
+        return len(np.unique(self.levels[:, [first, second]], axis=0)) == len(one.values)
+
+    def _factor(self, group: Sequence[int]) -> Factor:
+        levels = self.levels[:, group[0]]
+        if len(group) == 1:
+            return Factor(axis=self.axes[group[0]], levels=levels)
+        _, first = np.unique(levels, return_index=True)
+        texts = tuple(
+            ", ".join(words.valued(self.value(point, i), self.axes[i].unit) for i in group) for point in first
+        )
+        names = ", ".join(self.axes[i].name for i in group)
+        return Factor(axis=Axis(name=names, unit="", meaning="axes that move together", values=texts), levels=levels)
+
+    @cached_property
+    def seeds(self) -> tuple[int, int]:
+        """Fewest and most seeds of a point, failed runs not counted."""
+        counts = np.bincount(self.point, minlength=len(self.points))
+        return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
+
+
+def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
+    """The data of a store, also of one that another version made or a sweep still writes.
+
+    Args:
+        store: The store.
+        measures: Those wanted; all when None.
+
+    Raises:
+        StoreError: When there is no such measure, nothing has been run yet, or a part cannot be read.
+    """
+    import pyarrow as pa
+
+    manifest = store.manifest
+    about = {column["name"]: column for column in manifest["columns"]}
+    names = list(about)
+    # Read off the manifest, not the plan: another version's plan need not be one today.
+    axes = names[names.index("point") + 1 : names.index("seed")]
+    wanted = _wanted(store, measures)
+    columns = ["point", *axes, "seed", "measure", "value", "error"]
+    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
+    if not sum(map(len, tables)):
+        problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
+        raise StoreError([Fault.of_file(shown(store.path), problem)])
+    sample = manifest["plan"].get("sample") or {}
+    return from_table(
+        pa.concat_tables(tables).unify_dictionaries(),
+        axes=[
+            Axis(
+                name=name,
+                unit=about[name]["unit"] or ("1" if about[name]["kind"] == "float64" else ""),
+                meaning=about[name]["meaning"],
+                sampled=name in sample.get("axes", {}),
+            )
+            for name in axes
+        ],
+        measures=[Measure(name=name, **manifest["units"][name]) for name in wanted],
+        name=manifest["name"],
+        version=manifest["version"],
+        profile=manifest["profile"],
+        plan=manifest["plan"],
+    )
+
+
+def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measure], **about: Any) -> Data:
+    """The data of a long table, one row for each run and measure, as in a store's parts.
+
+    Args:
+        rows: Columns `point`, one for each axis, `seed`, `measure`, `value`, `error`.
+        axes: The axes in the order of the plan, without their values.
+        measures: The measures wanted, in their order; rows of others are left out.
+        about: The other fields of `Data`.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    points, first, place = np.unique(_numpy(rows["point"], np.int64), return_index=True, return_inverse=True)
+    of_points = rows.select([axis.name for axis in axes]).take(pa.array(first))
+    found, levels = [], np.zeros((len(points), len(axes)), np.int64)
+    for i, axis in enumerate(axes):
+        column = of_points[axis.name].to_pylist()
+        known = list(dict.fromkeys(column))
+        known = known if any(isinstance(value, str) for value in known) else sorted(known)
+        places = {value: at for at, value in enumerate(known)}
+        levels[:, i] = [places[value] for value in column]
+        found.append(replace(axis, values=tuple(known)))
+    names = pc.index_in(_words(rows["measure"]), pa.array([measure.name for measure in measures], pa.string()))
+    code = _numpy(pc.fill_null(names, -1), np.int64)
+    seeds = _numpy(rows["seed"], np.uint64)
+    # A run is a point and a seed, wherever its rows stand.
+    drawn, of_seed = np.unique(seeds, return_inverse=True)
+    good = code >= 0
+    runs, run = np.unique(place[good] * len(drawn) + of_seed[good], return_inverse=True)
+    values = np.full((len(runs), len(measures)), np.nan)
+    values[run, code[good]] = _numpy(pc.fill_null(rows["value"], np.nan), np.float64)[good]
+    failed = np.flatnonzero(_numpy(pc.is_null(rows["measure"]), np.bool_))
+    errors = _words(rows["error"].take(pa.array(failed))).to_pylist()
+    failures = [
+        Failure(point=int(place[row]), seed=int(seeds[row]), error=error or "no reason given")
+        for row, error in zip(failed, errors, strict=True)
+    ]
+    return Data(
+        axes=tuple(found),
+        measures=tuple(measures),
+        points=points,
+        levels=levels,
+        point=runs // len(drawn),
+        seed=drawn[runs % len(drawn)],
+        values=values,
+        failures=tuple(sorted(failures, key=lambda failure: (failure.point, failure.seed))),
+        **about,
+    )
+
+
+def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
+    known = list(store.manifest["measures"])
+    faults = []
+    for name in measures or ():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            problem = f"is not measured in {shown(store.path)}; {hint}There are {', '.join(known)}"
+            faults.append(Fault.of_option("measures", name, problem))
+    if faults:
+        raise StoreError(faults)
+    return list(dict.fromkeys(known if measures is None else measures))
+
+
+def _numpy(column: pa.ChunkedArray, kind: type) -> NDArray[Any]:
+    array: NDArray[Any] = column.to_numpy().astype(kind, copy=False)
+    return array
+
+
+def _words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return column.cast(pa.string())

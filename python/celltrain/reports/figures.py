@@ -1,0 +1,582 @@
+"""The figures of a report, on matplotlib figures that no window ever shows; every axis is labelled with its unit.
+
+The same data give the same SVG and PDF, byte for byte, as long as matplotlib is the same.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain import statistics
+from celltrain.reports import words
+from celltrain.reports.analysis import Analysis, Comparison, Effect
+from celltrain.reports.data import Axis, Factor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Distinct in print and for the colour-blind (Okabe and Ito); where there is an order, viridis.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+MAP = "viridis"
+PALE = "#B8BEC6"
+INK = "#222222"
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    # A dollar in a name is a dollar.
+    "text.parse_math": False,
+    "font.size": 9,
+    "axes.titlesize": "medium",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+# More of these than a figure can show with sense.
+MOST_PANELS = 12
+MOST_ACROSS = 3
+MOST_EFFECTS_ACROSS = 4
+MOST_PAIRED = 4
+MOST_COLOURS = len(COLOURS)
+MOST_TICKS = 12
+MOST_FIGURES_IN_CELLS = 90
+MOST_NUMBERED = 12
+MOST_BARRED = 40
+MOST_BINS = 30
+#: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
+MOST_MARKS = 1500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure with what is said of it."""
+
+    name: str
+    """Of its files."""
+    title: str
+    caption: str
+    figure: Figure
+    _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def save(self, kind: str) -> bytes:
+        """The figure as `svg` or `pdf`; each is drawn once."""
+        if kind not in self._saved:
+            self._saved[kind] = self._drawn(kind)
+        return self._saved[kind]
+
+    def _drawn(self, kind: str) -> bytes:
+        from matplotlib import rc_context
+
+        if self.figure.get_layout_engine() is not None:
+            # Where everything stands is worked out once, not for each kind of file.
+            self.figure.draw_without_rendering()
+            self.figure.set_layout_engine("none")
+        metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
+        content = io.BytesIO()
+        # One salt a figure: several stand in one page, and their identifiers must differ.
+        with rc_context({**STYLE, "svg.hashsalt": f"celltrain {self.name}"}):
+            self.figure.savefig(content, format=kind, metadata=metadata, dpi=200)
+        return content.getvalue()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made inside look alike."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        yield
+
+
+def front(analysis: Analysis) -> Drawing | None:
+    """The points by two measures, with the Pareto front; None where there are not two."""
+    trade = analysis.front
+    if trade is None:
+        return None
+    data = analysis.data
+    across, up = (data.measures[i] for i in (trade.x, trade.y))
+    x, y = data.means[trade.x], data.means[trade.y]
+    figure, axes = _single(7.0, 5.0)
+    _coloured(axes, analysis.colouring, x.mean, y.mean, rasterized=len(x.mean) > MOST_MARKS)
+    line = trade.order
+    # Of many points the intervals would hide the points.
+    barred = line if len(x.mean) > MOST_BARRED else np.arange(len(x.mean))
+    bars: dict[str, Any] = {"fmt": "none", "ecolor": "#8A929B", "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
+    limits = axes.get_xlim(), axes.get_ylim()
+    axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
+    axes.set(xlim=limits[0], ylim=limits[1])
+    axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
+    axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
+    _number(axes, x.mean[line], y.mean[line])
+    axes.set_xlabel(_direction(words.labelled(across.name, across.unit), trade.larger_x))
+    axes.set_ylabel(_direction(words.labelled(up.name, up.unit), trade.larger_y))
+    _legend(figure, axes, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
+    whose = "the means" if len(barred) == len(x.mean) else "the front's means"
+    sure = "" if np.isnan(x.half).all() else f" Grey bars: the 95 % intervals of {whose}."
+    caption = (
+        f"Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
+        f"other beats in both measures.{sure}"
+    )
+    return Drawing(name="front", title=f"{up.name} against {across.name}", caption=caption, figure=figure)
+
+
+def effects(analysis: Analysis, measure: int) -> Drawing | None:
+    """What each axis does to a measure, all else averaged over; None where nothing varies."""
+    data = analysis.data
+    mine = [analysis.effects[measure][i] for i in range(len(data.factors))]
+    if not mine:
+        return None
+    about = data.measures[measure]
+    figure, grid = _panels(len(mine), width=2.7, height=2.6, most=MOST_EFFECTS_ACROSS, sharey=True)
+    known = False
+    for axes, effect in zip(grid, mine, strict=True):
+        known |= bool((effect.means.half > 0).any())
+        _effect(axes, effect)
+        axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
+    for axes in grid[:: _grid(len(grid), MOST_EFFECTS_ACROSS)[1]]:
+        axes.set_ylabel(words.labelled(about.name, about.unit))
+    parts = [
+        "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
+        "differences between points the axis makes up."
+    ]
+    if known:
+        parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
+    if any(effect.factor.axis.sampled for effect in mine):
+        parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
+    return Drawing(
+        name=f"effects-{analysis.slug(measure)}",
+        title=f"{about.name}: what each axis does",
+        caption=" ".join(parts),
+        figure=figure,
+    )
+
+
+def heat_map(analysis: Analysis, measure: int) -> Drawing | None:
+    """A measure over two axes, a panel for each value of a third; None below two axes with a grid."""
+    layout = analysis.layout
+    if layout is None:
+        return None
+    data = analysis.data
+    about, means = data.measures[measure], data.means[measure].mean
+    across, up, third = layout
+    panels: Sequence[int | None] = [None]
+    if third is not None:
+        panels = _spread(len(third.axis.values), MOST_PANELS)
+    maps = []
+    for panel in panels:
+        chosen = np.ones(len(means), np.bool_) if third is None else third.levels == panel
+        maps.append(_averaged(across, up, np.where(chosen, means, np.nan)))
+    size: dict[str, Any] = {"width": 5.6, "height": 4.2} if len(panels) == 1 else {"width": 3.3, "height": 2.9}
+    figure, grid = _panels(len(panels), sharex=True, sharey=True, extra=0.9, **size)
+    for place, (axes, panel, values) in enumerate(zip(grid, panels, maps, strict=True)):
+        image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
+        if third is not None and panel is not None:
+            axes.set_title(_titled(third.axis, panel))
+        _outer(axes, place, len(panels))
+    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    rest = [f.axis.name for f in data.factors if f not in (across, up, third)]
+    over = f" A panel for each value of {third.axis.name}." if third is not None else ""
+    some = "" if third is None or len(panels) == len(third.axis.values) else " Not all values have one."
+    holes = " Hatched: no values, or the same scenario as an earlier point." if _holes(maps) else ""
+    also = f" Averaged over {', '.join(rest)}." if rest else ""
+    caption = f"The mean over the seeds for each {across.axis.name} and {up.axis.name}.{over}{some}{also}{holes}"
+    title = f"{about.name} over {across.axis.name} and {up.axis.name}"
+    return Drawing(name=f"map-{analysis.slug(measure)}", title=title, caption=caption, figure=figure)
+
+
+def pairs(analysis: Analysis, measure: int) -> Drawing | None:
+    """A measure over every pair of axes that have a grid, the others averaged over; None below three of them."""
+    data = analysis.data
+    grids = analysis.strongest([f for f in data.factors if not f.axis.sampled], MOST_PAIRED)
+    if len(grids) < 3:
+        return None
+    about, means = data.measures[measure], data.means[measure].mean
+    both = list(itertools.combinations(grids, 2))
+    both = [_oriented(*pair) for pair in both]
+    maps = [_averaged(across, up, means) for across, up in both]
+    figure, grid = _panels(len(both), width=3.4, height=3.0, extra=0.9)
+    for axes, (across, up), values in zip(grid, both, maps, strict=True):
+        image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
+        axes.set_xlabel(_axis_label(across.axis))
+        axes.set_ylabel(_axis_label(up.axis))
+    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    few = f" Of {len(data.factors)} axes the {MOST_PAIRED} that matter most." if len(data.factors) > MOST_PAIRED else ""
+    return Drawing(
+        name=f"pairs-{analysis.slug(measure)}",
+        title=f"{about.name} over every pair of axes",
+        caption=f"In each panel the mean over the seeds and over all axes that are not in it.{few}",
+        figure=figure,
+    )
+
+
+def sample(analysis: Analysis, measure: int) -> Drawing | None:
+    """A measure over pairs of sampled axes, a dot for each draw; None below two of them."""
+    data = analysis.data
+    drawn = analysis.strongest([f for f in data.factors if f.axis.sampled], MOST_PAIRED)
+    if len(drawn) < 2:
+        return None
+    about, means = data.measures[measure], data.means[measure].mean
+    both = list(itertools.combinations(drawn, 2))
+    # Points of one draw that differ in other axes stand in one place.
+    spots, spot = np.unique(np.stack([f.levels for f in data.factors if f.axis.sampled]), axis=1, return_inverse=True)
+    spot = spot.reshape(-1)
+    good = ~np.isnan(means)
+    values = statistics.means(spot[good], means[good], spots.shape[1]).mean
+    _, first = np.unique(spot, return_index=True)
+    size: dict[str, Any] = {"width": 5.4, "height": 4.2} if len(both) == 1 else {"width": 3.3, "height": 2.9}
+    figure, grid = _panels(len(both), extra=0.9, **size)
+    for axes, (across, up) in zip(grid, both, strict=True):
+        at, height = (_places(f.axis)[f.levels[first]] for f in (across, up))
+        size_of_dots, rasterized = (26 if len(values) < 400 else 10), len(values) > MOST_MARKS
+        image = axes.scatter(at, height, c=values, cmap=MAP, s=size_of_dots, linewidths=0, rasterized=rasterized)
+        _scale(axes, "x", across.axis)
+        _scale(axes, "y", up.axis)
+    figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
+    rest = [f.axis.name for f in data.factors if not f.axis.sampled]
+    also = f" Averaged over {', '.join(rest)}." if rest else ""
+    return Drawing(
+        name=f"sample-{analysis.slug(measure)}",
+        title=f"{about.name} over the sampled axes",
+        caption=f"A dot for each draw: the colour is the mean over its seeds.{also}",
+        figure=figure,
+    )
+
+
+def spread(analysis: Analysis) -> Drawing | None:
+    """What the seeds gave, where nothing but the seed varies; None where something does, or there is one seed."""
+    data = analysis.data
+    if data.factors or data.seeds[1] < 2:
+        return None
+    figure, grid = _panels(len(data.measures), width=3.3, height=2.6)
+    for i, (axes, about) in enumerate(zip(grid, data.measures, strict=True)):
+        values = data.values[:, i][~np.isnan(data.values[:, i])]
+        mean, half = data.means[i].mean[0], data.means[i].half[0]
+        if len(values):
+            # What differs by no more than rounding is one value.
+            same = np.ptp(values) <= 1e-9 * np.abs(values).max()
+            bins = 1 if same else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
+            axes.hist(values, bins=bins, color=COLOURS[0], alpha=0.5, edgecolor="white")
+            axes.axvline(mean, color=INK, linewidth=1)
+            axes.axvspan(mean - half, mean + half, color=COLOURS[1], alpha=0.25, linewidth=0)
+        axes.set(xlabel=words.labelled(about.name, about.unit), ylabel="runs (1)")
+    return Drawing(
+        name="spread",
+        title="What the seeds gave",
+        caption="Runs by their value. Line and orange band: the mean and its 95 % interval.",
+        figure=figure,
+    )
+
+
+def comparison(compared: Comparison) -> Drawing:
+    """Every point's means in two stores against each other, a panel for each measure."""
+    figure, grid = _panels(len(compared.measures), width=3.4, height=3.2)
+    for axes, (about, moved) in zip(grid, compared.measures, strict=True):
+        first, second, beyond = moved.first, moved.second, moved.differences.beyond
+        rasterized = len(first.mean) > MOST_MARKS
+        ends = np.concatenate([first.mean, second.mean])
+        ends = ends[~np.isnan(ends)]
+        if len(ends):
+            axes.axline((ends[0], ends[0]), slope=1, color=PALE, linewidth=1, zorder=1)
+        for chosen, colour, label in ((~beyond, COLOURS[5], "within the spread"), (beyond, COLOURS[1], "beyond it")):
+            if chosen.any():
+                bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.6, "alpha": 0.5}
+                if not rasterized:
+                    axes.errorbar(
+                        first.mean[chosen],
+                        second.mean[chosen],
+                        xerr=_bars(first)[chosen],
+                        yerr=_bars(second)[chosen],
+                        **bars,
+                    )
+                axes.scatter(
+                    first.mean[chosen], second.mean[chosen], color=colour, s=16, label=label, rasterized=rasterized
+                )
+        name = words.labelled(about.name, about.unit)
+        axes.set_xlabel(f"{name}\n{compared.first}")
+        axes.set_ylabel(f"{name}\n{compared.second}")
+    handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize="small")
+    return Drawing(
+        name="comparison",
+        title="Every point in both stores",
+        caption="On the line nothing has moved. Bars: the 95 % intervals of the means.",
+        figure=figure,
+    )
+
+
+def _effect(axes: Axes, effect: Effect) -> None:
+    axis, means = effect.factor.axis, effect.means
+    if axis.sampled:
+        axes.scatter(
+            _places(axis)[effect.factor.levels],
+            effect.of_points,
+            color=PALE,
+            s=6,
+            linewidths=0,
+            rasterized=len(effect.of_points) > MOST_MARKS,
+        )
+    _, size = _ruler(axis)
+    at = np.arange(len(axis.values), dtype=np.float64) if axis.words else effect.places / size
+    half = np.nan_to_num(means.half)
+    line = 0 if axis.words else 1.2
+    if len(at) > MOST_BARRED:
+        rasterized = len(at) > MOST_MARKS
+        axes.plot(at, means.mean, color=COLOURS[0], linewidth=line or 0.6, rasterized=rasterized)
+        band: dict[str, Any] = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0, "rasterized": rasterized}
+        axes.fill_between(at, means.mean - half, means.mean + half, **band)
+    else:
+        bars: dict[str, Any] = {"marker": "o", "markersize": 4, "elinewidth": 1.2, "capsize": 2}
+        axes.errorbar(at, means.mean, yerr=half, color=COLOURS[0], linewidth=line, **bars)
+    if axis.words:
+        _ticks(axes, "x", axis)
+        axes.set_xlim(-0.5, len(axis.values) - 0.5)
+        axes.grid(visible=False, axis="x")
+        axes.set_xlabel(_axis_label(axis))
+    else:
+        _scale(axes, "x", axis)
+
+
+def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any], *, rasterized: bool) -> None:
+    """Dots coloured by an axis: by name where there are few values, by a scale where they are many."""
+    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": rasterized}
+    if factor is None:
+        axes.scatter(x, y, color=COLOURS[0], **common)
+        return
+    axis = factor.axis
+    if axis.sampled or len(axis.values) > MOST_COLOURS:
+        from matplotlib.colors import LogNorm
+
+        unit, _ = _ruler(axis)
+        image = axes.scatter(
+            x, y, c=_places(axis)[factor.levels], cmap=MAP, norm=LogNorm() if axis.logarithmic else None, **common
+        )
+        bar = axes.figure.colorbar(image, ax=axes, label=words.labelled(axis.name, unit), pad=0.02, format="{x:g}")
+        if axis.words:
+            chosen = _spread(len(axis.values), MOST_TICKS)
+            bar.set_ticks(chosen, labels=[str(axis.values[i]) for i in chosen])
+        return
+    from matplotlib import colormaps
+
+    ordered = not axis.words
+    for level in range(len(axis.values)):
+        chosen = factor.levels == level
+        colour = colormaps[MAP](level / max(len(axis.values) - 1, 1) * 0.92) if ordered else COLOURS[level]
+        marker = "o" if ordered else MARKERS[level]
+        label = _shortened(words.valued(axis.values[level], axis.unit))
+        axes.scatter(x[chosen], y[chosen], color=[colour], marker=marker, label=label, **common)
+
+
+def _number(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> None:
+    """Numbers beside the points of a front, those left out that would stand on another."""
+    if not len(x):
+        return
+    scaled = [values / np.ptp(limits) for values, limits in ((x, axes.get_xlim()), (y, axes.get_ylim()))]
+    written: list[tuple[float, float]] = []
+    for place, spot in enumerate(zip(*scaled, strict=True)):
+        if len(written) < MOST_NUMBERED and all(math.dist(spot, other) > 0.04 for other in written):
+            written.append(spot)
+            axes.annotate(
+                str(place + 1), (x[place], y[place]), (6, 5), textcoords="offset points", fontsize="small", color=INK
+            )
+
+
+def _cells(axes: Axes, across: Axis, up: Axis, values: NDArray[np.float64], limits: tuple[float, float]) -> Any:
+    """A map of the values, rows up and columns across, with their figures where there is room."""
+    rows, columns = values.shape
+    image = axes.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        np.ma.masked_invalid(values),
+        cmap=MAP,
+        vmin=limits[0],
+        vmax=limits[1],
+        rasterized=values.size > MOST_MARKS,
+    )
+    axes.set_facecolor("#E4E7EB")
+    if np.isnan(values).any():
+        axes.patch.set(hatch="///", edgecolor="#AAB0B8")
+    axes.grid(visible=False)
+    if values.size <= MOST_FIGURES_IN_CELLS and columns <= 10:
+        dark = sum(limits) / 2 + (limits[1] - limits[0]) * 0.1
+        for row, column in np.argwhere(~np.isnan(values)):
+            value = values[row, column]
+            text = f"{value:.2f}" if max(map(abs, limits)) < 10 else f"{value:,.0f}"
+            text = f"{value:.2g}" if max(map(abs, limits)) < 0.1 else text
+            colour = "white" if value < dark else INK
+            axes.text(column, row, text, ha="center", va="center", fontsize=7 if columns <= 6 else 6, color=colour)
+    _ticks(axes, "x", across)
+    _ticks(axes, "y", up)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_xlabel(_axis_label(across))
+    axes.set_ylabel(_axis_label(up))
+    return image
+
+
+def _averaged(across: Factor, up: Factor, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of the points in each cell of two axes; NaN where there is none."""
+    rows, columns = len(up.axis.values), len(across.axis.values)
+    cell = up.levels * columns + across.levels
+    good = ~np.isnan(means)
+    return statistics.means(cell[good], means[good], rows * columns).mean.reshape(rows, columns)
+
+
+def _oriented(first: Factor, second: Factor) -> tuple[Factor, Factor]:
+    """Which of two axes lies across: numbers rather than words, whose names need room; else the longer."""
+    key = [(not f.axis.words, len(f.axis.values)) for f in (first, second)]
+    return (first, second) if key[0] >= key[1] else (second, first)
+
+
+def _limits(maps: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    values = np.concatenate([one[~np.isnan(one)] for one in maps])
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _holes(maps: Sequence[NDArray[np.float64]]) -> bool:
+    return any(bool(np.isnan(one).any()) for one in maps)
+
+
+def _outer(axes: Axes, place: int, count: int) -> None:
+    """Labels only at the figure's edges, where panels share their axes."""
+    across = _grid(count)[1]
+    if place % across:
+        axes.set_ylabel("")
+        axes.tick_params(labelleft=False)
+    if place + across < count:
+        axes.set_xlabel("")
+        axes.tick_params(labelbottom=False)
+    else:
+        axes.tick_params(labelbottom=True)
+
+
+def _scale(axes: Axes, side: Literal["x", "y"], axis: Axis) -> None:
+    """A numeric axis: linear or logarithmic, ticks at its values where these are few."""
+    getattr(axes, f"set_{side}label")(_axis_label(axis))
+    if axis.logarithmic:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        getattr(axes, f"set_{side}scale")("log")
+        ruler = getattr(axes, f"{side}axis")
+        ruler.set_major_formatter("{x:g}")
+        ruler.set_minor_formatter(NullFormatter())
+        ruler.set_minor_locator(LogLocator(subs="all"))
+    elif axis.sampled:
+        axes.locator_params(axis=side, nbins=5)
+    if not axis.sampled and len(axis.values) <= 6:
+        places = _places(axis)
+        getattr(axes, f"set_{side}ticks")(places, [words.plain(float(place)) for place in places])
+        axes.minorticks_off()
+
+
+def _ticks(axes: Axes, side: str, axis: Axis) -> None:
+    """A tick at every value, evenly spaced, or at some of them where they are many."""
+    places = _spread(len(axis.values), MOST_TICKS)
+    texts = [_shortened(str(axis.values[i])) if axis.words else words.plain(_places(axis)[i]) for i in places]
+    long = sum(map(len, texts)) > 26 and side == "x"
+    turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
+    getattr(axes, f"set_{side}ticks")(places, texts, **turned)
+
+
+def _shortened(text: str) -> str:
+    text = words.printable(text)
+    # A legend leaves out what begins with an underscore.
+    text = f" {text}" if text.startswith("_") else text
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def _places(axis: Axis) -> NDArray[np.float64]:
+    """Where the values stand: numbers in the unit shown, words one after the other."""
+    if axis.words:
+        return np.arange(len(axis.values), dtype=np.float64)
+    return np.array(axis.values, dtype=np.float64) / _ruler(axis)[1]
+
+
+def _ruler(axis: Axis) -> tuple[str, float]:
+    return ("", 1.0) if axis.words else words.ruler(axis.unit, [float(value) for value in axis.values])
+
+
+def _axis_label(axis: Axis) -> str:
+    return words.labelled(axis.name, _ruler(axis)[0])
+
+
+def _titled(axis: Axis, level: int) -> str:
+    if axis.words:
+        return _shortened(str(axis.values[level]))
+    return f"{words.printable(axis.name)} {words.valued(axis.values[level], axis.unit)}"
+
+
+def _direction(label: str, larger: bool) -> str:
+    return f"{label}, {'larger' if larger else 'smaller'} is better"
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many of 0 to count - 1, both ends among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+
+
+def _bars(means: statistics.Means) -> NDArray[np.float64]:
+    return np.nan_to_num(means.half)
+
+
+def _single(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _panels(
+    count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """So many panels, a few in each row, none left empty."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    down, across = _grid(count, most)
+    # Room between panels, so that the numbers at their ends do not touch.
+    layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
+    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
+    grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
+    for axes in grid[count:]:
+        axes.remove()
+    return figure, grid[:count]
+
+
+def _grid(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
+    """Rows and columns of so many panels, as full as can be."""
+    down = math.ceil(count / most)
+    return down, math.ceil(count / down)
+
+
+def _legend(figure: Figure, axes: Axes, name: str) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    # Without values there is a scale beside the axes, which says what it is.
+    title = name if len(labels) > 1 else None
+    figure.legend(
+        handles,
+        labels,
+        title=title,
+        loc="outside lower center",
+        ncols=min(len(labels), 4),
+        fontsize="small",
+        title_fontsize="small",
+    )

@@ -1,0 +1,122 @@
+"""Numbers and units for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+#: What quantities are stored in, and the multiples people read.
+_MULTIPLES = {
+    "s": (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)),
+    "bit/s": (("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)),
+    "B": (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)),
+}
+
+#: Characters of a line of a label; longer ones would not fit the side of a panel.
+LONGEST_LINE = 34
+
+
+def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
+    """The multiple of a unit in which such values are read most easily, and what to divide them by.
+
+    >>> ruler("s", [5e-6, 5e-3])
+    ('µs', 1e-06)
+    >>> ruler("cells", [1000.0])
+    ('cells', 1.0)
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    multiples = _MULTIPLES.get(unit)
+    if multiples is None or not sizes:
+        return unit, 1.0
+    # As large as leaves the smallest value above one; a trifle below one is rounding.
+    fitting = [(name, size) for name, size in multiples if min(sizes) >= size * (1 - 1e-9)]
+    return fitting[-1] if fitting else multiples[0]
+
+
+def plain(value: float, digits: int = 6) -> str:
+    """A value as it was set: short, and exact where that is short.
+
+    >>> plain(1000.0), plain(0.1 + 0.2), plain(600000.0)
+    ('1000', '0.3', '600000')
+    """
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
+def printable(text: str) -> str:
+    """A text without what no page or figure can hold.
+
+    >>> printable("epd" + chr(7)) == "epd" + chr(0xFFFD)
+    True
+    """
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def valued(value: float | str, unit: str, digits: int = 6) -> str:
+    """A value of an axis with its unit.
+
+    >>> valued(5e-6, "s"), valued("epd", ""), valued(0.9, "1")
+    ('5 µs', 'epd', '0.9')
+    """
+    if isinstance(value, str):
+        return printable(value)
+    name, size = ruler(unit, [value])
+    text = plain(value / size, digits)
+    return text if name in ("", "1") else f"{text} {name}"
+
+
+def labelled(name: str, unit: str) -> str:
+    """The label of an axis of a plot, in several lines where it is long.
+
+    >>> labelled("ports.bottleneck.max_queue_cells", "cells").splitlines(), labelled("policy", "")
+    (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
+    """
+    lines = [""]
+    for part in re.findall(r"[^. ]*[. ]?", printable(f"{name} ({unit})" if unit else name)):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def estimated(mean: float, half: float) -> str:
+    """A mean with as many digits as its interval leaves sure.
+
+    >>> estimated(0.93127, 0.0043), estimated(12345.6, 120.0), estimated(0.5, math.nan), estimated(3.0, 0.0)
+    ('0.9313 ± 0.0043', '12,350 ± 120', '0.5', '3')
+    """
+    if not math.isfinite(mean):
+        return "none"
+    if not math.isfinite(half) or half == 0:
+        return figure(mean)
+    # Two digits of the half width.
+    place = 1 - math.floor(math.log10(half))
+    return f"{_rounded(mean, place)} ± {_rounded(half, place)}"
+
+
+def figure(value: float) -> str:
+    """A number alone, to four digits.
+
+    >>> figure(0.123456), figure(123456.0), figure(1e-7)
+    ('0.1235', '123,500', '1e-07')
+    """
+    if not math.isfinite(value):
+        return "none"
+    if value == 0 or not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.4g}"
+    place = 3 - math.floor(math.log10(abs(value)))
+    text = _rounded(value, place)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _rounded(value: float, place: int) -> str:
+    return f"{value:,.{place}f}" if place > 0 else f"{round(value, place):,.0f}"
+
+
+def counted(count: int, word: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "run"), counted(12000, "run")
+    ('1 run', '12,000 runs')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""Statistics of ensembles of seeds: means and their intervals, differences, main effects, the Pareto front.
+
+Pure functions over numpy arrays. The 95 % interval of a mean is Student's: t sd / sqrt(n) to either side, t the upper 2.5 % of
+his distribution with n - 1 degrees of freedom. What is not defined, such as the interval of a single value, is NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Seeds = NDArray[np.uint64] | NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Means of several groups, each with how sure it is."""
+
+    n: Ints
+    """Values in each group; where a mean is one of means, the independent ones it rests on."""
+    mean: Floats
+    sd: Floats
+    """Standard deviation, n - 1 in the denominator; NaN below two values."""
+    half: Floats
+    """Half the width of the 95 % interval of the mean; NaN where there is none."""
+
+    @property
+    def low(self) -> Floats:
+        """Lower end of the interval."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of the interval."""
+        return self.mean + self.half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """Second mean less first, for several pairs of groups."""
+
+    difference: Floats
+    half: Floats
+    """Half the width of its 95 % interval; NaN where there is none."""
+
+    @property
+    def beyond(self) -> Flags:
+        """Whether the interval leaves zero out: what moved is more than the seeds' spread. False without an interval."""
+        return np.abs(self.difference) > self.half
+
+
+def student(freedom: Floats | Ints | float) -> Floats:
+    """How many standard errors a 95 % interval reaches to either side, for so many degrees of freedom, whole or not."""
+    try:
+        from scipy.special import stdtrit
+    except ImportError as error:
+        raise MissingExtraError("intervals need scipy: pip install celltrain[report]") from error
+    degrees = np.asarray(freedom, dtype=np.float64)
+    quantiles: Floats = stdtrit(np.where(degrees > 0, degrees, np.nan), 0.975)
+    return quantiles
+
+
+def means(groups: Ints, values: Floats, count: int) -> Means:
+    """Means of `values` by group, the groups numbered from 0 to `count` - 1; NaN for a group without values."""
+    n = np.bincount(groups, minlength=count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(groups, values, minlength=count) / n
+        # Deviations first: the squares of large numbers that differ little would cancel.
+        squares = np.bincount(groups, (values - mean[groups]) ** 2, minlength=count)
+        # A group of equal values has no spread, whatever its mean was rounded to.
+        first = np.zeros(count)
+        first[groups[::-1]] = values[::-1]
+        equal = np.bincount(groups, values != first[groups], minlength=count) == 0
+        mean = np.where(equal & (n > 0), first, mean)
+        sd = np.sqrt(np.where(equal, 0.0, squares) / np.where(n > 1, n - 1, np.nan))
+        return Means(n=n, mean=mean, sd=sd, half=student(n - 1) * sd / np.sqrt(n))
+
+
+def welch(first: Means, second: Means) -> Differences:
+    """Differences of independent means whose spreads need not be the same (Welch 1947)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, two = first.sd**2 / first.n, second.sd**2 / second.n
+        # Welch and Satterthwaite's degrees of freedom; without any spread there is nothing to be unsure of.
+        freedom = (one + two) ** 2 / (one**2 / (first.n - 1) + two**2 / (second.n - 1))
+        half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
+    return Differences(difference=second.mean - first.mean, half=half)
+
+
+def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Differences:
+    """Differences of means over pairs, such as two values of one seed: what both share does not count as spread."""
+    differences = means(groups, second - first, count)
+    return Differences(difference=differences.mean, half=differences.half)
+
+
+def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:
+    """Main effects of an axis: for each of its levels the mean over its points, every point with the same weight.
+
+    Args:
+        levels: The axis's level in each run, from 0 to `count` - 1.
+        points: The point of each run.
+        seeds: The seed of each run.
+        values: What was measured in each run.
+        count: How many levels there are.
+
+    The interval is the seeds' alone: the other axes are as the plan has them, not drawn. Runs of one seed may have random
+    choices in common, so where all points of a level have the same seeds, each seed's mean over them is one value. Where
+    they do not, seeds count as independent (Satterthwaite's degrees of freedom).
+    """
+    n, mean, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
+    order = np.argsort(levels, kind="stable")
+    edges = np.searchsorted(levels[order], np.arange(count + 1))
+    for level in range(count):
+        runs = order[edges[level] : edges[level + 1]]
+        if not len(runs):
+            continue
+        known, point = np.unique(points[runs], return_inverse=True)
+        drawn, seed = np.unique(seeds[runs], return_inverse=True)
+        whole = len(runs) == len(known) * len(drawn) == len(np.unique(point * len(drawn) + seed))
+        if whole:
+            by_seed = means(seed, values[runs], len(drawn))
+            over = means(np.zeros(len(drawn), np.int64), by_seed.mean, 1)
+            n[level], mean[level], sd[level], half[level] = over.n[0], over.mean[0], over.sd[0], over.half[0]
+            continue
+        by_point = means(point, values[runs], len(known))
+        shares = (by_point.sd / len(known)) ** 2 / by_point.n
+        n[level], mean[level] = by_point.n.min(), by_point.mean.mean()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = shares.sum() ** 2 / (shares**2 / (by_point.n - 1)).sum()
+        half[level] = 0.0 if shares.sum() == 0 else student(freedom) * np.sqrt(shares.sum())
+    return Means(n=n, mean=mean, sd=sd, half=half)
+
+
+def explained(levels: Ints, values: Floats, count: int) -> float:
+    """The share of the values' variance that lies between the levels, 0 to 1; 0 where nothing varies."""
+    total = float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
+    if total == 0:
+        return 0.0
+    of_levels = means(levels, values, count)
+    between = float(np.nansum(of_levels.n * (of_levels.mean - values.mean()) ** 2))
+    return min(between / total, 1.0)
+
+
+def pareto_front(x: Floats, y: Floats) -> Flags:
+    """Which points no other one beats: none is as good in both and better in one. Larger is better; NaN is never on it."""
+    front = np.zeros(len(x), dtype=np.bool_)
+    good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if not len(good):
+        return front
+    # From the largest x down, and of equal ones from the largest y: on the front is who has more y than all before.
+    order = good[np.lexsort((-y[good], -x[good]))]
+    highest = np.maximum.accumulate(np.concatenate(([-np.inf], y[order][:-1])))
+    rises = y[order] > highest
+    # Twins of a point on the front are on it too.
+    of = np.maximum.accumulate(np.where(rises, np.arange(len(order)), 0))
+    front[order] = (x[order] == x[order[of]]) & (y[order] == y[order[of]])
+    return front
+
+
+def behind(x: Means, y: Means) -> Flags:
+    """Which points are beaten beyond their intervals: another's lower ends are above both their upper ends.
+
+    Points neither on the front nor behind cannot be told from it. False without intervals.
+    """
+    beaten = np.zeros(len(x.mean), dtype=np.bool_)
+    best = pareto_front(x.low, y.low)
+    if not best.any():
+        return beaten
+    order = np.argsort(x.low[best])
+    low_x, low_y = x.low[best][order], y.low[best][order]
+    # Along the front, what lies to the right in x is what remains; the highest y of that is its first.
+    right = np.searchsorted(low_x, x.high, side="right")
+    highest = np.append(np.maximum.accumulate(low_y[::-1])[::-1], -np.inf)
+    with np.errstate(invalid="ignore"):
+        beaten = highest[right] > y.high
+    return beaten & ~np.isnan(x.high) & ~np.isnan(y.high)

@@ -1,0 +1,20 @@
+"""What has been run: a folder with a manifest, parts of rows, and a ledger of what is done.
+
+>>> import celltrain as ct
+>>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="20ms")
+>>> store = ct.sweep(lan, over={"port.bottleneck.buffer": [100, 200]}, seeds=3)
+>>> store.table().num_rows
+42
+>>> store.summary(["efficiency"]).column_names
+['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high']
+
+`docs/sweeps.md` describes the folder, its columns, and how to ask them in SQL.
+"""
+
+from __future__ import annotations
+
+from celltrain.store.columns import Measured, measured
+from celltrain.store.parts import Ran
+from celltrain.store.store import FORMAT, Store
+
+__all__ = ["FORMAT", "Measured", "Ran", "Store", "measured"]

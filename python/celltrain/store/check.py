@@ -1,0 +1,251 @@
+"""Proving that a store is what it should be, and mending one that is not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain.errors import Fault, StoreError
+from celltrain.plan import run_key
+from celltrain.scenario import shown
+from celltrain.store import parts
+from celltrain.store.files import Lock, put, sync, uninterrupted
+from celltrain.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.store.store import Store
+
+#: Keys that occur twice are named up to here.
+MOST_NAMED = 5
+ASIDE = "set-aside"
+
+
+def verify(store: Store) -> list[Fault]:
+    """Every part is read, every key worked out again and counted, and the ledger compared, part by part."""
+    from celltrain.store.store import LEDGER, PARTS
+
+    faults: list[Fault] = []
+    there = parts.listed(store.path / PARTS)
+    whole: dict[int, set[str]] = {}
+    keys: list[Any] = []
+    for number, path in there.items():
+        try:
+            table = parts.read(path)
+        except StoreError as error:
+            faults += error.faults
+            continue
+        found = list(_strange(store, path, table))
+        faults += found
+        if not found:
+            own = set(table["run_key"].unique().to_pylist())
+            if store.manifest.get("plan", {}).get("series") is not None:
+                faults += _without_series(store, table)
+            keys.append(np.array([bytes.fromhex(key) for key in sorted(own)], dtype="S12"))
+            whole[number] = own
+    faults += _twice(store, there, keys)
+    ledger_path = store.path / LEDGER
+    if not ledger_path.exists():
+        return [
+            *faults,
+            Fault.of_file(shown(ledger_path), "is gone; make it again from the parts: celltrain store repair"),
+        ]
+    try:
+        ledger = Ledger(ledger_path, write=False)
+    except StoreError as error:
+        return [*faults, *error.faults]
+    with contextlib.closing(ledger):
+        faults += _against_ledger(store, ledger, there, whole)
+    return faults
+
+
+def repair(path: Path) -> list[str]:
+    """Sets aside what cannot be read, drops what is there twice, makes ledger and parts agree; says what it did.
+
+    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write.
+    """
+    from celltrain.store.store import LEDGER, LOCK, PARTS, Store
+
+    store = Store.open(path)
+    done: list[str] = []
+    lock = Lock(path / LOCK)
+    try:
+        with uninterrupted():
+            done += _mend_parts(store, parts.listed(path / PARTS))
+            ledger = path / LEDGER
+            try:
+                store._ledger = Ledger(ledger, write=True)
+                with contextlib.closing(Ledger(ledger, write=False)) as now:
+                    there = parts.listed(path / PARTS)
+                    known = now.parts()
+                    changed = [n for n in known if n not in there or known[n].digest != _digest(there[n])]
+                store._ledger.forget(changed)
+                done += [f"forgot the {known[n].runs:,} runs the ledger had of part {n}" for n in changed]
+                _enter_missing(store, done)
+                store.close()
+                if any(Path(fault.file).name == LEDGER for fault in verify(store)):
+                    raise StoreError([])
+            except StoreError:
+                # It is an index: what it says is in the parts.
+                store.close()
+                ledger.unlink(missing_ok=True)
+                ledger.with_name(f"{LEDGER}-journal").unlink(missing_ok=True)
+                store._ledger = Ledger(ledger, write=True)
+                done.append("made the ledger again from the parts")
+                _enter_missing(store, [])
+    except OSError as error:
+        from celltrain.store.files import unwritable
+
+        raise unwritable(Path(error.filename or path), error) from None
+    finally:
+        store.close()
+        lock.release()
+    return done
+
+
+def _mend_parts(store: Store, there: dict[int, Path]) -> Iterator[str]:
+    """Sets aside the parts that cannot be read or are of something else, and drops runs that an earlier part has."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    seen: set[bytes] = set()
+    for path in there.values():
+        try:
+            table = parts.read(path)
+            problems = list(_strange(store, path, table))
+        except StoreError as error:
+            problems = error.faults
+        if problems:
+            aside = store.path / ASIDE
+            aside.mkdir(exist_ok=True)
+            path.rename(aside / path.name)
+            sync(aside)
+            sync(path.parent)
+            yield f"set aside {path.name}: {problems[0].problem}"
+            continue
+        own = {key: bytes.fromhex(key) for key in table["run_key"].unique().to_pylist()}
+        again = [key for key, short in own.items() if short in seen]
+        seen.update(own.values())
+        if again:
+            kept = table.filter(pc.invert(pc.is_in(table["run_key"].cast(pa.string()), pa.array(again))))
+            put(path, parts.encoded(kept))
+            yield f"dropped {len(again):,} runs from {path.name}, which an earlier part has"
+
+
+def _enter_missing(store: Store, done: list[str]) -> None:
+    from celltrain.store.store import PARTS
+
+    known = store.ledger.parts()
+    for number, path in parts.listed(store.path / PARTS).items():
+        if number not in known:
+            store.enter(number, path)
+            done.append(f"entered the runs of {path.name}")
+
+
+def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
+    """What is wrong with the rows of a part by themselves."""
+    names = store.schema.names
+    if table.column_names != names:
+        problem = f"has the columns {', '.join(table.column_names)}, and the plan's are {', '.join(names)}"
+        yield Fault.of_file(shown(path), f"{problem}: it is another store's; set it aside with: celltrain store repair")
+        return
+    for column in ("version", "profile"):
+        for value in table[column].unique().to_pylist():
+            if value != store.manifest[column]:
+                problem = (
+                    f"holds rows of {column} {value}, and the store is of {store.manifest[column]}: they do not mix"
+                )
+                yield Fault.of_file(shown(path), f"{problem}; set it aside with: celltrain store repair")
+    runs = (
+        table.select(["run_key", "configuration", "seed"]).group_by(["run_key", "configuration", "seed"]).aggregate([])
+    )
+    known: set[str] = set()
+    for row in runs.to_pylist():
+        key = row["run_key"]
+        if key in known or key != run_key_of(store, row["configuration"], row["seed"]):
+            problem = f"holds the run {key}, whose scenario and seed are others'"
+            yield Fault.of_file(shown(path), f"{problem}: it was changed; set it aside with: celltrain store repair")
+            return
+        known.add(key)
+
+
+def run_key_of(store: Store, configuration: str, seed: int) -> str:
+    """The key a run of this store must have."""
+    return run_key(configuration, seed, version=store.version)
+
+
+def _twice(store: Store, there: dict[int, Path], keys: list[Any]) -> Iterator[Fault]:
+    """The runs that two parts have."""
+    if not keys:
+        return
+    every = np.sort(np.concatenate(keys))
+    again = np.unique(every[1:][every[1:] == every[:-1]])
+    for short in again[:MOST_NAMED]:
+        # numpy drops zeros at the end of bytes.
+        key = bytes(short).ljust(12, b"\0").hex()
+        holders = []
+        for path in there.values():
+            with contextlib.suppress(StoreError):
+                if key in parts.read(path, ["run_key"])["run_key"].unique().to_pylist():
+                    holders.append(path.name)
+        problem = f"has the run {key} more than once ({', '.join(holders)}); drop all but the first with: celltrain store repair"
+        yield Fault.of_file(shown(store.path), problem)
+    if len(again) > MOST_NAMED:
+        yield Fault.of_file(shown(store.path), f"has {len(again) - MOST_NAMED:,} more runs more than once")
+
+
+def _against_ledger(
+    store: Store, ledger: Ledger, there: dict[int, Path], whole: dict[int, set[str]]
+) -> Iterator[Fault]:
+    from celltrain.store.store import _disagreements
+
+    known = ledger.parts()
+    first = list(_disagreements(store.path, there, known))
+    told = {fault.file for fault in first}
+    yield from first
+    place = shown(ledger.path)
+    for number in sorted(there.keys() - known.keys()):
+        yield Fault.of_file(
+            place,
+            f"does not know {there[number].name}: the next --resume enters it, and so does celltrain store repair",
+        )
+    for number in sorted(known.keys() & there.keys()):
+        path = there[number]
+        if shown(path) not in told and known[number].digest != _digest(path):
+            problem = "is not what was written (its sha256 differs)"
+            yield Fault.of_file(
+                shown(path), f"{problem}; set it aside or enter it as it is with: celltrain store repair"
+            )
+    entered: dict[int, set[str]] = {}
+    for key, _, _, number in ledger.entries():
+        entered.setdefault(number, set()).add(key)
+    for number in sorted(whole.keys() & known.keys()):
+        differ = whole[number] ^ entered.get(number, set())
+        if differ:
+            problem = f"and {there[number].name} disagree on {len(differ):,} runs, {min(differ)} one of them"
+            yield Fault.of_file(place, f"{problem}; make it again from the parts: celltrain store repair")
+    lost = sorted(entered.keys() - known.keys())
+    if lost:
+        yield Fault.of_file(place, f"has runs of parts {lost} it does not know; make it again: celltrain store repair")
+
+
+def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:
+    import pyarrow.compute as pc
+
+    from celltrain.store.store import SERIES
+
+    ran = table.filter(pc.is_valid(table["measure"]))["run_key"].unique().to_pylist()
+    missing = [key for key in ran if not (store.path / SERIES / f"{key}.parquet").is_file()]
+    if missing:
+        yield Fault.of_file(
+            shown(store.path / SERIES), f"lacks the series of {len(missing):,} runs, {missing[0]} one of them"
+        )
+
+
+def _digest(path: Path) -> str:
+    return parts.digest(path.read_bytes())

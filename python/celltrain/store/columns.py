@@ -1,0 +1,113 @@
+"""The columns of a store: what each holds, in which unit, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from celltrain import tables
+from celltrain.reproduce.paper import seconds
+from celltrain.tables import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.plan import Plan
+
+__all__ = ["Measured", "fixed", "measured", "schema", "seconds"]
+
+_FIRST = (
+    Column(
+        name="run_key",
+        kind="name",
+        unit="",
+        meaning="hash of canonical scenario, seed and version: this run alone has it",
+    ),
+    Column(name="point", kind="int32", unit="1", meaning="index of the point in the plan"),
+)
+_LAST = (
+    Column(name="seed", kind="uint64", unit="1", meaning="seed of every random choice of the run"),
+    Column(name="measure", kind="name", unit="", meaning="what was measured; null where the run failed"),
+    Column(
+        name="value", kind="float64", unit="", meaning="its value, in the unit of the measure; null where it has none"
+    ),
+    Column(name="error", kind="name", unit="", meaning="why the run, or the measure, has no value"),
+    Column(name="fingerprint", kind="name", unit="", meaning="16 hex digits that change with any segment's instant"),
+    Column(name="configuration", kind="name", unit="", meaning="the scenario as JSON, every default filled in"),
+    Column(name="version", kind="name", unit="", meaning="of celltrain"),
+    Column(name="profile", kind="name", unit="", meaning="of its build: release or debug"),
+)
+
+#: Measures that are no column of a table of results.
+_KNOWN = {
+    "efficiency": ("1", "sum of the goodputs, each as a share of the most its bottleneck could carry of it"),
+    "fairness": ("1", "Jain's index of the goodputs"),
+    "goodput_mbps": ("Mb/s", "sum of the goodputs"),
+    "cell_hops": ("1", "cells that crossed a link, counted once a link"),
+    "duration_s": ("s", "simulated time"),
+    **{
+        f"cells.{name}": ("cells", meaning)
+        for name, meaning in {
+            "offered": "cells put in",
+            "delivered": "cells that arrived",
+            "lost": "cells lost for want of room",
+            "discarded": "cells discarded by policies",
+            "in_flight": "cells under way at the end",
+        }.items()
+    },
+    **{f"file_delay_ms.{name}": ("ms", f"{name} delay of the files") for name in ("mean", "median", "p95")},
+}
+_TABLES = {"flows": tables.FLOWS, "ports": tables.PORTS, "contracts": tables.CONTRACTS, "abr": tables.ABR}
+#: What is made of several numbers and has no unit.
+_PURE = ("variation", "fairness")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A measure: its unit and one line on what it is."""
+
+    name: str
+    unit: str
+    """`1` for pure numbers; empty where it is not known."""
+    meaning: str
+
+
+def measured(text: str) -> Measured:
+    """What is known of a measure.
+
+    >>> measured("ports.bottleneck.max_queue_cells").unit
+    'cells'
+    """
+    if text in _KNOWN:
+        unit, meaning = _KNOWN[text]
+        return Measured(name=text, unit=unit, meaning=meaning)
+    path = text.split(".")
+    columns = {column.name: column for column in _TABLES.get(path[0], ())}
+    # A path of three steps; a name with dots, or an expression, says what it is itself.
+    column = columns.get(path[-1].replace("file_delay_ms.", "file_delay_ms_")) if len(path) == 3 else None
+    if column is None or " " in text:
+        return Measured(name=text, unit="", meaning=text)
+    pure = path[1].startswith(tuple(f"{name}(" for name in _PURE))
+    return Measured(name=text, unit="1" if pure else column.unit, meaning=f"{path[1]}: {column.meaning}")
+
+
+def fixed(plan: Plan) -> list[Column]:
+    """Every column of the store of a plan."""
+    axes = [
+        Column(name=axis.name, kind="float64" if axis.is_number else "name", unit=axis.unit, meaning=axis.meaning)
+        for axis in plan.axes
+    ]
+    return [*_FIRST, *axes, *_LAST]
+
+
+def schema(columns: Sequence[Column], metadata: dict[str, str]) -> pa.Schema:
+    """The Arrow schema of the parts."""
+    import pyarrow as pa
+
+    return pa.schema([column.field() for column in columns], metadata=metadata)
+
+
+def as_json(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """As in the manifest."""
+    return [{"name": c.name, "kind": c.kind, "unit": c.unit, "meaning": c.meaning} for c in columns]

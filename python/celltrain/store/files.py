@@ -1,0 +1,115 @@
+"""Files that are there whole or not at all, and a folder that one coordinator writes at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from celltrain.errors import Fault, StoreError
+from celltrain.scenario import shown
+
+
+def put(path: Path, content: bytes) -> None:
+    """Writes a file under another name, and gives it its own once it is on the disk; raises `StoreError`."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise unwritable(path, error) from None
+
+
+def sync(folder: Path) -> None:
+    """Brings a folder's names to the disk, where the system can."""
+    with contextlib.suppress(PermissionError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """What to say of a file that could not be written."""
+    reason = error.strerror or str(error)
+    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); what was stored before is whole: mend that, then --resume"
+    return StoreError([Fault.of_file(shown(path), problem)])
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until this is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(*came[0])
+
+
+class Lock:
+    """Held by the one process that writes a store; gone with it, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[str] | None = None
+        try:
+            file = path.open("a+")
+        except OSError as error:
+            raise unwritable(path, error) from None
+        if not _lock(file):
+            file.seek(0)
+            owner = file.read().strip()
+            file.close()
+            who = f" (process {owner})" if owner else ""
+            problem = f"is being written by another sweep{who}; wait for its end, or stop it and --resume"
+            raise StoreError([Fault.of_file(shown(path.parent), problem)])
+        self._file = file
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+
+    def release(self) -> None:
+        """Lets others write."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        try:
+            file.seek(1 << 20)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks: who uses one looks after that.
+        return True
+    return True

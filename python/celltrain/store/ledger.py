@@ -1,0 +1,171 @@
+"""Which runs are done, and in which part: an index of the parts, written by the coordinator alone.
+
+Losing it loses nothing but time: `celltrain store repair` makes it again from the parts.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from celltrain.errors import Fault, StoreError
+from celltrain.scenario import shown
+
+_TABLES = """
+CREATE TABLE parts (number INTEGER PRIMARY KEY, runs INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE runs (
+    point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL UNIQUE, part INTEGER NOT NULL,
+    failed INTEGER NOT NULL, seconds REAL, value REAL,
+    PRIMARY KEY (point, seed)
+) WITHOUT ROWID;
+CREATE TABLE repeats (
+    point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A run that is done."""
+
+    point: int
+    seed: int
+    run_key: str
+    failed: bool
+    seconds: float | None
+    """How long it took; None where that is not known any more."""
+    value: float | None
+    """Of the measure that decides how many seeds there are, where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part as it was when it was written."""
+
+    runs: int
+    bytes: int
+    digest: str
+    """sha256 of the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """A run of a point whose scenario an earlier point has: it is that point's run."""
+
+    point: int
+    seed: int
+    run_key: str
+
+
+class Ledger:
+    """A store's `ledger.sqlite`."""
+
+    def __init__(self, path: Path, *, write: bool) -> None:
+        self.path = path
+        with self._telling():
+            mode = "rwc" if write else "ro"
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, check_same_thread=False
+            )
+            if write:
+                self._connection.execute("PRAGMA synchronous = FULL")
+                if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
+                    self._connection.executescript(f"BEGIN;{_TABLES}COMMIT;")
+            self._connection.execute("SELECT count(*) FROM parts").fetchone()
+
+    def close(self) -> None:
+        """Gives the file free."""
+        self._connection.close()
+
+    def parts(self) -> dict[int, Part]:
+        """The parts it knows, by number."""
+        with self._telling():
+            rows = self._connection.execute("SELECT number, runs, bytes, digest FROM parts").fetchall()
+        return {number: Part(runs=runs, bytes=size, digest=digest) for number, runs, size, digest in rows}
+
+    def enter(self, number: int, part: Part, entries: Iterable[Entry], repeats: Iterable[Repeat] = ()) -> None:
+        """A part and its runs, all or nothing; a run that is there already is a fault."""
+        rows = [(e.point, e.seed, bytes.fromhex(e.run_key), number, e.failed, e.seconds, e.value) for e in entries]
+        with self._telling(), self._connection as connection:
+            connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (number, part.runs, part.bytes, part.digest))
+            connection.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._repeats(connection, repeats)
+
+    def enter_repeats(self, repeats: Iterable[Repeat]) -> None:
+        """Runs that need not be run, as an earlier point has them."""
+        with self._telling(), self._connection as connection:
+            self._repeats(connection, repeats)
+
+    def _repeats(self, connection: sqlite3.Connection, repeats: Iterable[Repeat]) -> None:
+        rows = [(r.point, r.seed, bytes.fromhex(r.run_key)) for r in repeats]
+        connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", rows)
+
+    def knows(self, run_key: str) -> bool:
+        """Whether a run is done."""
+        with self._telling():
+            query = "SELECT 1 FROM runs WHERE run_key = ?"
+            return self._connection.execute(query, (bytes.fromhex(run_key),)).fetchone() is not None
+
+    def settled(self, first: int, last: int) -> set[tuple[int, int]]:
+        """Point and seed of every run that is done, or is another point's, of the points from `first` to before `last`."""
+        found: set[tuple[int, int]] = set()
+        with self._telling():
+            for table in ("runs", "repeats"):
+                query = f"SELECT point, seed FROM {table} WHERE point >= ? AND point < ?"
+                found.update(self._connection.execute(query, (first, last)))
+        return found
+
+    def values(self, first: int, last: int) -> dict[int, dict[int, float | None]]:
+        """Of the measure that decides how many seeds there are: by point and seed; those of another point's too."""
+        found: dict[int, dict[int, float | None]] = {}
+        queries = (
+            "SELECT point, seed, value FROM runs WHERE point >= ? AND point < ?",
+            "SELECT e.point, e.seed, r.value FROM repeats e JOIN runs r ON r.run_key = e.run_key "
+            "WHERE e.point >= ? AND e.point < ?",
+        )
+        with self._telling():
+            for query in queries:
+                for point, seed, value in self._connection.execute(query, (first, last)):
+                    found.setdefault(point, {})[seed] = value
+        return found
+
+    def counts(self) -> tuple[int, int, float, int]:
+        """Runs done, of these failed, the seconds they took, and runs that are another point's."""
+        with self._telling():
+            row = self._connection.execute("SELECT count(*), sum(failed), total(seconds) FROM runs").fetchone()
+            [repeats] = self._connection.execute("SELECT count(*) FROM repeats").fetchone()
+        return row[0], row[1] or 0, row[2], repeats
+
+    def entries(self) -> Iterator[tuple[str, int, int, int]]:
+        """Key, point, seed and part of every run, by part."""
+        with self._telling():
+            query = "SELECT run_key, point, seed, part FROM runs ORDER BY part, point, seed"
+            for key, point, seed, part in self._connection.execute(query):
+                yield key.hex(), point, seed, part
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Parts that are no more, with their runs."""
+        rows = [(number,) for number in numbers]
+        with self._telling(), self._connection as connection:
+            connection.executemany("DELETE FROM runs WHERE part = ?", rows)
+            connection.executemany("DELETE FROM parts WHERE number = ?", rows)
+            # A run that is to be done again may find its first point anew.
+            connection.execute("DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)")
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise self._fault(f"and the parts disagree ({error}); type: celltrain store verify") from None
+        except sqlite3.OperationalError as error:
+            problem = f"cannot be used ({error}); what was stored before is whole: mend that, then --resume"
+            raise self._fault(problem) from None
+        except sqlite3.DatabaseError as error:
+            raise self._fault(f"is no ledger ({error}); make it again from the parts: celltrain store repair") from None
+
+    def _fault(self, problem: str) -> StoreError:
+        return StoreError([Fault.of_file(shown(self.path), problem)])

@@ -1,0 +1,142 @@
+"""Parts: Parquet files of long rows, one for each run and measure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import Fault, StoreError
+from celltrain.scenario import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from celltrain.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """What came of one run."""
+
+    point: int
+    seed: int
+    run_key: str
+    configuration: str
+    """The canonical scenario as JSON."""
+    values: tuple[float | None, ...] = ()
+    """Of the measures, in their order; none where the run failed."""
+    problems: tuple[str | None, ...] | None = None
+    """Why a measure has no value, where one has none for another reason than that there is nothing to measure."""
+    fingerprint: str | None = None
+    error: str | None = None
+    """Why the run failed; None where it did not."""
+    seconds: float = 0.0
+    """Of real time the engine took."""
+    series: bytes | None = None
+    """What was recorded, as a Parquet file."""
+
+
+def number_of(path: Path) -> int:
+    """The number in a part's name."""
+    return int(path.stem.removeprefix("part-"))
+
+
+def named(folder: Path, number: int) -> Path:
+    """The part of a number."""
+    return folder / f"part-{number:06d}.parquet"
+
+
+def listed(folder: Path) -> dict[int, Path]:
+    """The parts that are there, by number."""
+    paths = (path for path in folder.glob("part-*.parquet") if path.stem.removeprefix("part-").isdecimal())
+    return dict(sorted((number_of(path), path) for path in paths))
+
+
+def digest(content: bytes) -> str:
+    """What tells whether a part is still what it was."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def encode(rows: Iterable[Ran], plan: Plan, schema: pa.Schema, build: tuple[str, str]) -> bytes:
+    """A part: the rows by point, seed and measure, in the columns of the store."""
+    import numpy as np
+    import pyarrow as pa
+
+    runs = sorted(rows, key=lambda ran: (ran.point, ran.seed))
+    lengths = np.array([1 if ran.error is not None else len(plan.measures) for ran in runs])
+    run_of_row = np.repeat(np.arange(len(runs), dtype=np.int32), lengths)
+    points = np.array([ran.point for ran in runs], dtype=np.int32)
+
+    def by_run(values: Sequence[Any]) -> pa.Array:
+        """A column whose values are each run's, a text stored once."""
+        places = {value: place for place, value in enumerate(dict.fromkeys(values)) if value is not None}
+        indices = {value: place for place, value in enumerate(places)}
+        codes = np.array([indices.get(value, -1) for value in values], dtype=np.int32)[run_of_row]
+        dictionary = pa.array(list(indices), pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), dictionary)
+
+    axes = {point: plan.points.values(point) for point in dict.fromkeys(points.tolist())}
+    measures = [None if ran.error is not None else place for ran in runs for place in _places(ran, plan)]
+    errors = [
+        ran.error if ran.error is not None else None if ran.problems is None else ran.problems[place]
+        for ran in runs
+        for place in _places(ran, plan)
+    ]
+    values = [None if ran.error is not None else ran.values[place] for ran in runs for place in _places(ran, plan)]
+    columns = {
+        "run_key": by_run([ran.run_key for ran in runs]),
+        "point": pa.array(points[run_of_row]),
+        "seed": pa.array(np.array([ran.seed for ran in runs], dtype=np.uint64)[run_of_row]),
+        "measure": pa.DictionaryArray.from_arrays(pa.array(measures, pa.int32()), pa.array(plan.measures, pa.string())),
+        "value": pa.array(values, pa.float64()),
+        "error": pa.array(errors, pa.string()).dictionary_encode(),
+        "fingerprint": by_run([ran.fingerprint for ran in runs]),
+        "configuration": by_run([ran.configuration for ran in runs]),
+        "version": by_run([build[0]] * len(runs)),
+        "profile": by_run([build[1]] * len(runs)),
+    }
+    for place, axis in enumerate(plan.axes):
+        own = [axes[ran.point][place] for ran in runs]
+        columns[axis.name] = pa.array(np.array(own, dtype=np.float64)[run_of_row]) if axis.is_number else by_run(own)
+    table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return encoded(table)
+
+
+def encoded(table: pa.Table) -> bytes:
+    """A table as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    statistics = ["point"] if "point" in table.column_names else True
+    pq.write_table(table, sink, compression="zstd", write_statistics=statistics)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """A part's rows; raises `StoreError` when it is not whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # From memory: Arrow's threads call no Python, which may be ending.
+        return pq.ParquetFile(pa.BufferReader(path.read_bytes())).read(columns=columns)
+    except FileNotFoundError:
+        raise StoreError(
+            [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        problem = f"is cut short or damaged ({_first_line(error)}); set it aside and forget its runs with: celltrain store repair"
+        raise StoreError([Fault.of_file(shown(path), problem)]) from None
+
+
+def _places(ran: Ran, plan: Plan) -> range:
+    return range(1 if ran.error is not None else len(plan.measures))
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

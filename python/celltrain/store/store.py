@@ -1,0 +1,369 @@
+"""A store: opened to read by anyone, and to write by one coordinator."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.errors import Fault, StoreError
+from celltrain.plan import Axis, Plan
+from celltrain.scenario import shown
+from celltrain.store import columns, parts
+from celltrain.store.columns import Measured, measured
+from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
+from celltrain.store.ledger import Entry, Ledger, Part, Repeat
+from celltrain.store.parts import Ran
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Of the folder and its files.
+FORMAT = 1
+MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
+
+
+class Store:
+    """Rows of a plan's runs, in a folder."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> None:
+        self.path = path
+        self.manifest = manifest
+        """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
+        self._plan = plan
+        self._lock: Lock | None = None
+        self._ledger: Ledger | None = None
+        self._next = 1
+        #: What holds the folder while the store is used, where it is a temporary one.
+        self.keeper: object = None
+
+    # To read.
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Store:
+        """A store to read, also while a sweep writes it; raises `StoreError`."""
+        folder = Path(path)
+        return cls(folder, _manifest(folder))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is to be run."""
+        return self._plan or Plan.of_document(self.manifest["plan"])
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is varied: a column each."""
+        return self.plan.axes
+
+    @property
+    def measures(self) -> tuple[Measured, ...]:
+        """What was measured, with unit and meaning."""
+        return tuple(map(measured, self.manifest["measures"]))
+
+    @property
+    def version(self) -> str:
+        """Of the celltrain that ran it."""
+        return str(self.manifest["version"])
+
+    def parts(self) -> list[Path]:
+        """The files of rows, Parquet."""
+        return list(parts.listed(self.path / PARTS).values())
+
+    def table(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """The rows, one for each run and measure, by point, seed and measure.
+
+        Args:
+            measures: Only these; all when None, and the rows of runs that failed.
+        """
+        from celltrain.store import shapes
+
+        return shapes.long(self, measures)
+
+    def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """One row a run, one column a measure; `error` says why a run has no values."""
+        from celltrain.store import shapes
+
+        return shapes.wide(self, measures)
+
+    def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """One row a point and measure: mean, standard deviation, number, and the ends of the mean's 95 % interval.
+
+        The interval is Student's; it is null where there are fewer than two values. A point whose scenario an earlier
+        point has too is not there: its runs are that point's.
+        """
+        from celltrain.store import shapes
+
+        return shapes.summary(self, measures)
+
+    def failures(self) -> pa.Table:
+        """The rows of runs that failed."""
+        from celltrain.store import shapes
+
+        return shapes.failures(self)
+
+    def series(self, run_key: str) -> pa.Table:
+        """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
+        path = self.path / SERIES / f"{run_key}.parquet"
+        if not path.is_file():
+            raise StoreError(
+                [Fault.of_file(shown(path), "is not there: the plan has no [series], or the run is not done")]
+            )
+        return parts.read(path)
+
+    def verify(self) -> list[Fault]:
+        """Everything that is wrong: parts that cannot be read, keys that occur twice, a ledger that disagrees."""
+        from celltrain.store.check import verify
+
+        return verify(self)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}, {len(self.parts())} parts)"
+
+    # To write.
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
+        """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
+        folder = Path(path)
+        _refuse_existing(folder)
+        try:
+            known = {LEDGER, PARTS, SERIES, LOCK}
+            if folder.exists() and not folder.is_dir():
+                raise StoreError([Fault.of_file(shown(folder), "is a file, not a folder")])
+            # What a creation that was killed has left is no obstacle.
+            if folder.is_dir() and (
+                any(one.name not in known and not _left_over(one) for one in folder.iterdir())
+                or parts.listed(folder / PARTS)
+            ):
+                raise StoreError(
+                    [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
+                )
+            (folder / PARTS).mkdir(parents=True, exist_ok=True)
+            if plan.recording is not None:
+                (folder / SERIES).mkdir(exist_ok=True)
+        except OSError as error:
+            raise _not_made(folder, error) from None
+        store = cls(folder, _new_manifest(plan), plan)
+        store._lock = Lock(folder / LOCK)
+        try:
+            # Another sweep may have made it meanwhile.
+            _refuse_existing(folder)
+            (folder / LEDGER).unlink(missing_ok=True)
+            store._ledger = Ledger(folder / LEDGER, write=True)
+            sync(folder)
+            put(folder / MANIFEST, json.dumps(store.manifest, indent=1, ensure_ascii=False).encode())
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
+        """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole."""
+        folder = Path(path)
+        manifest = _manifest(folder)
+        faults = list(_differences(folder, manifest, plan))
+        if faults:
+            raise StoreError(faults)
+        store = cls(folder, manifest, plan)
+        store._lock = Lock(folder / LOCK)
+        try:
+            store._open_ledger()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def ledger(self) -> Ledger:
+        """Which runs are done; only of a store that is open to write."""
+        assert self._ledger is not None, "a store that is open to write has its ledger"
+        return self._ledger
+
+    def write(self, rows: Sequence[Ran], repeats: Sequence[Repeat] = ()) -> None:
+        """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
+        with uninterrupted():
+            if not rows:
+                if repeats:
+                    self.ledger.enter_repeats(repeats)
+                return
+            for ran in rows:
+                if ran.series is not None:
+                    put(self.path / SERIES / f"{ran.run_key}.parquet", ran.series)
+            content = parts.encode(rows, self.plan, self.schema, (self.version, self.manifest["profile"]))
+            number, self._next = self._next, self._next + 1
+            put(parts.named(self.path / PARTS, number), content)
+            self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
+
+    def close(self) -> None:
+        """Lets others write."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Of every part: columns with unit and meaning, and what they are rows of."""
+        metadata = {
+            "celltrain": json.dumps(
+                {key: self.manifest[key] for key in ("format", "version", "profile", "name", "digest")}
+            ),
+            "measures": json.dumps({one.name: {"unit": one.unit, "meaning": one.meaning} for one in self.measures}),
+        }
+        return columns.schema(columns.fixed(self.plan), metadata)
+
+    def _entry(self, ran: Ran) -> Entry:
+        until = self.plan.seeds.until
+        value = None
+        if until is not None and ran.error is None:
+            value = ran.values[self.plan.measures.index(until.measure)]
+        return Entry(
+            point=ran.point,
+            seed=ran.seed,
+            run_key=ran.run_key,
+            failed=ran.error is not None,
+            seconds=ran.seconds,
+            value=value,
+        )
+
+    def _open_ledger(self) -> None:
+        """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        path = self.path / LEDGER
+        if not path.exists():
+            raise StoreError(
+                [Fault.of_file(shown(path), "is gone; make it again from the parts: celltrain store repair")]
+            )
+        try:
+            for folder in (self.path, self.path / PARTS, self.path / SERIES):
+                for one in folder.glob(".*.tmp"):
+                    one.unlink()
+        except OSError as error:
+            raise unwritable(one, error) from None
+        self._ledger = Ledger(path, write=True)
+        there, known = parts.listed(self.path / PARTS), self._ledger.parts()
+        faults = list(_disagreements(self.path, there, known))
+        if faults:
+            raise StoreError(faults)
+        self._next = max([0, *there, *known]) + 1
+        for number in sorted(there.keys() - known.keys()):
+            self.enter(number, there[number])
+
+    def enter(self, number: int, path: Path) -> None:
+        """Enters a part that the ledger does not know: its coordinator died between the two."""
+        from celltrain.store.shapes import runs_of
+
+        table = parts.read(path)
+        until = self.plan.seeds.until
+        entries = [
+            Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
+            for run in runs_of(table, None if until is None else until.measure)
+        ]
+        self.ledger.enter(number, _part(len(entries), path.read_bytes()), entries)
+
+
+def _refuse_existing(folder: Path) -> None:
+    if (folder / MANIFEST).exists():
+        problem = "is a store already: go on with it (--resume), or name another folder"
+        raise StoreError([Fault.of_file(shown(folder), problem)])
+
+
+def _part(runs: int, content: bytes) -> Part:
+    return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
+
+
+def _left_over(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
+def _new_manifest(plan: Plan) -> dict[str, Any]:
+    build = _core.build()
+    return {
+        "format": FORMAT,
+        "version": build["version"],
+        "profile": build["profile"],
+        "name": plan.name,
+        "digest": plan.digest,
+        "measures": list(plan.measures),
+        "columns": columns.as_json(columns.fixed(plan)),
+        "units": {one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
+        "plan": plan.document,
+    }
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        problem = "is not a store: it has no manifest.json" if folder.exists() else "is not there"
+        raise StoreError([Fault.of_file(shown(folder), problem)]) from None
+    except OSError as error:
+        raise StoreError([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
+    except ValueError as error:
+        raise StoreError(
+            [Fault.of_file(shown(path), f"is not JSON ({error}): it is not what celltrain wrote")]
+        ) from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        problem = f"has format {found!r}, and this celltrain reads {FORMAT}: use the version that made the store"
+        raise StoreError([Fault.of_file(shown(path), problem)])
+    return manifest
+
+
+def _differences(folder: Path, manifest: dict[str, Any], plan: Plan) -> Iterator[Fault]:
+    """Why a store cannot be gone on with."""
+    build = _core.build()
+    if manifest["version"] != build["version"]:
+        yield Fault.of_file(
+            shown(folder),
+            f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do not "
+            f"mix; install celltrain {manifest['version']} to go on, or name a new folder",
+        )
+    elif manifest["profile"] != build["profile"]:
+        yield Fault.of_file(
+            shown(folder),
+            f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
+        )
+    if manifest["digest"] != plan.digest:
+        before, now = manifest["plan"], json.loads(json.dumps(plan.document))
+        keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
+        what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else "in its measures or its sample"
+        yield Fault.of_file(
+            shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
+        )
+
+
+def _disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part]) -> Iterator[Fault]:
+    """Where ledger and parts disagree, as far as a look at the files' sizes tells."""
+    for number in sorted(known.keys() - there.keys()):
+        path = parts.named(folder / PARTS, number)
+        problem = f"is in the ledger and not there: forget its {known[number].runs:,} runs with: celltrain store repair"
+        yield Fault.of_file(shown(path), problem)
+    for number, part in known.items():
+        if number in there and (size := there[number].stat().st_size) != part.bytes:
+            problem = (
+                f"has {size:,} bytes and had {part.bytes:,} when it was written: it is cut short or changed; set it aside "
+                "and forget its runs with: celltrain store repair"
+            )
+            yield Fault.of_file(shown(there[number]), problem)
+
+
+def _not_made(folder: Path, error: OSError) -> StoreError:
+    reason = (error.strerror or str(error)).lower()
+    return StoreError([Fault.of_file(shown(folder), f"cannot be made ({reason})")])

@@ -1,0 +1,107 @@
+"""How many runs a plan has, and about how long they take and how much they leave on the disk."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+from celltrain import _core
+from celltrain.errors import ScenarioError
+from celltrain.plan import Plan, canonical, run_key
+from celltrain.store import Ran
+
+#: Seconds a probe may take; what is missing of it is worked out from the share that is done.
+PROBE_SECONDS = 2.0
+#: Points that are probed, spread over the plan.
+PROBES = 5
+#: Rows that are written to see how much a run leaves on the disk.
+WRITTEN = 512
+#: Bytes of a run in the ledger.
+LEDGER_BYTES = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Of a sweep, before it is begun."""
+
+    points: int
+    runs: int
+    """With `until`, the most there can be."""
+    least_runs: int
+    probes: int
+    """Runs it goes by; none could be made where this is 0."""
+    seconds_per_run: float
+    """Of one core."""
+    seconds: float
+    """On all threads, with the most runs there can be."""
+    bytes_per_run: float
+    bytes: float
+
+
+class _Enough(Exception):  # noqa: N818, no error
+    """A probe has taken long enough."""
+
+
+def estimate(plan: Plan, threads: int) -> Estimate:
+    """Runs a few points, or the beginning of them, and works out the rest."""
+    count = len(plan.points)
+    chosen = (
+        sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}) if count > PROBES else range(count)
+    )
+    seconds, texts = [], []
+    for index in chosen:
+        try:
+            text = canonical(plan.points[index].scenario)
+        except ScenarioError:
+            continue
+        seconds.append(_probe(text, plan.seeds.first))
+        texts.append(text)
+    each = sum(seconds) / len(seconds) if seconds else 0.0
+    size = _bytes_per_run(plan, texts) if texts else 0.0
+    least = count * (plan.seeds.count if plan.seeds.until is None else plan.seeds.until.at_least)
+    return Estimate(
+        points=count,
+        runs=plan.runs,
+        least_runs=least,
+        probes=len(seconds),
+        seconds_per_run=each,
+        seconds=each * plan.runs / min(threads, max(plan.runs, 1)),
+        bytes_per_run=size,
+        bytes=size * plan.runs,
+    )
+
+
+def _probe(text: str, seed: int) -> float:
+    """Seconds a run takes."""
+    begun, share = time.monotonic(), 0.0
+
+    def enough(done: float) -> None:
+        nonlocal share
+        share = done
+        if share > 0 and time.monotonic() - begun > PROBE_SECONDS:
+            raise _Enough
+
+    try:
+        answer, _ = _core.run(text, seed, [], None, None, "fast", enough)
+    except _Enough:
+        return (time.monotonic() - begun) / share
+    return float(json.loads(answer)["engine_seconds"])
+
+
+def _bytes_per_run(plan: Plan, texts: list[str]) -> float:
+    """What a run leaves on the disk, series not counted: rows of made-up values are written to memory."""
+    from celltrain.store import columns, parts
+
+    count = min(plan.runs, WRITTEN)
+    schema = columns.schema(columns.fixed(plan), {})
+    rows = []
+    for i in range(count):
+        text = texts[i % len(texts)]
+        key = run_key(text, i)
+        values = tuple(int(key[j : j + 6], 16) / 1e6 for j in range(len(plan.measures)))
+        point = i % len(plan.points)
+        rows.append(
+            Ran(point=point, seed=i, run_key=key, configuration=text, values=values, fingerprint=key[::-1][:16])
+        )
+    return len(parts.encode(rows, plan, schema, ("0.0.0", "release"))) / count + LEDGER_BYTES

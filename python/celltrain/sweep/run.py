@@ -1,0 +1,100 @@
+"""`celltrain.sweep`: a scenario over many settings and seeds, from Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import Fault, PlanError
+from celltrain.plan import Plan
+from celltrain.store import Store
+from celltrain.sweep.coordinator import Coordinator, Progress
+from celltrain.sweep.local import Local
+from celltrain.sweep.work import Worker
+
+if TYPE_CHECKING:
+    from celltrain.models import Scenario
+
+
+def sweep(
+    base: Scenario | Plan | str | os.PathLike[str],
+    *,
+    over: Mapping[str, Any] | None = None,
+    paired: Sequence[Mapping[str, Any]] = (),
+    sample: Mapping[str, Any] | None = None,
+    seeds: int | Mapping[str, Any] = 10,
+    measures: Sequence[str] | None = None,
+    series: Mapping[str, Any] | None = None,
+    limit: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    jobs: int | None = None,
+    worker: Worker | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Store:
+    """Runs a scenario over every combination of settings, each with several seeds; returns the store of the results.
+
+    Args:
+        base: What is varied: a scenario, the path of one or the name of a shipped one; or a whole `Plan`, and then nothing
+            else about the plan is said here.
+        over: The axes, crossed with each other: a list of values by its path into the scenario, such as
+            `{"port.bottleneck.buffer": [1000, 2000]}`; or by a name of its own a table as in a plan's `[axes]`.
+        paired: Tables of axes that move together, as in a plan's `[[paired]]`.
+        sample: Axes drawn together, as in a plan's `[sample]`; needs `pip install celltrain[sweep]`.
+        seeds: How many for each setting, or a table as in a plan's `[seeds]`.
+        measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts and retransmissions
+            when None.
+        series: What every run records, as in a plan's `[series]`.
+        limit: What a run may take in real time, such as `"60s"`.
+        store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
+        resume: Whether to go on with what `store` holds.
+        jobs: Threads; one for each core when None.
+        worker: What runs chunks instead of this machine's threads, such as a cluster's.
+        progress: Called now and then with how far it is.
+
+    Raises:
+        PlanError: With everything that is wrong with the plan.
+        StoreError: When the store cannot be made, written or gone on with.
+    """
+    if isinstance(base, Plan):
+        plan = base
+    else:
+        said: dict[str, Any] = {
+            "axes": over,
+            "paired": list(paired) or None,
+            "sample": sample,
+            "seeds": seeds,
+            "measures": None if measures is None else list(measures),
+            "series": series,
+            "limits": None if limit is None else {"time": limit},
+        }
+        plan = Plan.of(base, {key: value for key, value in said.items() if value is not None})
+    if jobs is not None and jobs < 1:
+        raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
+    if resume and store is None:
+        raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
+    keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
+    folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
+    run_plan(plan, folder, worker or Local(jobs), resume=resume, progress=progress)
+    answer = Store.open(folder)
+    answer.keeper = keeper
+    return answer
+
+
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    worker: Worker,
+    *,
+    resume: bool = False,
+    progress: Callable[[Progress], object] | None = None,
+) -> Progress:
+    """Runs a plan into a new store, or what is missing of it into the one that is there; returns how far it came.
+
+    Ctrl-C is raised once what is done is in the store.
+    """
+    with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
+        return Coordinator(plan, store, worker, progress).run()

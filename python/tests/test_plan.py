@@ -1,0 +1,380 @@
+"""Plans: what their points are, and what is wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import tracemalloc
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pages import ROOT, blocks
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.plan import MAX_RUNS, Plan, canonical, follow, run_key
+
+BASE = '\nscenario = "lan-selective-drop"\n'
+SD = "port.bottleneck.policy.selective_drop"
+# Numeric settings of the base that take any of the values below.
+PATHS = [f"{SD}.threshold", f"{SD}.z", "port.bottleneck.buffer", "topology.n_source.sources"]
+NUMBERS = {
+    f"{SD}.threshold": [0.1, 0.25, 0.5, 0.75, 1.0],
+    f"{SD}.z": [0.5, 0.8, 1.0, 1.3],
+    "port.bottleneck.buffer": [100, 200, 300, 1000],
+    "topology.n_source.sources": [1, 2, 3, 5],
+}
+
+
+def plan(text):
+    return Plan.of_toml(BASE + text)
+
+
+def refused(text, base=BASE):
+    with pytest.raises(ct.PlanError) as refusal:
+        Plan.of_toml(base + text, file="plan.toml")
+    return [fault.message for fault in refusal.value.faults]
+
+
+def groups():
+    """For some of the paths, in any order, lists of values; some of the lists as long as others are paired."""
+
+    @st.composite
+    def make(draw):
+        paths = draw(st.permutations(PATHS))[: draw(st.integers(1, 4))]
+        values = {path: draw(st.permutations(NUMBERS[path]))[: draw(st.integers(1, 4))] for path in paths}
+        paired = draw(st.integers(0, len(paths)))
+        first, rest = paths[:paired], paths[paired:]
+        if len({len(values[path]) for path in rest}) > 1:
+            first, rest = paths, []
+        return {path: values[path] for path in first}, {path: values[path] for path in rest}
+
+    return make()
+
+
+@settings(max_examples=40, deadline=None)
+@given(groups(), st.integers(1, 4))
+def test_the_points_are_those_of_the_naive_twin(made, seeds):
+    crossed, paired = made
+    document = {"axes": crossed, "seeds": seeds}
+    if paired:
+        document["paired"] = [paired]
+    base = ct.load(ROOT / "scenarios/lan-selective-drop.toml")
+    found = Plan.of(base, document)
+    together = list(zip(*paired.values(), strict=True)) if paired else [()]
+    twin = [
+        dict(zip([*crossed, *paired], [*one, *pair], strict=True))
+        for one in itertools.product(*crossed.values())
+        for pair in together
+    ]
+    assert [point.values for point in found.points] == twin
+    assert found.runs == len(twin) * seeds
+    for point, values in zip(found.points, twin, strict=True):
+        assert point.scenario["port"]["bottleneck"]["buffer"] == values.get("port.bottleneck.buffer", 1000)
+        assert point.scenario["topology"]["n_source"]["sources"] == values.get("topology.n_source.sources", 5)
+        policy = point.scenario["port"]["bottleneck"]["policy"]["selective_drop"]
+        assert policy["threshold"] == values.get(f"{SD}.threshold", 0.9)
+        assert policy["z"] == values.get(f"{SD}.z", 0.8)
+    # A plan that was kept as JSON is the same plan.
+    again = Plan.of_document(json.loads(json.dumps(found.document)))
+    assert again.digest == found.digest
+    assert [point.values for point in again.points] == twin
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
+def test_a_range_is_exact_where_its_ends_are(low, more, count, unit, by_step):
+    scale = {"ns": 10**3, "us": 10**6, "ms": 10**9}[unit]
+    high = low + more * (count - 1)
+    spread = f'step = "{more}{unit}"' if by_step else f"count = {count}"
+    axis = f'd = {{ path = "topology.n_source.link_delay", from = "{low}{unit}", to = "{high}{unit}", {spread} }}'
+    found = plan(f"[axes]\n{axis}")
+    delays = [point.scenario["topology"]["n_source"]["link_delay"] for point in found.points]
+    assert delays == [f"{(low + more * i) * scale}ps" for i in range(count)]
+    assert [point.values["d"] for point in found.points] == [
+        float(Fraction((low + more * i) * scale, 10**12)) for i in range(count)
+    ]
+
+
+def test_a_tenth_is_a_tenth():
+    found = plan(f'[axes]\nz = {{ path = "{SD}.z", from = 0.1, to = 1.0, step = 0.1 }}')
+    assert [point.values["z"] for point in found.points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+
+
+def test_a_logarithmic_scale_goes_in_equal_ratios_and_whole_numbers_stay_whole():
+    found = plan(
+        '[axes]\nb = { path = "port.bottleneck.buffer", from = 100, to = 3162, count = 4, scale = "log" }\n'
+        'd = { path = "topology.n_source.link_delay", from = "5us", to = "5ms", count = 4, scale = "log" }'
+    )
+    first, second = found.axes
+    assert [first.setting(i) for i in range(4)] == [100, 316, 1000, 3162]
+    assert [second.column(i) for i in range(4)] == [5e-6, 5e-5, 5e-4, 5e-3]
+    assert (second.unit, first.unit) == ("s", "cells")
+
+
+def test_labels_words_and_units_are_columns():
+    found = plan(
+        '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
+        'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'
+        'buffer = { path = "port.bottleneck.buffer", values = [1000, "infinite"] }'
+    )
+    values = found.points[-1].values
+    assert values == {
+        "switch.tie_order": "fixed",
+        "topology.n_source.link_rate": 1e9,
+        "policy": "ppd",
+        "buffer": "infinite",
+    }
+    assert found.points[0].values["buffer"] == "1000"
+    assert [axis.is_number for axis in found.axes] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
+def test_a_sample_is_the_same_again_and_fills_its_box(method):
+    text = f"""
+    [axes]
+    buffer = {{ path = "port.bottleneck.buffer", values = [1000, 2000] }}
+    [sample]
+    method = "{method}"
+    points = 100
+    seed = 7
+    [sample.axes]
+    z = {{ path = "{SD}.z", from = 0.5, to = 1.5 }}
+    delay = {{ path = "topology.n_source.link_delay", from = "1us", to = "1ms", scale = "log" }}
+    sources = {{ path = "topology.n_source.sources", from = 2, to = 6 }}
+    """
+    one, two = plan(text), plan(text)
+    assert one.digest == two.digest
+    assert one.digest != plan(text.replace("seed = 7", "seed = 8")).digest
+    assert len(one.points) == 200
+    drawn = [point.values for point in one.points][:100]
+    assert drawn == [point.values for point in two.points][:100]
+    assert all(0.5 <= v["z"] <= 1.5 and 1e-6 <= v["delay"] <= 1e-3 for v in drawn)
+    counts = [sum(v["sources"] == n for v in drawn) for n in range(2, 7)]
+    assert sum(counts) == 100
+    assert min(counts) >= 12
+    # Both halves of the logarithmic scale hold half of them.
+    assert 45 <= sum(v["delay"] < 1e-6 * 1000**0.5 for v in drawn) <= 55
+
+
+def test_ten_million_points_are_not_built():
+    text = (
+        '[axes]\nb = { path = "port.bottleneck.buffer", from = 1001, to = 11000, step = 1 }\n'
+        f'z = {{ path = "{SD}.z", from = 0.001, to = 1.0, step = 0.001 }}\n[seeds]\ncount = 10'
+    )
+    tracemalloc.start()
+    begun = time.monotonic()
+    found = plan(text)
+    assert len(found.points) == 10_000_000
+    assert found.points[9_999_999].values == {"b": 11000.0, "z": 1.0}
+    assert found.points[1_234_567].values == {"b": 2235.0, "z": 0.568}
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20e6
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (
+            '[axes]\n"port.bottleneck.bufer" = [1]',
+            [
+                'plan.toml:4: axes."port.bottleneck.bufer" = "port.bottleneck.bufer" is no setting: \'bufer\' is unknown; did you mean buffer? '
+            ],
+        ),
+        ("[axes]\nduration = []", ["plan.toml:4: axes.duration is empty: an axis has at least one value"]),
+        (
+            '[axes]\nd = { path = "duration", values = [5] }',
+            ['plan.toml:4: axes.d.values[0] = 5 is not a time such as "5us"'],
+        ),
+        (
+            '[axes]\nd = { path = "duration", from = "5us", to = "5Mbps", count = 3 }',
+            ['plan.toml:4: axes.d.to = "5Mbps" is not a time such as "5us"'],
+        ),
+        (
+            '[axes]\nb = { path = "port.bottleneck.buffer", from = "1s", to = 5, count = 3 }',
+            ['plan.toml:4: axes.b.from = "1s" is not a plain number, as port.bottleneck.buffer takes'],
+        ),
+        (
+            '[axes]\nb = { path = "port.bottleneck.buffer", from = 5, to = 5, count = 3 }',
+            ["plan.toml:4: axes.b.to = 5 is not above from = 5"],
+        ),
+        (
+            '[axes]\nb = { path = "port.bottleneck.buffer", from = 1, to = 3, count = 30 }',
+            ["plan.toml:4: axes.b gives 1 twice: the setting takes nothing between"],
+        ),
+        (
+            '[axes]\nb = { path = "port.bottleneck.buffer", from = 0, to = 3, count = 3, scale = "log" }',
+            ["plan.toml:4: axes.b.from = 0 is not above zero, and the scale is logarithmic"],
+        ),
+        ('[axes]\nb = { path = "port.bottleneck.buffer" }', ["plan.toml:4: axes.b has no values: "]),
+        (
+            '[axes]\nb = { path = "port.bottleneck.buffer", from = 1, to = 3 }',
+            ["plan.toml:4: axes.b lacks a step or a count"],
+        ),
+        (
+            '[axes]\n"port.bottleneck.buffer" = [1, 1]',
+            ['plan.toml:4: axes."port.bottleneck.buffer"[1] = 1 is there twice'],
+        ),
+        ("[axes]\nseed = [1, 2]", ['plan.toml:4: axes.seed = "seed" is what [seeds] is for']),
+        (
+            '[axes]\npoint = { path = "duration", values = ["1s"] }',
+            ["plan.toml:4: axes.point is the name of a column of every store"],
+        ),
+        (
+            '[axes]\np = { path = "port.bottleneck.policy", values = [{ ppd = {} }] }',
+            ["plan.toml:4: axes.p.values[0] = {...} is a table: give it a label"],
+        ),
+        (
+            '[[paired]]\n"topology.n_source.sources" = [5, 15]\n"port.bottleneck.buffer" = [1]',
+            ["plan.toml:3: paired[0] moves together what has not as many values: topology.n_source.sources has 2, "],
+        ),
+        (
+            '[axes]\na = { path = "duration", values = ["1s"] }\nb = { path = "duration", values = ["2s"] }',
+            ["plan.toml:1: sets duration twice: by a and by b"],
+        ),
+        ("seeds = 0", ["plan.toml:3: seeds = 0 is not a whole number from 1"]),
+        (
+            '[seeds]\nuntil = { measure = "efficency", interval = 0, at_most = 3 }',
+            [
+                'plan.toml:4: seeds.until.measure = "efficency" is not measured; measures are efficiency, ',
+                "plan.toml:4: seeds.until.interval = 0 is not a number above zero",
+                "plan.toml:4: seeds.until.at_most = 3 is below at_least = 5",
+            ],
+        ),
+        ('limits = { time = "60" }', ['plan.toml:3: limits.time = "60" is not a time above zero such as "60s"']),
+        ('limit = { time = "60s" }', ["plan.toml:3: limit is unknown; did you mean limits? Known keys: "]),
+        (
+            'measures = ["efficiency", "efficency", "cells.lost +"]',
+            ["plan.toml:3: measures[2] = \"cells.lost +\" is not a measure: 'cells.lost +' lacks a path or a number"],
+        ),
+        (
+            'measures = ["efficency"]',
+            ["plan.toml:3: measures[0] = \"efficency\" is not a measure of these runs: 'efficency' leads nowhere"],
+        ),
+        (
+            f'[axes]\nz = {{ path = "{SD}.threshold", values = [0.5, 1.9] }}',
+            [f"plan.toml:4: {SD}.threshold = 1.9 is not a share of the buffer (0 to 1); at point 1 (z = 1.9)"],
+        ),
+        (
+            '[axes]\nt = { path = "port.bottleneck.policy.epd.threshold", values = [800] }',
+            ["plan.toml:4: port.bottleneck.policy names 2 (epd, selective_drop); it must be one; at point 0 (t = 800)"],
+        ),
+        ('[sample]\nmethod = "random"\npoints = 0', ['plan.toml:4: sample.method = "random" must be one of "sobol"']),
+        (
+            '[series]\nrecord = ["qeue"]',
+            ['plan.toml:4: series.record[0] = "qeue" must be one of "queue"', "plan.toml:3: series lacks step"],
+        ),
+        ("axes = 5", ["plan.toml:3: axes = 5 is not a table"]),
+        ("[axes]\nz = nan", ["plan.toml:4: axes.z = NaN is neither a list of values nor a table"]),
+        (f'[axes]\n"{SD}.z" = [0.5, inf]', [f'plan.toml:4: axes."{SD}.z"[1] = Infinity is not a finite number']),
+        ("[axes\n", ["plan.toml:3: is not TOML: "]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text, messages):
+    found = refused(text)
+    for message in messages:
+        assert any(one.startswith(message) for one in found), "\n".join(found)
+    if len(messages) == 1 and "sample" not in text:
+        assert len(found) == 1, "\n".join(found)
+
+
+def test_all_faults_come_at_once_in_terms_of_the_file():
+    found = refused('[axes]\nduration = []\n"prt.x" = [1]\n[seedz]\n', base="")
+    assert len(found) == 4
+    assert found[0] == "plan.toml:1: lacks a scenario: a table [scenario], or scenario = the name of a file beside it"
+
+
+def test_more_runs_than_anybody_waits_for_are_counted_and_refused():
+    text = "[axes]\n" + "\n".join(
+        f'a{i} = {{ path = "{path}", from = 1, to = 10000, step = 1 }}'
+        for i, path in enumerate(["port.bottleneck.buffer", "topology.n_source.sources", f"{SD}.z"])
+    )
+    [message] = refused(text + "\n[seeds]\ncount = 1")
+    assert message.startswith(
+        "plan.toml:1: has 1,000,000,000,000 points and 1,000,000,000,000 runs; nobody waits for more"
+    )
+    [message] = refused('[axes]\nz = { path = "duration", from = "1ps", to = "1000s", step = "1ps" }')
+    assert "1,000,000,000,000,000 points" in message
+    assert MAX_RUNS == 10**8
+
+
+def test_a_scenario_that_is_wrong_by_itself_is_told_by_its_own_lines(tmp_path):
+    (tmp_path / "base.toml").write_text('duration = "1s"\n[topology.n_source]\nsources = 0\nlink_delay = "5us"\n')
+    (tmp_path / "plan.toml").write_text('scenario = "base.toml"\nseeds = 2\n')
+    with pytest.raises(ct.PlanError) as refusal:
+        Plan.load(tmp_path / "plan.toml")
+    assert refusal.value.faults[0].message.startswith(f"{tmp_path}/base.toml:3: topology.n_source.sources = 0 is not")
+    inline = (
+        (tmp_path / "base.toml")
+        .read_text()
+        .replace("[topology", "[scenario.topology")
+        .replace("duration", "scenario.duration")
+    )
+    [message, *_] = refused(inline, base="")
+    assert message.startswith("plan.toml:3: scenario.topology.n_source.sources = 0 is not")
+    [message] = refused('scenario = "no-such-scenario"', base="")
+    assert "is no file beside the plan, and no shipped scenario" in message
+    with pytest.raises(ct.PlanError, match="there is no such file"):
+        Plan.load(tmp_path / "nothing.toml")
+
+
+def test_what_an_axis_mends_is_no_fault_of_the_base(tmp_path):
+    (tmp_path / "base.toml").write_text(
+        'duration = "1s"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n'
+        "[port.bottleneck]\nbuffer = 100\npolicy = { epd = { threshold = 500 } }\n"
+    )
+    (tmp_path / "plan.toml").write_text('scenario = "base.toml"\n[axes]\n"port.bottleneck.buffer" = [500, 1000]\n')
+    assert len(Plan.load(tmp_path / "plan.toml").points) == 2
+
+
+def test_a_key_is_one_for_every_way_to_write_a_scenario_and_another_for_every_other():
+    lan = ct.load(ROOT / "scenarios/lan-epd.toml")
+    table = lan.to_dict()
+    same = canonical(table)
+    assert canonical({**table, "name": "other", "seed": 9}) == same
+    assert canonical({**table, "duration": "10000ms"}) == same
+    assert canonical({**table, "duration": "9s"}) != same
+    assert run_key(same, 1) == run_key(same, 1)
+    keys = {run_key(same, 1), run_key(same, 2), run_key(canonical({**table, "duration": "9s"}), 1)}
+    assert len(keys | {run_key(same, 1, version="0.0.1")}) == 4
+
+
+def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
+    def paths(value, path):
+        if isinstance(value, dict):
+            for key, one in value.items():
+                yield from paths(one, f"{path}.{key}" if path else key)
+        elif isinstance(value, list):
+            for place, one in enumerate(value):
+                yield from paths(one, f"{path}.{place}")
+        else:
+            yield path, value
+
+    count = 0
+    for name in _core.data_names("scenarios/"):
+        if name.endswith(".toml"):
+            scenario = json.loads(_core.parse(_core.data(name), name))["scenario"]
+            for path, value in paths(scenario, ""):
+                # Names with dots or arrows of their own are still single steps; such paths are not made from parts.
+                key = follow(path)
+                if key.quantity is not None and value is not None:
+                    key.quantity.read(value)
+                count += 1
+    assert count > 500
+
+
+@pytest.mark.parametrize("name", [name for name in _core.data_names("plans/") if name.endswith(".toml")])
+def test_shipped_plans_are_right(name):
+    found = Plan.load(ROOT / name)
+    assert found.name
+    assert 50 < found.runs < 2000
+
+
+@pytest.mark.parametrize("block", [b for b in blocks(ROOT / "docs/sweeps.md") if b.language == "toml"], ids=str)
+def test_the_plans_of_the_page_are_right(block):
+    assert Plan.of_toml(block.text).runs > 1

@@ -1,0 +1,100 @@
+"""A report in a real browser, headless: nothing is complained of, all figures are there, tables sort, phones can read it."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from test_reports import BUFFER, DELAY, POLICY, swept
+
+import celltrain as ct
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome on PATH to open a report in")
+
+
+def opened(page, folder, *options):
+    """What a browser makes of a page: its elements, and what stands in its console."""
+    command = [
+        BROWSER,
+        *(
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder}/browser",
+        ),
+        # Any request that is not for a file fails, and says so in the console.
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        *("--enable-logging=stderr", "--log-level=0", "--dump-dom", *options, page.as_uri()),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, "HOME": str(folder)})
+    assert done.returncode == 0, done.stderr
+    assert "</html>" in done.stdout, done.stderr
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    store = swept(folder / "store", name="policies & delays", axes={"policy": POLICY, "delay": DELAY, "buffer": BUFFER})
+    other = swept(
+        folder / "other", axes={"policy": POLICY, "delay": DELAY, "buffer": BUFFER}, seeds={"first": 9, "count": 4}
+    )
+    report = ct.report(store, compare_with=other, out=folder / "report")
+    return folder / "report" / "report.html", report
+
+
+def test_the_report_opens_without_a_word_in_the_console_and_every_figure_is_there(written, tmp_path):
+    page, report = written
+    text, console = opened(page, tmp_path)
+    assert console == []
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', text, re.DOTALL))
+    drawings = {drawing.name: drawing for drawing in report.drawings()}
+    assert list(figures) and set(figures) == set(drawings)
+    for name, drawing in drawings.items():
+        content = html.unescape(re.sub(r"<[^>]+>", "\n", figures[name]))
+        for axes in drawing.figure.axes:
+            for label in (axes.get_xlabel(), axes.get_ylabel()):
+                for line in label.splitlines():
+                    assert line in content, (name, label)
+
+
+def test_a_complaint_in_the_console_would_be_seen(written, tmp_path):
+    page, _ = written
+    broken = tmp_path / "broken.html"
+    broken.write_text(
+        page.read_text() + "<script>console.error('here it is')</script><img src='http://example.org/x.png'>"
+    )
+    _, console = opened(broken, tmp_path)
+    assert any("here it is" in line for line in console)
+
+
+def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
+    page, report = written
+    clicked = tmp_path / "clicked.html"
+    column = 1 + len(report.data.axes)
+    click = f"document.querySelectorAll('#points th button')[{column}].click();"
+    clicked.write_text(page.read_text().replace("</body>", f"<script>{click}{click}</script></body>"))
+    text, console = opened(clicked, tmp_path)
+    assert console == []
+    rows = re.findall(r"<tr>(.*?)</tr>", text.split('id="points"')[1].split("<tbody>")[1], re.DOTALL)
+    keys = [float(re.findall(r'data-key="([^"]+)"', row)[-len(report.data.measures)]) for row in rows]
+    assert len(keys) == len(report.data.points)
+    assert keys == sorted(keys, reverse=True)
+
+
+def test_on_a_narrow_screen_only_figures_and_tables_scroll_sideways(written, tmp_path):
+    page, _ = written
+    measured = tmp_path / "measured.html"
+    measure = "document.title = `${document.documentElement.scrollWidth} of ${window.innerWidth}`;"
+    measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
+    text, _ = opened(measured, tmp_path, "--window-size=500,900")
+    [(width, screen)] = re.findall(r"<title>(\d+) of (\d+)</title>", text)
+    assert int(width) <= int(screen) <= 500

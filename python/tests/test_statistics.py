@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from celltrain import statistics
+from celltrain.reproduce import score
+
+scipy_stats = pytest.importorskip("scipy.stats")
+
+# Few distinct values, so that ties and twins are common.
+COARSE = st.integers(-4, 4).map(float)
+VALUES = st.floats(-1e6, 1e6)
+
+
+def sample(*values: float) -> statistics.Means:
+    return statistics.means(np.zeros(len(values), np.int64), np.array(values), 1)
+
+
+@given(st.lists(st.tuples(COARSE | st.just(math.nan), COARSE), max_size=40))
+def test_the_front_is_that_of_every_pair_compared(pairs):
+    def beats(q, p):
+        return q[0] >= p[0] and q[1] >= p[1] and q != p
+
+    naive = [not math.isnan(p[0]) and not any(beats(q, p) for q in pairs) for p in pairs]
+    x, y = (np.array([pair[i] for pair in pairs], dtype=float) for i in (0, 1))
+    assert statistics.pareto_front(x, y).tolist() == naive
+
+
+@given(st.lists(st.tuples(COARSE, COARSE, st.sampled_from([0.0, 0.5, 1.5, math.nan])), min_size=1, max_size=30))
+def test_who_is_behind_is_beaten_by_someones_whole_interval(rows):
+    x, y, half = (np.array(column) for column in zip(*rows, strict=True))
+    n, sd = np.full(len(x), 2), half
+    of_x, of_y = (statistics.Means(n=n, mean=mean, sd=sd, half=half) for mean in (x, y))
+    naive = [
+        any(of_x.low[q] > of_x.high[p] and of_y.low[q] > of_y.high[p] for q in range(len(x))) for p in range(len(x))
+    ]
+    assert statistics.behind(of_x, of_y).tolist() == naive
+    assert not (statistics.behind(of_x, of_y) & statistics.pareto_front(x, y)).any()
+
+
+@given(st.lists(VALUES, min_size=2, max_size=20))
+def test_a_mean_and_its_interval_are_scipys(values):
+    ours = sample(*values)
+    assert ours.mean[0] == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
+    assert ours.sd[0] == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9)
+    if ours.sd[0] > 1e-6:
+        low, high = scipy_stats.ttest_1samp(values, 0).confidence_interval(0.95)
+        assert ours.low[0] == pytest.approx(low, rel=1e-9, abs=1e-9)
+        assert ours.high[0] == pytest.approx(high, rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), VALUES), max_size=40))
+def test_means_by_group_are_those_of_each_group_alone(rows):
+    groups = np.array([group for group, _ in rows], dtype=np.int64)
+    values = np.array([value for _, value in rows], dtype=float)
+    together = statistics.means(groups, values, 5)
+    for group in range(5):
+        alone = [value for other, value in rows if other == group]
+        assert together.n[group] == len(alone)
+        if not alone:
+            assert math.isnan(together.mean[group])
+        else:
+            assert together.mean[group] == pytest.approx(sample(*alone).mean[0], rel=1e-12, abs=1e-9)
+        assert math.isnan(together.half[group]) == (len(alone) < 2)
+
+
+def test_equal_values_have_no_spread_whatever_the_sum_is_rounded_to():
+    ours = sample(0.1, 0.1, 0.1)
+    assert (ours.mean[0], ours.sd[0], ours.half[0]) == (0.1, 0.0, 0.0)
+
+
+def test_large_values_that_differ_little_keep_their_spread():
+    assert sample(1e9, 1e9 + 1, 1e9 + 2).sd[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 10, 30, 31, 199])
+def test_students_quantile_is_the_one_of_the_papers_tables(freedom):
+    assert statistics.student(freedom) == pytest.approx(score.student(freedom), abs=1e-3)
+
+
+@given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
+def test_the_difference_of_independent_means_is_welchs(first, second):
+    ours = statistics.welch(sample(*first), sample(*second))
+    assert ours.difference[0] == pytest.approx(np.mean(second) - np.mean(first), rel=1e-9, abs=1e-6)
+    if np.std(first) > 1e-3 and np.std(second) > 1e-3:
+        low, high = scipy_stats.ttest_ind(second, first, equal_var=False).confidence_interval(0.95)
+        assert ours.half[0] == pytest.approx((high - low) / 2, rel=1e-6)
+
+
+def test_without_spread_any_difference_is_beyond_it():
+    same, moved = sample(1, 1, 1), sample(2, 2)
+    assert statistics.welch(same, moved).beyond[0]
+    assert not statistics.welch(same, same).beyond[0]
+    assert not statistics.welch(sample(1), sample(2)).beyond[0]
+
+
+def test_pairs_see_through_what_both_share():
+    rng = np.random.default_rng(7)
+    shared = rng.normal(0, 100, 20)
+    first, second = shared + rng.normal(0, 1, 20), shared + 3 + rng.normal(0, 1, 20)
+    by_pair = statistics.paired(np.zeros(20, np.int64), first, second, 1)
+    assert by_pair.beyond[0]
+    assert not statistics.welch(sample(*first), sample(*second)).beyond[0]
+    result = scipy_stats.ttest_rel(second, first).confidence_interval(0.95)
+    assert by_pair.half[0] == pytest.approx((result.high - result.low) / 2)
+
+
+def runs(points: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    point, seed = np.divmod(np.arange(points * seeds), seeds)
+    return point, seed
+
+
+def test_an_effect_is_the_mean_of_the_points_however_many_seeds_each_has():
+    point, seed = np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1])
+    effect = statistics.effects(np.zeros(4, np.int64), point, seed, np.array([1.0, 1, 1, 5]), 1)
+    assert effect.mean[0] == 3
+    assert math.isnan(effect.half[0])
+
+
+def test_an_effects_interval_counts_seeds_that_move_all_points_together_once():
+    rng = np.random.default_rng(3)
+    point, seed = runs(50, 10)
+    together = rng.normal(0, 1, 10)[seed]
+    effect = statistics.effects(np.zeros(500, np.int64), point, seed, together, 1)
+    assert (effect.n[0], effect.half[0]) == (10, pytest.approx(sample(*together[:10]).half[0]))
+
+
+def test_an_effects_interval_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    point, seed = runs(4, 6)
+    uneven = np.delete(np.arange(24), [3, 17])
+    hits = {True: 0, False: 0}
+    for _ in range(2000):
+        values = np.array([0.0, 1, 2, 3])[point] + rng.normal(0, 1, 24)
+        for whole, chosen in ((True, np.arange(24)), (False, uneven)):
+            effect = statistics.effects(np.zeros(len(chosen), np.int64), point[chosen], seed[chosen], values[chosen], 1)
+            hits[whole] += abs(effect.mean[0] - 1.5) <= effect.half[0]
+    for whole in hits:
+        assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
+
+
+def test_the_share_an_axis_explains_is_one_where_it_is_all_there_is():
+    levels = np.array([0, 0, 1, 1, 2, 2])
+    assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
+    assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)
+    assert statistics.explained(levels, np.ones(6), 3) == 0

@@ -1,0 +1,389 @@
+"""Running plans into stores: what is missing and nothing else, however often it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+import celltrain as ct
+from celltrain.plan import Plan, canonical, run_key
+from celltrain.store import Store
+from celltrain.sweep import Chunk, Local, Task, run_chunk, run_plan
+from celltrain.sweep.coordinator import seeds_needed
+
+LAN = """
+[scenario]
+duration = "5ms"
+[scenario.topology.n_source]
+sources = 3
+link_delay = "5us"
+[scenario.port.bottleneck]
+buffer = 100
+policy = { epd = { threshold = 60 } }
+"""
+PLAN = f"""
+seeds = {{ first = 3, count = 4 }}
+[axes]
+threshold = {{ path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }}
+buffer = {{ path = "port.bottleneck.buffer", values = [100, 150, 200] }}
+{LAN}
+"""
+
+
+def plan(text=PLAN):
+    return Plan.of_toml(text)
+
+
+def rows(store):
+    """All rows as bytes: what two sweeps of one plan have in common."""
+    import pyarrow as pa
+
+    table = Store.open(store).table()
+    columns = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in table.columns]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.table(columns, names=table.column_names).schema) as writer:
+        writer.write_table(pa.table(columns, names=table.column_names).combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def test_every_run_is_there_once_and_is_what_run_gives(tmp_path):
+    run_plan(plan(), tmp_path / "s", Local(2))
+    wide = Store.open(tmp_path / "s").wide().to_pylist()
+    assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]
+    row = wide[9]
+    scenario = ct.Scenario.model_validate(json.loads(row["configuration"]))
+    alone = ct.run(scenario, seed=row["seed"])
+    assert alone.fingerprint == row["fingerprint"]
+    assert alone.efficiency == row["efficiency"]
+    assert (row["threshold"], row["buffer"]) == (50.0, 200.0)
+    assert row["cells.lost"] == alone.cells["lost"]
+    assert row["flows.sum(*).timeouts"] == sum(alone.flows["timeouts"].to_pylist())
+    [bottleneck] = [p for p in alone.ports.to_pylist() if p["name"] == "sw1->sw2"]
+    assert row["ports.bottleneck.max_queue_cells"] == bottleneck["max_queue_cells"]
+    assert row["run_key"] == run_key(canonical(scenario.to_dict()), row["seed"])
+
+
+def test_rows_are_the_same_for_any_number_of_threads_and_after_stops(tmp_path):
+    run_plan(plan(), tmp_path / "one", Local(1))
+    run_plan(plan(), tmp_path / "two", Local(2))
+    assert rows(tmp_path / "one") == rows(tmp_path / "two")
+
+    class Stops(Local):
+        chunk_runs = 5
+        left = 7
+
+        def work(self, chunks, take):
+            def until(got):
+                take(got)
+                self.left -= 1
+                if self.left == 0:
+                    raise KeyboardInterrupt
+
+            super().work(chunks, until)
+
+    for resume in (False, True, True):
+        with pytest.raises(KeyboardInterrupt):
+            run_plan(plan(), tmp_path / "three", Stops(2), resume=resume)
+    assert len(Store.open(tmp_path / "three").wide()) == 21
+    end = run_plan(plan(), tmp_path / "three", Local(1), resume=True)
+    assert (end.done, end.total, end.failed) == (24, 24, 0)
+    assert rows(tmp_path / "one") == rows(tmp_path / "three")
+    assert Store.open(tmp_path / "three").verify() == []
+
+
+def test_a_finished_store_has_nothing_to_run(tmp_path):
+    class Nobody:
+        chunk_runs = 10
+
+        def work(self, chunks, take):
+            assert next(chunks, None) is None
+
+    run_plan(plan(), tmp_path / "s", Local(2))
+    before = sorted(path.name for path in (tmp_path / "s" / "parts").iterdir())
+    assert run_plan(plan(), tmp_path / "s", Nobody(), resume=True).done == 24
+    assert sorted(path.name for path in (tmp_path / "s" / "parts").iterdir()) == before
+
+
+def test_what_comes_twice_or_in_any_order_is_stored_once(tmp_path):
+    class Twice:
+        chunk_runs = 4
+
+        def work(self, chunks, take):
+            for chunk in reversed(list(chunks)):
+                got = run_chunk(pickle.loads(pickle.dumps(chunk)))
+                take(got)
+                take(pickle.loads(pickle.dumps(got)))
+
+    run_plan(plan(), tmp_path / "twice", Twice())
+    run_plan(plan(), tmp_path / "one", Local(1))
+    assert rows(tmp_path / "one") == rows(tmp_path / "twice")
+    assert Store.open(tmp_path / "twice").verify() == []
+
+
+def test_a_worker_of_another_version_is_refused_and_nothing_of_it_is_stored(tmp_path):
+    class Other:
+        chunk_runs = 4
+
+        def work(self, chunks, take):
+            take(replace(run_chunk(next(chunks)), version="0.0.1"))
+
+    with pytest.raises(ct.StoreError, match=r"a worker runs 0\.0\.1"):
+        run_plan(plan(), tmp_path / "s", Other())
+    assert Store.open(tmp_path / "s").parts() == []
+
+
+def test_points_with_one_scenario_are_run_once(tmp_path):
+    text = PLAN.replace("values = [50, 60]", "values = { a = 50, b = 50.0 }").replace("50.0", "50")
+    text = text.replace("values = { a = 50, b = 50 }", "values = { a = 50, b = 70, c = 50 }")
+    with pytest.raises(ct.PlanError, match="twice"):
+        plan(text)
+    # One scenario by two ways: the buffer in one unit or another makes no difference to what is run.
+    same = PLAN.replace(
+        'threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }',
+        'delay = { path = "topology.n_source.link_delay", values = ["5us", "0.005ms"] }',
+    )
+    end = run_plan(plan(same), tmp_path / "s", Local(2))
+    assert (end.done, end.repeated) == (24, 12)
+    store = Store.open(tmp_path / "s")
+    assert store.verify() == []
+    assert set(store.wide()["point"].to_pylist()) == {0, 1, 2}
+    assert run_plan(plan(same), tmp_path / "s", Local(2), resume=True).done == 24
+
+
+def test_a_run_that_panics_is_a_row_and_takes_nobody_along(tmp_path, monkeypatch):
+    monkeypatch.setenv("CELLTRAIN_TEST_PANIC_SEED", "4")
+    end = run_plan(plan(), tmp_path / "s", Local(2))
+    assert (end.done, end.failed) == (24, 6)
+    failures = Store.open(tmp_path / "s").failures().to_pylist()
+    assert [row["seed"] for row in failures] == [4] * 6
+    assert all(row["error"].startswith("panicked: CELLTRAIN_TEST_PANIC_SEED is 4 (") for row in failures)
+    assert {row["measure"] for row in failures} == {None}
+    wide = Store.open(tmp_path / "s").wide().to_pylist()
+    assert [row["efficiency"] is None for row in wide] == [row["seed"] == 4 for row in wide]
+    assert Store.open(tmp_path / "s").verify() == []
+
+
+def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
+    text = PLAN.replace("values = [100, 150, 200]", "values = [100]").replace(
+        "[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]'
+    )
+    begun = time.monotonic()
+    end = run_plan(plan(text.replace("count = 4", "count = 1")), tmp_path / "s", Local(2))
+    assert time.monotonic() - begun < 20
+    assert (end.done, end.failed) == (4, 2)
+    failed = Store.open(tmp_path / "s").failures()
+    assert set(failed["error"].to_pylist()) == {"took longer than 0.2 s of real time"}
+
+
+def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
+    # Too many points to look at them all; those whose threshold is above the buffer are refused.
+    text = PLAN.replace("values = [50, 60]", "from = 1, to = 3001, step = 1").replace("count = 4", "count = 1")
+    text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
+    with pytest.raises(ct.PlanError, match="threshold = 3001 is above the buffer"):
+        plan(text)
+    whole = replace(plan(text.replace("3001", "3000")))
+    end = run_plan(whole, tmp_path / "s", Local(2))
+    assert (end.done, end.failed) == (3000, 0)
+
+    class Refused(Plan):
+        pass
+
+    narrow = plan(PLAN.replace("values = [50, 60]", "values = [50, 90]"))
+    narrow.base["port"]["bottleneck"]["policy"] = {"epd": {"threshold": 1}}
+    narrow.base["tcp"] = {"vanilla": {"no_such_thing": 1}}
+    end = run_plan(narrow, tmp_path / "t", Local(2))
+    assert (end.done, end.failed) == (24, 24)
+    row = Store.open(tmp_path / "t").failures().to_pylist()[0]
+    assert "no_such_thing" in row["error"]
+    assert Store.open(tmp_path / "t").verify() == []
+
+
+def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
+    text = PLAN.replace(
+        "seeds = { first = 3, count = 4 }",
+        'seeds = { until = { measure = "efficiency", interval = 0.00015, at_least = 3, at_most = 40 } }',
+    )
+    text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
+    run_plan(plan(text), tmp_path / "one", Local(1))
+    store = Store.open(tmp_path / "one")
+    counts = set()
+    for row in store.summary(["efficiency"]).to_pylist():
+        narrow = (row["high"] - row["low"]) / 2 <= 0.00015
+        assert row["n"] >= 3
+        assert narrow or row["n"] == 40
+        counts.add(row["n"])
+    assert len(counts) > 1
+
+    class Stops(Local):
+        chunk_runs = 3
+        left = 20
+
+        def work(self, chunks, take):
+            def until(got):
+                take(got)
+                self.left -= 1
+                if self.left == 0:
+                    raise KeyboardInterrupt
+
+            super().work(chunks, until)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(text), tmp_path / "two", Stops(2))
+    run_plan(plan(text), tmp_path / "two", Local(2), resume=True)
+    assert rows(tmp_path / "one") == rows(tmp_path / "two")
+
+
+def test_how_many_seeds_are_needed_follows_from_the_spread():
+    assert seeds_needed([1.0, 1.0], 0.001, 100) == 2
+    few, many = seeds_needed([1.0, 1.2, 1.1], 0.2, 1000), seeds_needed([1.0, 1.2, 1.1], 0.02, 1000)
+    assert 3 <= few < many < 1000
+    assert seeds_needed([0.0, 1.0], 1e-6, 77) == 77
+
+
+def test_series_are_kept_where_the_plan_asks_for_them(tmp_path):
+    text = PLAN.replace("[axes]", '[series]\nrecord = ["queue", "cwnd"]\nstep = "1ms"\n[axes]')
+    run_plan(plan(text), tmp_path / "s", Local(2))
+    store = Store.open(tmp_path / "s")
+    assert store.verify() == []
+    row = store.wide().to_pylist()[0]
+    series = store.series(row["run_key"])
+    assert set(series["measure"].to_pylist()) == {"queue_cells", "cwnd_segments", "ssthresh_segments"}
+    scenario = ct.Scenario.model_validate(json.loads(row["configuration"]))
+    alone = ct.run(scenario, seed=row["seed"], trace=["queue", "cwnd"], step="1ms")
+    of_queue = [r["value"] for r in series.to_pylist() if r["measure"] == "queue_cells"]
+    assert of_queue == alone.series["queue"]["queue_cells"].to_pylist()
+    of_cwnd = [(r["flow"], r["value"]) for r in series.to_pylist() if r["measure"] == "cwnd_segments"]
+    cwnd = alone.series["cwnd"].to_pylist()
+    assert of_cwnd == [(r["flow"], r["cwnd_segments"]) for r in cwnd]
+    next((tmp_path / "s" / "series").iterdir()).unlink()
+    [fault] = store.verify()
+    assert "lacks the series of 1 run" in fault.message
+
+
+def test_measures_without_a_value_are_null_and_those_that_lead_nowhere_say_so(tmp_path):
+    text = PLAN.replace(
+        "[axes]", 'measures = ["file_delay_ms.mean", "flows.tcp5.timeouts", "efficiency"]\n[axes]'
+    ).replace("[axes]", '[axes]\nsources = { path = "topology.n_source.sources", values = [3, 5] }')
+    text = text.replace("[scenario]", '[scenario]\nmeasure = { file_size = "100kB" }')
+    run_plan(plan(text), tmp_path / "s", Local(2))
+    found = Store.open(tmp_path / "s").table().to_pylist()
+    assert {row["value"] for row in found if row["measure"] == "file_delay_ms.mean"} == {None}
+    for row in found:
+        if row["measure"] == "flows.tcp5.timeouts":
+            assert (row["value"] is None) == (row["sources"] == 3.0)
+            assert ("leads nowhere" in (row["error"] or "")) == (row["sources"] == 3.0)
+        elif row["measure"] == "efficiency":
+            assert row["value"] is not None
+
+
+def test_a_chunk_goes_through_a_pickle_and_gives_rows():
+    text = canonical(plan().points[0].scenario)
+    tasks = (
+        Task(run_key="a", point=0, seed=1, configuration=0),
+        Task(run_key="b", point=0, seed=2, configuration=1),
+    )
+    chunk = Chunk(configurations=(text, "{}"), tasks=tasks, measures=("efficiency",), limit_s=None, recording=None)
+    got = run_chunk(pickle.loads(pickle.dumps(chunk)))
+    by_key = {ran.run_key: ran for ran in got.runs}
+    assert by_key["a"].error is None
+    assert "duration is missing" in by_key["b"].error
+
+
+def test_from_python_with_scenario_classes(tmp_path):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    store = ct.sweep(
+        lan,
+        over={
+            "policy": {
+                "path": "port.bottleneck.policy",
+                "values": {"epd": ct.Epd(threshold_cells=50), "td": ct.TailDrop()},
+            },
+            "port.bottleneck.buffer": [100, 200],
+        },
+        seeds=2,
+        store=tmp_path / "s",
+    )
+    assert store.summary(["efficiency"])["policy"].to_pylist() == ["epd", "epd", "td", "td"]
+    assert store.summary()["n"].to_pylist() == [2] * 28
+    again = ct.sweep(store.plan, store=tmp_path / "s", resume=True)
+    assert again.plan.digest == store.plan.digest
+    with pytest.raises(ct.PlanError, match="jobs = 0"):
+        ct.sweep(lan, jobs=0)
+
+
+def test_the_command_line(tmp_path, celltrain):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    foretold = celltrain("sweep", path, "--dry-run", "--json").json
+    assert (foretold["points"], foretold["runs"]) == (6, 24)
+    assert foretold["seconds"] > 0
+    assert foretold["bytes"] > 0
+    assert "6 points, 24 runs" in celltrain("sweep", path, "--dry-run").out
+    told = celltrain("sweep", path, "--store", tmp_path / "s", "--jobs", 2)
+    assert (told.code, told.err) == (0, "")
+    assert "24 runs done, 0 failed" in told.out
+    again = celltrain("sweep", path, "--store", tmp_path / "s")
+    assert again.code == 2
+    assert "is a store already" in again.err
+    assert celltrain("sweep", path, "--store", tmp_path / "s", "--resume", "--json").json["done"] == 24
+    assert celltrain("sweep", path).code == 2
+    assert celltrain("store", "show", tmp_path / "s", "--json").json["runs"] == 24
+    assert "24 of 24 runs" in celltrain("store", "show", tmp_path / "s").out
+    assert celltrain("store", "verify", tmp_path / "s").code == 0
+    assert celltrain("store", "repair", tmp_path / "s", "--json").json["done"] == []
+
+
+MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(MANY)
+    # Parts as often as can be, so that a kill comes in the middle of one.
+    program = (
+        "import sys, celltrain.sweep.coordinator as c; c.PART_RUNS = 40; import celltrain.cli; "
+        "sys.argv = ['celltrain', 'sweep', *sys.argv[1:]]; celltrain.cli.main()"
+    )
+    command = [sys.executable, "-c", program, path, "--store", tmp_path / "s"]
+    for wait, resume in ((0.6, []), (0.9, ["--resume"]), (1.1, ["--resume"])):
+        store_made = (tmp_path / "s" / "manifest.json").exists()
+        process = subprocess.Popen([*command, *(resume if store_made else [])], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob("s/parts/part-*")) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(wait / 10)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert Store.open(tmp_path / "s").verify() == []
+    run_plan(plan(MANY), tmp_path / "one", Local(2))
+    assert rows(tmp_path / "one") == rows(tmp_path / "s")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(MANY.replace("count = 400", "count = 100000"))
+    command = [sys.executable, "-m", "celltrain", "sweep", path, "--store", tmp_path / "s", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("s/parts/part-*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert err == "interrupted: what is done is kept; go on with --resume\n"
+    assert json.loads(out)["interrupted"]
+    store = Store.open(tmp_path / "s")
+    assert len(store.wide()) > 100
+    assert store.verify() == []
