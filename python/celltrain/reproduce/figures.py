@@ -10,7 +10,6 @@ import importlib.util
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from celltrain import _core
 from celltrain.plot import require_matplotlib
+from celltrain.reproduce.measure import named
 from celltrain.reproduce.paper import PaperError, Value, matches
 from celltrain.reproduce.score import Scored
 
@@ -120,7 +120,7 @@ def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
 def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """Each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of the figure's own.
 
-    `groups` are names and the VCs' patterns: those of a group share a colour, and a dotted line at their max-min fair goodput.
+    `groups` are labels and what names their VCs, as in a measure: those of a group share a colour, and a dotted line at their max-min fair goodput.
     """
     from matplotlib.figure import Figure
 
@@ -136,11 +136,11 @@ def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
         mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
         fair = {flow["name"]: flow["max_min_mbps"] for flow in json.loads(answer)["flows"]}
         for (label, pattern), colour in zip(groups.items(), COLOURS, strict=False):
-            members = [index for index, name in enumerate(series["flows"]) if fnmatchcase(name, pattern)]
-            for index in members:
+            members = named(pattern, series["flows"])
+            for index in map(series["flows"].index, members):
                 middle = (time[1:] + time[:-1]) / 2
                 axes.plot(middle, mbps[:, index], color=colour, linewidth=0.9, alpha=0.7)
-            axes.axhline(fair[series["flows"][members[0]]], color=colour, linewidth=0.9, linestyle=":")
+            axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
         axes.set_title(", ".join(_valued(key, value, "") for key, value in panel.items()), fontsize="medium")
         axes.set(xlim=(0, time[-1]), ylim=(0, None))

@@ -95,7 +95,25 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     combine, names = several
     if combine not in COMBINE:
         raise PaperError(f"{step!r}: there is no {combine!r}; there are {', '.join(COMBINE)}")
-    return COMBINE[combine](np.array([follow(members[name], rest) for name in _names(names, list(members))]))
+    return COMBINE[combine](np.array([follow(members[name], rest) for name in named(names, list(members))]))
+
+
+def named(text: str, known: Sequence[str]) -> list[str]:
+    """Those of the known names that a text means: one, a range such as `tcp1-3`, all (`*`), those that fit a pattern."""
+    if text == "*":
+        return list(known)
+    if text in known:
+        return [text]
+    if "*" in text:
+        pattern = ".*".join(re.escape(part) for part in text.split("*"))
+        if fitting := [name for name in known if re.fullmatch(pattern, name)]:
+            return fitting
+        raise PaperError(f"no name fits {text!r}")
+    several = re.fullmatch(r"(\D*)(\d+)-(\d+)", text)
+    if several is None:
+        raise PaperError(f"{text!r} is neither a name nor a range of names")
+    stem, first, last = several.groups()
+    return [f"{stem}{number}" for number in range(int(first), int(last) + 1)]
 
 
 @cache
@@ -201,23 +219,6 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
         raise NoValueError(f"{token!r} has no value in this run") from None
     except (KeyError, TypeError, ValueError) as error:
         raise PaperError(f"{token!r} leads nowhere in the answer of a run ({error!r})") from None
-
-
-def _names(text: str, known: Sequence[str]) -> list[str]:
-    if text == "*":
-        return list(known)
-    if text in known:
-        return [text]
-    if "*" in text:
-        pattern = ".*".join(re.escape(part) for part in text.split("*"))
-        if fitting := [name for name in known if re.fullmatch(pattern, name)]:
-            return fitting
-        raise PaperError(f"no name fits {text!r}")
-    several = re.fullmatch(r"(\D*)(\d+)-(\d+)", text)
-    if several is None:
-        raise PaperError(f"{text!r} is neither a name nor a range of names")
-    stem, first, last = several.groups()
-    return [f"{stem}{number}" for number in range(int(first), int(last) + 1)]
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:
