@@ -70,7 +70,7 @@ def test_a_hundred_megabytes_of_brackets_are_refused_before_they_are_read(celltr
         for _ in range(100):
             file.write(b"[" * 1_000_000)
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
-    expect_refusal(celltrain, path, "100.0 MB", "at most 1 MiB")
+    expect_refusal(celltrain, path, "100.0 MB", "at most 16 MiB")
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
@@ -315,7 +315,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
             23,
-            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4240bps", and none '
+            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
             "goes out of rate; leave it out, or lower mcr below tcr",
         ),
         (

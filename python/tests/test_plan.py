@@ -332,6 +332,25 @@ def test_what_an_axis_mends_is_no_fault_of_the_base(tmp_path):
     assert len(Plan.load(tmp_path / "plan.toml").points) == 2
 
 
+def test_scenario_classes_are_values_as_their_tables_are():
+    lan = ct.load(ROOT / "scenarios/lan-epd.toml")
+    found = Plan.of(
+        lan,
+        {
+            "axes": {
+                "net": {"path": "topology", "values": {"two": ct.NSource(sources=2, link_delay="5us")}},
+                "tcp": {"path": "tcp", "values": {"reno": ct.Reno()}},
+                "policy": {"path": "port.bottleneck.policy", "values": {"fba": ct.Fba()}},
+                "duration": ["1s"],
+            }
+        },
+    )
+    [point] = found.points
+    assert list(point.scenario["topology"]) == ["n_source"]
+    assert list(point.scenario["tcp"]) == ["reno"]
+    assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
+
+
 def test_a_key_is_one_for_every_way_to_write_a_scenario_and_another_for_every_other():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()

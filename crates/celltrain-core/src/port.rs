@@ -872,6 +872,38 @@ mod tests {
     }
 
     #[test]
+    fn cells_admitted_in_turns_count_as_single_ones_do() {
+        let rm = Cell::rm(2, 9);
+        let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| Cell::new(label, 5, last));
+        let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
+        // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
+        for gone in [1, 6, 7] {
+            let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
+            let mut ports = [(); 2].map(|()| Port::new(Some(10), 3, policy(), Stream::new(1, "test")));
+            for port in &mut ports {
+                assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
+            }
+            let [single, woven] = &mut ports;
+            for cell in cells {
+                assert!(single.offer(cell));
+            }
+            single.let_go(gone);
+            for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
+                woven.fate(Cell::new(label, 5, false));
+                woven.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+            }
+            woven.count_in_turns(Run { last: rm, cells: 1 });
+            woven.admit_in_turns(&cells, 7, gone);
+            for port in [&mut *single, &mut *woven] {
+                port.count_off();
+            }
+            assert_eq!((single.state(), single.active_vcs()), (woven.state(), woven.active_vcs()));
+            assert!(single.waiting().eq(woven.waiting()));
+            assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| woven.starts_frame(vc)));
+        }
+    }
+
+    #[test]
     fn what_is_not_whole_waits() {
         let mut port = merging_port(100);
         port.offer(Cell::new(0, 1, false));

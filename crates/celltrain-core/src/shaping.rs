@@ -156,6 +156,11 @@ impl Shaping {
         self.allocators[link as usize].as_mut()
     }
 
+    /// Whether the port at the start of a link marks cells.
+    pub fn marks(&self, link: u32) -> bool {
+        self.allocators[link as usize].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
+    }
+
     /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
     #[inline]
     pub fn ends(&self, vc: u32, link: u32) -> bool {

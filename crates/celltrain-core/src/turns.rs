@@ -231,8 +231,8 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
 /// The minimum shares of VCs of these names are at most the link together.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // Tenths do not add up to one exactly.
-    if sum <= 1.0 + 1e-9 {
+    // Tenths do not add up to one exactly; a share that is none has been told of.
+    if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
     let problem =

@@ -710,9 +710,10 @@ fn ports<'a>(
                 let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
                 if all {
                     let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
-                    let told = match is_policy {
-                        true => config.policy.check_vcs(config.buffer.cells(), &vcs),
-                        false => config.scheduler.check_vcs(&vcs),
+                    let told = if is_policy {
+                        config.policy.check_vcs(config.buffer.cells(), &vcs)
+                    } else {
+                        config.scheduler.check_vcs(&vcs)
                     };
                     together(&path, told, faults);
                 }

@@ -89,7 +89,8 @@ impl Run {
 
 /// Records everything, at all ports, at instants that are no event's.
 fn recorder(network: &Network) -> Recorder {
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
+    let choice =
+        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: 1_234_567_891 };
     Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }

@@ -102,23 +102,20 @@ def _plain(value: Any) -> Any:
 
 
 def _choice(value: Any) -> dict[str, Any]:
-    from celltrain.models import Port
+    """A table of a scenario; what is one of several kinds, such as a policy, under the key of its kind."""
+    from celltrain.models import NSource, Port, Scenario, TailDrop
 
-    for name in ("policy", "scheduler", "allocator"):
-        try:
-            port = Port(**{"buffer_cells": "infinite", "policy": {"tail_drop": {}}, name: value})
-        except ScenarioError:
-            continue
-        table: dict[str, Any] = port.to_dict()[name]
-        return table
-    from celltrain.models import Scenario
-
-    try:
-        topology = {"n_source": {"sources": 1, "link_delay": "0s"}}
-        scenario = Scenario(duration="1s", topology=topology, tcp=value).to_dict()  # type: ignore[arg-type]
-        return dict(scenario["tcp"])
-    except ScenarioError:
-        return dict(value.to_dict())
+    port = Port(buffer_cells="infinite", policy=TailDrop())
+    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
+    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
+    for holder, fields in holders:
+        for field in fields:
+            try:
+                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
+            except ScenarioError:
+                continue
+            return table
+    return dict(value.to_dict())
 
 
 class _Base:

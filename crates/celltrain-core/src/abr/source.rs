@@ -509,7 +509,7 @@ mod tests {
         let mut source = source(&Parameters::default());
         let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
         source.sent_data(source.next_departure(), 10);
-        source.on_backward_rm(&RmCell { backward: true, ..rm }, Time(1));
+        source.on_backward_rm(&RmCell { backward: true, er: rm.er / 2.0, ..rm }, Time(1));
     }
 
     #[test]

@@ -67,7 +67,8 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
 #[test]
 fn a_probe_changes_nothing() {
     let network = lan(3, Some(500), "200ms");
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true };
+    let choice =
+        SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true, delivered: true };
     for engine in Engine::ALL {
         let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), &network);
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
@@ -137,11 +138,8 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[0].tcp = TcpConfig::Vanilla(tcp);
-    let config = bursts::Config {
-        bytes: Bytes { bytes: 1025 },
-        pause: "5ms".parse().unwrap(),
-        times: on_off::Times::Fixed,
-    };
+    let config =
+        bursts::Config { bytes: Bytes { bytes: 1025 }, pause: "5ms".parse().unwrap(), times: on_off::Times::Fixed };
     network.flows[0].traffic = TrafficConfig::Bursts(config);
     network.file_size = Some(Bytes { bytes: 1536 });
     let round_trip = (14 + 4) * 265 + 6 * 486;

@@ -109,17 +109,14 @@ mod tests {
             let due = |vc: usize| self.shares[vc].filter(|share| share.1 <= self.turns && !self.queues[vc].is_empty());
             let first_due = (0..VCS).filter_map(|vc| due(vc).map(|share| (share.1, vc))).min();
             self.turns += 1;
-            let vc = match first_due {
-                Some((_, vc)) => {
-                    let (step, due) = self.shares[vc].as_mut().unwrap();
-                    *due += *step;
-                    vc
-                }
-                None => {
-                    let vc = self.active.remove(0);
-                    self.active.push(vc);
-                    vc
-                }
+            let vc = if let Some((_, vc)) = first_due {
+                let (step, due) = self.shares[vc].as_mut().unwrap();
+                *due += *step;
+                vc
+            } else {
+                let vc = self.active.remove(0);
+                self.active.push(vc);
+                vc
             };
             let number = self.queues[vc].pop_front().unwrap();
             if self.queues[vc].is_empty() {

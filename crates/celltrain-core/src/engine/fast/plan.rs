@@ -137,6 +137,8 @@ pub(super) struct Plan {
     pub(super) passed: Vec<Vec<Vec<Passed>>>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
+    /// Whether any port marks cells.
+    pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some.
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
@@ -159,6 +161,7 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
+            marks: (0..network.links.len()).any(|link| shaping.marks(index(link))),
             rm_ways: Vec::with_capacity(network.links.len()),
             lanes: Vec::new(),
             errand_lanes: 0,

@@ -41,7 +41,7 @@ impl Roads<'_> {
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label() as usize;
-        if self.plan.controls && self.watch(link, label, run, first_start) {
+        if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
         let stage = self.plan.stages[link][label];

@@ -16,6 +16,7 @@ use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 /// A contended port.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct Server {
     pub(super) port: Port,
     ties: TieBreaker,
@@ -178,6 +179,16 @@ struct Part {
     round: u32,
 }
 
+/// The queue while cells that take turns join it.
+struct Line {
+    waiting: u32,
+    /// When the first that waits starts, or the next that comes.
+    next_start: Time,
+    /// The most that waited after one joined.
+    peak: u32,
+    gone: u32,
+}
+
 /// No run.
 const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
 
@@ -303,7 +314,7 @@ impl Server {
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.weaves && self.takes_turns(until).is_some() && self.weave(until, &mut depart) {
+            if self.weaves && self.takes_turns(until) && self.weave(until, &mut depart) {
                 continue;
             }
             if other == now {
@@ -319,16 +330,20 @@ impl Server {
         }
     }
 
-    /// How many cells arrive together as the first ones, if the next ones of their trains come between those of others.
+    /// Whether the next cells of the first train, or of those that tie with it, come between those of others.
     #[inline]
-    fn takes_turns(&self, until: Time) -> Option<usize> {
+    fn takes_turns(&self, until: Time) -> bool {
         let first = self.next.first();
         let (tied, later) = self.next.tied();
-        let train = &self.inputs[first.input() as usize].train;
-        let others = tied < self.next.len();
-        let in_a_row = if tied > 1 { 1 } else { FEW_IN_A_ROW };
-        let alone = train.cells > in_a_row && first.time() + train.period * u64::from(in_a_row) < later.min(until);
-        (others && !alone).then_some(tied)
+        tied < self.next.len()
+            && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
+    }
+
+    /// Whether more than so many cells of an input's train come before another's.
+    #[inline]
+    fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
+        let train = &self.inputs[input as usize].train;
+        train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
     /// Admits cells of trains that take turns, as far as `until` or to the first that is one of many in a row, asks the
@@ -338,102 +353,44 @@ impl Server {
     /// all of its cells when it ends, or when the stretch does.
     #[inline(never)]
     fn weave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        let Timing { cell_time, latest_start, every_cell_matters, serve_first, .. } = self.timing;
-        let at_once = Span(u64::from(serve_first));
+        let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
         let capacity = self.port.capacity();
-        let (mut waiting, mut next_start) = (self.port.occupancy(), self.next_start);
-        let (mut peak, mut gone) = (0, 0);
-        let mut now = Time::default();
         loop {
-            let input = if let Some(input) = self.tied.pop() {
-                input
-            } else {
-                let first = self.next.first();
-                now = first.time();
-                if now >= until {
-                    break;
-                }
-                let Some(tied) = self.takes_turns(until) else { break };
-                while next_start < now + at_once && waiting > 0 {
-                    next_start += cell_time;
-                    waiting -= 1;
-                    gone += 1;
-                }
-                if waiting == 0 && next_start < now {
-                    next_start = now;
-                }
-                let with_all = u64::from(waiting) + tied as u64;
-                if with_all > u64::from(capacity) || next_start + cell_time * (with_all - 1) > latest_start {
-                    break;
-                }
-                if tied == 1 {
-                    if !self.is_welcome(first.input()) {
-                        break;
-                    }
-                    self.next.pop_first();
-                    first.input()
-                } else {
-                    if !(0..tied).all(|i| self.is_welcome(self.next.at(i).input())) {
-                        break;
-                    }
-                    for _ in 0..tied {
-                        self.tied.push(self.next.first().input());
-                        self.next.pop_first();
-                    }
-                    self.ties.order(&mut self.tied, |&input| input);
-                    self.tied.reverse();
-                    continue;
-                }
-            };
-            let start = next_start + cell_time * u64::from(waiting);
-            let Input { train, behind, woven, woven_since } = &mut self.inputs[input as usize];
-            if *woven == 0 {
-                if !train.cell.is_rm() {
-                    self.port.fate(train.cell);
-                }
-                *woven_since = now;
-                self.touched.push(input);
+            let (first, second) = (self.next.first(), self.next.at(1));
+            let now = first.time();
+            if now >= until {
+                break;
             }
-            waiting += 1;
-            peak = peak.max(waiting);
-            self.port.follow(train.cell.label(), gone);
-            *woven += 1;
-            train.cells -= 1;
-            train.next = now + train.period;
-            if train.cells > 0 {
-                let cell = train.cell;
-                self.next.put(Turn::new(train.next, input));
-                self.woven.push(cell);
-                if every_cell_matters {
-                    depart(Run { last: cell, cells: 1 }, start, cell_time);
+            self.pass(&mut line, now);
+            if second.time() == now {
+                if !self.weave_tied(&mut line, until, depart) {
+                    break;
                 }
                 continue;
             }
-            let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
-            let (first, period) = (*woven_since, train.period);
-            let run = Run { last, cells: std::mem::take(woven) };
-            if let Some(next) = behind.pop_front() {
-                *train = next;
-                self.next.put(Turn::new(next.next, input));
+            let start = self.start(&line);
+            let input = first.input();
+            if line.waiting >= capacity
+                || start > self.timing.latest_start
+                || (self.inputs[input as usize].woven == 0 && !self.is_welcome(input))
+            {
+                break;
             }
-            self.woven.push(last);
-            self.end_turns(run, first, period);
-            if every_cell_matters {
-                depart(Run { last, cells: 1 }, start, cell_time);
-            } else if last.is_rm() || last.last_cell() {
-                // Cells of the frame that were gathered before go with the last one.
-                let gathered = &mut self.gathered[last.label() as usize];
-                let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
-                self.tell_gathered(last.label(), depart);
-                depart(Run { last, cells: cells + run.cells }, start, Span(0));
-            } else {
-                self.gather(run, depart);
+            match self.weave_one(input, now, start, &mut line, depart) {
+                Some(next) => {
+                    let is_first = self.next.put_back_first(Turn::new(next, input));
+                    if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
+                        break;
+                    }
+                }
+                None => self.next.pop_first(),
             }
         }
-        if self.woven.is_empty() && gone == 0 {
+        if self.woven.is_empty() {
             return false;
         }
-        self.next_start = next_start;
+        let every_cell_matters = self.timing.every_cell_matters;
+        self.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
@@ -448,10 +405,123 @@ impl Server {
             }
         }
         self.touched = touched;
-        self.port.admit_in_turns(&self.woven, peak, gone);
-        let any = !self.woven.is_empty();
+        self.port.admit_in_turns(&self.woven, line.peak, line.gone);
         self.woven.clear();
-        any
+        true
+    }
+
+    /// The cells that arrive together as the first ones, if all find room and take turns with others.
+    #[inline(never)]
+    fn weave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let (tied, _) = self.next.tied();
+        let now = self.next.first().time();
+        let with_all = u64::from(line.waiting) + tied as u64;
+        if !self.takes_turns(until)
+            || with_all > u64::from(self.port.capacity())
+            || line.next_start + self.timing.cell_time * (with_all - 1) > self.timing.latest_start
+            || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
+        {
+            return false;
+        }
+        let mut together = std::mem::take(&mut self.tied);
+        for _ in 0..tied {
+            together.push(self.next.first().input());
+            self.next.pop_first();
+        }
+        self.ties.order(&mut together, |&input| input);
+        for input in together.drain(..) {
+            let start = self.start(line);
+            if let Some(next) = self.weave_one(input, now, start, line, depart) {
+                self.next.put(Turn::new(next, input));
+            }
+        }
+        self.tied = together;
+        true
+    }
+
+    /// The next cell of an input, which arrives `now`; the arrival of the one after.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    fn weave_one(
+        &mut self,
+        input: u32,
+        now: Time,
+        start: Time,
+        line: &mut Line,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> Option<Time> {
+        let every_cell_matters = self.timing.every_cell_matters;
+        let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
+        if *woven == 0 {
+            if !train.cell.is_rm() {
+                self.port.fate(train.cell);
+            }
+            *woven_since = now;
+            self.touched.push(input);
+        }
+        line.waiting += 1;
+        line.peak = line.peak.max(line.waiting);
+        self.port.follow(train.cell.label(), line.gone);
+        *woven += 1;
+        train.cells -= 1;
+        train.next = now + train.period;
+        if train.cells == 0 {
+            return self.end_train(input, start, depart);
+        }
+        let (cell, next) = (train.cell, train.next);
+        self.woven.push(cell);
+        if every_cell_matters {
+            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+        }
+        Some(next)
+    }
+
+    /// The last cell of a train has been woven; when the next one on its input begins.
+    #[inline(never)]
+    fn end_train(&mut self, input: u32, start: Time, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+        let Input { train, behind, woven, woven_since } = &mut self.inputs[input as usize];
+        let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
+        let (first, period) = (*woven_since, train.period);
+        let run = Run { last, cells: std::mem::take(woven) };
+        let next = behind.pop_front().map(|next| {
+            *train = next;
+            next.next
+        });
+        self.woven.push(last);
+        self.end_turns(run, first, period);
+        if self.timing.every_cell_matters {
+            depart(Run { last, cells: 1 }, start, self.timing.cell_time);
+        } else if last.is_rm() || last.last_cell() {
+            // Cells of the frame that were gathered before go with the last one.
+            let gathered = &mut self.gathered[last.label() as usize];
+            let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
+            self.tell_gathered(last.label(), depart);
+            depart(Run { last, cells: cells + run.cells }, start, Span(0));
+        } else {
+            self.gather(run, depart);
+        }
+        next
+    }
+
+    /// What of a line has left before the arrivals of `now`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    fn pass(&self, line: &mut Line, now: Time) {
+        let until = now + Span(u64::from(self.timing.serve_first));
+        while line.next_start < until && line.waiting > 0 {
+            line.next_start += self.timing.cell_time;
+            line.waiting -= 1;
+            line.gone += 1;
+        }
+        if line.waiting == 0 && line.next_start < now {
+            line.next_start = now;
+        }
+    }
+
+    /// When one that joins a line starts.
+    #[inline]
+    fn start(&self, line: &Line) -> Time {
+        line.next_start + self.timing.cell_time * u64::from(line.waiting)
     }
 
     /// Whether the next cell of an input is admitted if there is room for it.

@@ -131,16 +131,25 @@ impl Turns {
         self.len += 1;
     }
 
-    /// The first input takes another place.
+    /// The first input takes another place; whether it is first again.
     #[inline]
-    pub(super) fn put_back_first(&mut self, turn: Turn) {
+    pub(super) fn put_back_first(&mut self, turn: Turn) -> bool {
+        let first = self.first;
         if turn < self.at(1) {
-            let first = self.first;
             self.ring[first] = turn;
-            return;
+            return true;
         }
-        self.pop_first();
-        self.put(turn);
+        let (last, end) = (self.place(self.len - 1), self.place(self.len));
+        self.ring[first] = Turn::NONE;
+        self.first = self.place(1);
+        if turn > self.ring[last] {
+            // They take turns.
+            self.ring[end] = turn;
+        } else {
+            self.len -= 1;
+            self.insert(turn);
+        }
+        false
     }
 
     /// An input has no turn any more.
@@ -182,8 +191,9 @@ mod tests {
                         expected.remove(0);
                     }
                     (Some(0), _) => {
-                        turns.put_back_first(turn);
+                        let is_first = turns.put_back_first(turn);
                         expected[0] = turn;
+                        assert_eq!(is_first, expected.iter().min() == Some(&turn));
                     }
                     (Some(i), 0) => {
                         turns.remove(input);
