@@ -45,7 +45,9 @@ def main() -> int:
         summary = reproduction.summary
         rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
         print(" | ".join(rows[-1]), flush=True)
-    content = f"{arguments.seeds} seeds.\n\n{grid(heads, rows, left=('id', 'choice'))}"
+    content = (
+        f"{arguments.seeds} seed{'s' if arguments.seeds > 1 else ''}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
+    )
     page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
     page.write_text(replaced(page.read_text(encoding="utf-8"), "choices", content), encoding="utf-8")
     print(f"wrote {page}")
