@@ -16,6 +16,7 @@ use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 /// A contended port.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct Server {
     pub(super) port: Port,
     ties: TieBreaker,
