@@ -154,7 +154,10 @@ impl RateBook {
     }
 
     fn count(&mut self, label: Label, number: u64, cells: u64) {
-        let index = usize::try_from(number - self.first).expect("a run of cells fits the memory");
+        // Cells that took turns with those of other trains may be told of later than these; no rate goes by an interval that
+        // is forgotten.
+        let Some(index) = number.checked_sub(self.first) else { return };
+        let index = usize::try_from(index).expect("a run of cells fits the memory");
         if self.counts.len() <= index {
             self.counts.resize(index + 1, Counts::default());
         }
