@@ -81,6 +81,9 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     if let Some(layout) = layout.filter(|_| faults.is_empty()) {
         rates(scenario, &layout, &mut verdict.warnings);
+        if let Topology::Network(_) = scenario.topology {
+            islands(&layout, &mut verdict.warnings);
+        }
         clock(scenario, layout, &mut verdict.warnings);
     }
     verdict
@@ -216,6 +219,65 @@ fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning
             });
         }
     }
+}
+
+/// Nodes on no link, and nodes whose links lead to none that a flow crosses: a line of the file was forgotten, perhaps.
+fn islands(layout: &build::Layout, warnings: &mut Vec<Warning>) {
+    let graph = &layout.graph;
+    // Each node points towards one that stands for all its links lead to.
+    let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
+    let mut is_on_a_link = vec![false; graph.nodes.len()];
+    for link in &graph.links {
+        let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
+        towards[a.max(b)] = a.min(b);
+        is_on_a_link[link.from] = true;
+    }
+    let mut is_used = vec![false; graph.nodes.len()];
+    for flow in &layout.flows {
+        is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
+    }
+    let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
+    for (node, &is_on_a_link) in is_on_a_link.iter().enumerate() {
+        if !is_on_a_link {
+            alone.push(node);
+        } else if !is_used[root(&mut towards, node)] {
+            cut_off.push(node);
+        }
+    }
+    for (nodes, [one, several]) in [
+        (alone, ["is on no link", "are on no link"]),
+        (cut_off, ["has no way to the nodes that flows cross", "have no way to the nodes that flows cross"]),
+    ] {
+        const SHOWN: usize = 5;
+        let shown: Vec<String> = nodes.iter().take(SHOWN).map(|&node| quoted(&graph.nodes[node].name)).collect();
+        let message = match (nodes.len(), shown.join(", ")) {
+            (0, _) => continue,
+            (1, name) => format!("{} {name} {one}", kind_name(graph.nodes[nodes[0]].kind)),
+            (n @ ..=SHOWN, names) => format!("{n} nodes ({names}) {several}"),
+            (n, names) => format!("{n} nodes ({names} and {} more) {several}", n - SHOWN),
+        };
+        warnings.push(Warning {
+            key: format!("{NETWORK}.links"),
+            message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
+        });
+    }
+}
+
+fn kind_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host => "host",
+        NodeKind::Switch => "switch",
+        NodeKind::EdgeDevice => "edge device",
+    }
+}
+
+/// The node that stands for all that links lead to from this one. Whoever looks halves the way, so that ways stay short.
+fn root(towards: &mut [usize], mut node: usize) -> usize {
+    while towards[node] != node {
+        towards[node] = towards[towards[node]];
+        node = towards[node];
+    }
+    node
 }
 
 /// The cells of a flow's full segments or packets, and of its longest acknowledgements.
@@ -396,15 +458,28 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build:
     let kinds = nodes(config, faults);
     links(config, &kinds, faults);
     let graph_is_sound = faults.len() == before;
-    let mut names = BTreeSet::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut sound_flows = Vec::new();
     for (i, flow) in config.flows.iter().enumerate() {
         let before = faults.len();
         let path = format!("{NETWORK}.flows[{i}]");
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{}", i + 1));
-        if !names.insert(name.clone()) {
-            let problem = "names two flows; names are different";
-            faults.push(KeyFault::of_value(join(&path, "name"), quoted(name), problem));
+        let first = *names.entry(name.clone()).or_insert(i);
+        if first != i {
+            let key = join(&path, "name");
+            faults.push(match (&config.flows[first].name, &flow.name) {
+                (Some(_), Some(_)) => KeyFault::of_value(key, quoted(name), "names two flows; names are different"),
+                (_, Some(_)) => {
+                    let problem =
+                        format!("names two flows: flows[{first}] has no name and is that; names are different");
+                    KeyFault::of_value(key, quoted(name), problem)
+                }
+                (_, None) => {
+                    let problem =
+                        format!("is missing and would be \"{name}\", which flows[{first}] is; names are different");
+                    KeyFault::of_key(key, problem)
+                }
+            });
         }
         flow_ends(flow, &path, &kinds, faults);
         if let Some(nodes) = &flow.path {

@@ -308,6 +308,75 @@ fn networks_that_cannot_carry_their_flows_are_refused() {
     assert!(messages(&unreachable)[0].contains("cannot be reached from \"a\""));
 }
 
+#[test]
+fn a_flow_without_a_name_that_would_have_anothers_is_told_apart() {
+    let second = |first: &str, second: &str| {
+        let end = r#"from = "a", to = "b""#;
+        only(
+            GENERAL,
+            r#"flows = [{ from = "a", to = "b" }]"#,
+            &format!("flows = [{{ {end}{first} }}, {{ {end}{second} }}]"),
+        )
+    };
+    let key = "test.toml:10: topology.network.flows[1].name";
+    assert_eq!(
+        second(", name = \"tcp2\"", ""),
+        format!("{key} is missing and would be \"tcp2\", which flows[0] is; names are different")
+    );
+    assert_eq!(
+        second("", ", name = \"tcp1\""),
+        format!("{key} = \"tcp1\" names two flows: flows[0] has no name and is that; names are different")
+    );
+    assert_eq!(
+        second(", name = \"x\"", ", name = \"x\""),
+        format!("{key} = \"x\" names two flows; names are different")
+    );
+}
+
+#[test]
+fn nodes_that_flows_cannot_reach_give_a_warning() {
+    let warned = |hosts: &str, links: &str| -> Vec<String> {
+        let text = GENERAL
+            .replace("hosts = [\"a\", \"b\"", &format!("hosts = [\"a\", \"b\", {hosts}"))
+            .replace("links = [\n", &format!("links = [\n{links}"));
+        let reading = read(&text);
+        assert_eq!(reading.faults, []);
+        reading.warnings.into_iter().map(|warning| format!("{}: {}", warning.key, warning.message)).collect()
+    };
+    let advice = "nothing is sent there; leave out what is not needed, or link it";
+    let key = "topology.network.links";
+    assert_eq!(warned("\"z\"", ""), [format!("{key}: host \"z\" is on no link: {advice}")]);
+    let island = r#"{ between = ["y", "z"], delay = "1us" }, { between = ["u", "z"], delay = "1us" }, "#;
+    assert_eq!(
+        warned(r#""p", "q", "u", "y", "z""#, island),
+        [
+            format!("{key}: 2 nodes (\"p\", \"q\") are on no link: {advice}"),
+            format!("{key}: 3 nodes (\"u\", \"y\", \"z\") have no way to the nodes that flows cross: {advice}"),
+        ]
+    );
+    let seven = warned("\"h1\", \"h2\", \"h3\", \"h4\", \"h5\", \"h6\", \"h7\"", "");
+    assert!(seven[0].contains("7 nodes (\"h1\", \"h2\", \"h3\", \"h4\", \"h5\" and 2 more) are"), "{seven:?}");
+    // Linked, and no flow's end.
+    assert_eq!(warned("\"z\"", "{ between = [\"z\", \"t\"], delay = \"1us\" },\n"), [""; 0]);
+}
+
+#[test]
+fn a_node_that_was_mistyped_in_a_flow_is_guessed() {
+    let long = GENERAL.replace("\"a\"", "\"alpha\"").replace("\"b\"", "\"beta\"");
+    for (from, to, path) in [
+        ("to = \"beta\"", "to = \"bata\"", "to"),
+        ("from = \"alpha\"", "from = \"alhpa\"", "from"),
+        ("to = \"beta\"", "to = \"beta\", path = [\"alpha\", \"s\", \"t\", \"betta\", \"beta\"]", "path[3]"),
+    ] {
+        let messages = messages(&long.replacen(from, to, 1));
+        let meant = if path == "from" { "alpha" } else { "beta" };
+        let found = messages.iter().any(|message| {
+            message.contains(&format!("flows[0].{path}")) && message.contains(&format!("did you mean \"{meant}\"?"))
+        });
+        assert!(found, "{to}: {messages:#?}");
+    }
+}
+
 const CHAIN: &str = r#"duration = "1s"
 [topology.chain]
 hops = 3
