@@ -157,7 +157,8 @@ impl Cost {
             )
     }
 
-    /// When each VC's next cell is due, and who is due first: a tournament of as many times as VCs.
+    /// When each VC's next cell is due, and who is due first: a tournament of as many times as VCs. Who is due may stand anywhere
+    /// in the ring, which is linked both ways.
     #[must_use]
     pub fn minimum_shares(self) -> Self {
         self.per_vc("1 / m_j", TAG)
@@ -165,9 +166,28 @@ impl Cost {
             .per_vc("the one before in the ring", VCS)
             .per_port("the clock", TAG)
             .per_cell(
-                "who is due, and when again: a match in the tournament for each of 10 levels (1,024 VCs)",
-                Work { reads: 12, writes: 12, additions: 13, ..Work::NONE },
+                "the ones before in the ring, as one joins it and as one leaves its middle",
+                Work { writes: 4, ..Work::NONE },
             )
+            .per_cell(
+                "when it is due, as a cell comes where none was",
+                Work { reads: 2, writes: 1, additions: 1, ..Work::NONE },
+            )
+            .per_cell(
+                "who is due, and when again, as a cell goes",
+                Work { reads: 3, writes: 2, additions: 3, ..Work::NONE },
+            )
+            .tournament()
+    }
+
+    /// VCs in a tournament of 1,024 by their times. One has a first time as a cell comes where none was, and one another as a cell
+    /// goes: of each of 10 matches one side is known then, the other is read, and the winner is written.
+    #[must_use]
+    pub fn tournament(self) -> Self {
+        self.per_cell(
+            "a match for each of 10 levels (1,024 VCs), as a cell comes where none was and again as one goes",
+            Work { reads: 20, writes: 20, additions: 20, ..Work::NONE },
+        )
     }
 
     /// Something kept for each VC.

@@ -71,10 +71,14 @@ impl Configure for Config {
         Cost::whole_frames()
             .virtual_ring()
             .minimum_shares()
+            .per_vc("m_j", FACTOR)
             .per_port("Th", CELLS)
             .per_port("k", CELLS)
             .per_port("the sum of m_j over the ring", FACTOR)
-            .per_cell("the sum, as a VC enters or leaves the ring", Work { reads: 2, writes: 2, additions: 2, ..Work::NONE })
+            .per_cell(
+                "the sum, as a VC enters the ring and as one leaves it",
+                Work { reads: 4, writes: 2, additions: 2, ..Work::NONE },
+            )
             .per_frame(
                 "Q against Th; M_j N_v against k Q (m_j N_v + 1 - the sum)",
                 Work { reads: 5, additions: 4, multiplications: 4, ..Work::NONE },

@@ -43,10 +43,9 @@ impl Configure for Config {
             .per_vc("F_prev(v)", TAG)
             .per_vc("a node of the tournament", TAG + VCS)
             .per_port("v_now", TAG)
-            .per_cell(
-                "F, as a cell comes first in its queue; a match for each of 10 levels (1,024 VCs)",
-                Work { reads: 12, writes: 12, additions: 12, ..Work::NONE },
-            )
+            .per_cell("F, as a cell comes first in its queue", Work { reads: 3, writes: 1, additions: 2, ..Work::NONE })
+            .per_cell("who goes: v_now, and F of the next of its queue", Work { reads: 2, writes: 2, additions: 1, ..Work::NONE })
+            .tournament()
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
