@@ -14,7 +14,7 @@
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
 #   make performance    measures anew and fills docs/performance.md
-#   make guard          only the instruction counts of make test: six fixed scenarios against their budgets (valgrind)
+#   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
 PYTHON ?= python3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,15 @@ class Keyed:
         )
 
 
+# A value is shown so that it is known again; a list of a hundred thousand links is not shown whole.
+_MOST_SHOWN = 100
+
+
+def _shown(value: object) -> str:
+    text = reprlib.repr(value) if isinstance(value, list | tuple | dict) else repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     """One fault for each setting, however many types its value failed to be."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
@@ -104,7 +114,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         # Members of unions have names that are no keys, such as "constrained-int".
         places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
         key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
-        value, problem = repr(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
+        value, problem = _shown(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
         elif part["type"] == "extra_forbidden":

@@ -7,9 +7,14 @@ own at each.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +95,7 @@ def import_graph(
         raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
     reader = _Reader(
         file=file,
-        faults=[],
+        problems=[],
         rate=_Quantity(rate_attribute, rate, rate_unit, "rate"),
         delay=_Quantity(delay_attribute, delay, delay_unit, "delay"),
         name_attribute=name_attribute,
@@ -115,14 +120,25 @@ def import_graph(
     for number, (start, end) in enumerate(wanted, 1):
         ends = {}
         for key, node, host in (("from", start, f"source{number}"), ("to", end, f"destination{number}")):
-            ends[key] = node if kinds[node] == "host" else host
-            if kinds[node] != "host":
+            if kinds[node] == "host":
+                ends[key] = node
+            else:
+                # A node of the graph may have that name.
+                ends[key] = host = next(name for name in _names_like(host) if name not in kinds)
                 hosts.append(host)
                 line = {"rate": access_rate or rate, "delay": access_delay}
                 links_of_hosts.append({"between": (host, node) if key == "from" else (node, host), **line})
         made.append(ends)
     from celltrain.models import Epd, Flow, GeneralNetwork, Link, Port, Scenario
 
+    most = next(
+        limit.max_length for limit in GeneralNetwork.model_fields["links"].metadata if hasattr(limit, "max_length")
+    )
+    if len(links) + len(links_of_hosts) > most:
+        edges = (
+            f"{len(links)} links, and its flows {len(links_of_hosts)} more" if links_of_hosts else f"{len(links)} links"
+        )
+        raise InputError([Fault.of_file(file, f"has {edges}; a scenario has at most {most}")])
     scenario = Scenario(
         name=Path(path).stem if name is None else name,
         duration=duration,
@@ -177,10 +193,10 @@ class _Quantity:
                     f"has {self.attribute} = {text} without a unit; write such as {example!r}, or say the unit of all "
                     f"(--{self.word}-unit)"
                 )
+            if not math.isfinite(float(text)):
+                return None, f"has {self.attribute} = {text}, which is no {self.word}"
             # As a scenario writes numbers: no exponent.
-            text = (
-                f"{float(text):.12f}".rstrip("0").rstrip(".") + self.unit if "e" in text.lower() else text + self.unit
-            )
+            text = f"{Decimal(text):f}{self.unit}"
         if text.startswith("-"):
             return None, f"has {self.attribute} = {text}, which is negative"
         return text, None
@@ -199,7 +215,7 @@ class _Reader:
     """What a graph says, and what is wrong with it."""
 
     file: str
-    faults: list[Fault]
+    problems: list[str]
     rate: _Quantity
     delay: _Quantity
     name_attribute: str | None
@@ -207,15 +223,11 @@ class _Reader:
     both_ways: bool
 
     def refuse(self, problem: str) -> None:
-        self.faults.append(Fault.of_file(self.file, problem))
+        self.problems.append(problem)
 
     def stop(self) -> None:
         """Raises with all faults there are so far."""
-        if len(self.faults) > MAX_FAULTS:
-            more = f"has {len(self.faults) - MAX_FAULTS} more faults, which are not shown"
-            self.faults[MAX_FAULTS:] = [Fault.of_file(self.file, more)]
-        if self.faults:
-            raise InputError(self.faults)
+        _refuse(self.problems, self.file)
 
     def names(self, graph: Any) -> dict[Any, str]:
         """The name of each node."""
@@ -229,9 +241,7 @@ class _Reader:
                 else:
                     name = str(data[self.name_attribute])
             if name in taken:
-                self.refuse(
-                    f"nodes {str(taken[name])!r} and {str(node)!r} have one name, {name!r}; names are different"
-                )
+                self.refuse(f"nodes {taken[name]!r} and {node!r} have one name, {name!r}; names are different")
             names[node] = name
             taken.setdefault(name, node)
         return names
@@ -253,8 +263,9 @@ class _Reader:
         counted: dict[tuple[str, str], int] = {}
         for start, end, data in graph.edges(data=True):
             a, b = names[start], names[end]
-            if a == b:
+            if start == end:
                 self.refuse(f"edge {a!r} - {b!r} is a loop: it joins a node to itself")
+            if a == b:
                 continue
             if not graph.is_directed() and (b, a) in counted:
                 a, b = b, a
@@ -354,6 +365,7 @@ def _read(path: Path, file: str) -> Any:
     try:
         if path.suffix.lower() == ".graphml":
             # networkx takes apart an edge's id and its data; without a type of its own a node's id is a text.
+            _check_graphml(text, file)
             return nx.parse_graphml(text)
         return _of_json(json.loads(text), file)
     except InputError:
@@ -365,6 +377,36 @@ def _read(path: Path, file: str) -> Any:
         what = "GraphML" if path.suffix.lower() == ".graphml" else "JSON"
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError([Fault.of_file(file, f"is not {what} that describes a graph ({reason[:200]})")]) from None
+
+
+def _check_graphml(text: str, file: str) -> None:
+    """Refuses node ids that are there twice and edges to nodes that are not: networkx takes both as they come."""
+    root = ElementTree.fromstring(text)
+    ids = Counter(node.get("id") for node in root.iterfind(".//{*}node"))
+    faults = [
+        f"has {times} nodes with the id {name!r}; names are different" for name, times in ids.items() if times > 1
+    ]
+    for edge in root.iterfind(".//{*}edge"):
+        for key in ("source", "target"):
+            if edge.get(key) not in ids:
+                ends = f"{edge.get('source')!r} - {edge.get('target')!r}"
+                faults.append(f"edge {ends} joins {edge.get(key)!r}, which is not the id of a node")
+    _refuse(faults, file)
+
+
+def _refuse(problems: list[str], file: str) -> None:
+    """Raises with all problems, or with the first of very many."""
+    if problems:
+        more = [f"has {len(problems) - MAX_FAULTS} more faults, which are not shown"]
+        told = problems[:MAX_FAULTS] + (more if len(problems) > MAX_FAULTS else [])
+        raise InputError(Fault.of_file(file, problem) for problem in told)
+
+
+def _names_like(name: str) -> Iterator[str]:
+    """The name, and others like it."""
+    while True:
+        yield name
+        name += "-host"
 
 
 def _of_json(data: Any, file: str) -> Any:
@@ -380,20 +422,17 @@ def _of_json(data: Any, file: str) -> Any:
     seen = set()
     for i, node in enumerate(data["nodes"]):
         if not isinstance(node, dict) or not isinstance(node.get("id"), str | int):
-            faults.append(Fault.of_file(file, f"nodes[{i}] is not a table with an id"))
+            faults.append(f"nodes[{i}] is not a table with an id")
         elif node["id"] in seen:
-            faults.append(
-                Fault.of_file(file, f"nodes[{i}] has the id {node['id']!r} of another node; names are different")
-            )
+            faults.append(f"nodes[{i}] has the id {node['id']!r} of another node; names are different")
         else:
             seen.add(node["id"])
     for i, edge in enumerate(data[key]):
         ends = [edge.get("source"), edge.get("target")] if isinstance(edge, dict) else [None]
         for end in ends:
             if not isinstance(end, str | int) or end not in seen:
-                faults.append(Fault.of_file(file, f"{key}[{i}] joins {end!r}, which is not the id of a node"))
-    if faults:
-        more = [Fault.of_file(file, f"has {len(faults) - MAX_FAULTS} more faults, which are not shown")]
-        raise InputError(faults[:MAX_FAULTS] + (more if len(faults) > MAX_FAULTS else []))
-    # As a multigraph, so that an edge that is there twice is seen.
-    return nx.node_link_graph({**data, "multigraph": True, "edges": data[key]}, edges="edges")
+                faults.append(f"{key}[{i}] joins {end!r}, which is not the id of a node")
+    _refuse(faults, file)
+    # As a multigraph, so that an edge that is there twice is seen, whatever keys it has.
+    edges = [{name: value for name, value in edge.items() if name != "key"} for edge in data[key]]
+    return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import random
+from itertools import pairwise
 
 import pytest
 from conftest import ROOT
@@ -241,14 +242,44 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
         ),
         ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "z"}, {"id": "c"}]}, "flow_to = 'z', which is not a node"),
         ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "b"}, {"id": "c"}]}, "it sends to itself"),
-        (
-            {"nodes": [{"id": "source1"}, {"id": "b"}], "links": [{"source": "source1", "target": "b", "delay": "1s"}]},
-            "two",
-        ),
     ],
 )
 def test_a_graph_that_is_no_network_is_refused(line, changes, words):
     assert words in refusal(line(**changes))
+
+
+@pytest.mark.parametrize(
+    "nodes, edge, words",
+    [
+        ("abca", "ab", "has 2 nodes with the id 'a'"),
+        ("abc", "aq", "edge 'a' - 'q' joins 'q', which is not the id of a node"),
+    ],
+)
+def test_graphml_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes, edge, words):
+    path = tmp_path / "x.graphml"
+    inside = "".join(f'<node id="{node}"/>' for node in nodes) + '<edge source="{}" target="{}"/>'.format(*edge)
+    path.write_text(
+        f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">{inside}</graph></graphml>'
+    )
+    assert words in refusal(path, delay="1ms")
+
+
+def test_hosts_made_for_flows_keep_clear_of_the_names_of_the_graph(line):
+    nodes = [{"id": "source1"}, {"id": "b"}]
+    links = [{"source": "source1", "target": "b", "delay": "1s", "key": [1]}]
+    topology = ct.import_graph(line(nodes=nodes, links=links), flows=1).topology
+    assert topology.hosts == ("source1-host", "destination1")
+
+
+def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
+    names = [f"n{i}" for i in range(100_002)]
+    links = [{"source": a, "target": b} for a, b in pairwise(names)]
+    text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
+    assert text.endswith("has 100001 links, and its flows 4 more; a scenario has at most 100000")
+    many = tuple(ct.Link(between=("a", "b"), delay="1ms") for _ in range(100_001))
+    with pytest.raises(ct.ScenarioError, match="at most 100000 items") as refused:
+        ct.GeneralNetwork(hosts=(), switches=(), links=many, flows=())
+    assert len(str(refused.value)) < 400
 
 
 def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
@@ -256,6 +287,7 @@ def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
     assert links[0].delay == "2.5us"
     assert "which is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
     assert "parsecs" in refusal(line(links=edges("ab", "bc", delay=5)), delay_unit="parsecs")
+    assert "has delay = nan, which is no delay" in refusal(line(links=edges("ab", delay="nan")), delay_unit="ms")
 
 
 def test_all_faults_of_a_graph_are_told_at_once(line):

@@ -155,8 +155,8 @@ fn whole() -> Vec<Case> {
             cases.push(Case::whole(name, title, groups(vcs, per_vc, merges, "5s")));
         }
     }
-    let title = "random network of 100 switches, 1000 VCs, EPD, 0.2 s";
-    cases.push(Case::whole("mesh", title, mesh(100, 1000, "200ms")));
+    let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
+    cases.push(Case::whole("mesh", title, mesh(100, 1000, "1s")));
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
         let title = format!("internetwork, 10 sources, {title}, 5 s");

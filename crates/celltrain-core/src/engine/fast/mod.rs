@@ -122,6 +122,7 @@ const TICK: u32 = u32::MAX - 1;
 impl<'a> Engine<'a> {
     fn new(network: &'a Network) -> Self {
         let clock = network.clock();
+        let end = network.end(clock);
         let routing = network.routing();
         let times = LinkTimes::of(network, clock);
         let mut shaping = Shaping::new(network, &routing, clock);
@@ -138,12 +139,12 @@ impl<'a> Engine<'a> {
         let mut engine = Self {
             network,
             clock,
-            end: network.end(clock),
+            end,
             nics: plan.hosts.iter().map(nic).collect(),
             servers: plan
                 .contended
                 .iter()
-                .map(|&link| server(network, &routing, &times, &plan, &mut shaping, link))
+                .map(|&link| server(network, &routing, &times, &plan, &mut shaping, end, link))
                 .collect(),
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
@@ -152,7 +153,7 @@ impl<'a> Engine<'a> {
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
-            ahead: plan.shaped.iter().map(|&link| ahead(network, &routing, &plan, &edge, link)).collect(),
+            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
             onward: Vec::new(),
             edge,
@@ -500,12 +501,12 @@ impl Queues for Seen<'_> {
 
 /// Until when cells of a shaped port may start that are given away before: they all go to contended ports, which can give
 /// them back, and arrive there before the run ends. Policing cannot be undone.
-fn ahead(network: &Network, routing: &Routing, plan: &Plan, edge: &Edge, link: usize) -> Option<Time> {
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) -> Option<Time> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
     let longest = stages.iter().map(|stage| stage.lead).max()?;
-    let latest = network.end(network.clock()).0.checked_sub(longest.0)?;
+    let latest = end.0.checked_sub(longest.0)?;
     (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
 }
 
@@ -516,6 +517,7 @@ fn server(
     times: &[LinkTimes],
     plan: &Plan,
     shaping: &mut Shaping,
+    end: Time,
     index: usize,
 ) -> Server {
     let link = &network.links[index];
@@ -534,7 +536,6 @@ fn server(
         .flatten()
         .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
     let leads = || stages.iter().map(|stage| stage.lead);
-    let end = network.end(network.clock());
     let timing = Timing {
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
