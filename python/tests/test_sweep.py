@@ -371,7 +371,6 @@ def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-@pytest.mark.xfail(strict=False, reason="twice the process ended in a segmentation fault, see docs/limitations.md")
 def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(MANY.replace("count = 400", "count = 100000"))

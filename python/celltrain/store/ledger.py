@@ -6,6 +6,7 @@ Losing it loses nothing but time: `celltrain store repair` makes it again from t
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ class Ledger:
 
     def __init__(self, path: Path, *, write: bool) -> None:
         self.path = path
+        # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
+        self._lock = threading.RLock()
         with self._telling():
             mode = "rwc" if write else "ro"
             self._connection = sqlite3.connect(
@@ -78,7 +81,8 @@ class Ledger:
 
     def close(self) -> None:
         """Gives the file free."""
-        self._connection.close()
+        with self._lock:
+            self._connection.close()
 
     def parts(self) -> dict[int, Part]:
         """The parts it knows, by number."""
@@ -158,7 +162,8 @@ class Ledger:
     @contextmanager
     def _telling(self) -> Iterator[None]:
         try:
-            yield
+            with self._lock:
+                yield
         except sqlite3.IntegrityError as error:
             raise self._fault(f"and the parts disagree ({error}); type: celltrain store verify") from None
         except sqlite3.OperationalError as error:
