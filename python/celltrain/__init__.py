@@ -12,7 +12,7 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds; `report` says what came of it.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
+    from celltrain.errors import TuneError as TuneError
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from celltrain.store import Store as Store
     from celltrain.sweep import sweep as sweep
     from celltrain.toml import save as save
+    from celltrain.tune import Tuned as Tuned
+    from celltrain.tune import tune as tune
 
     __version__: str
 
@@ -62,6 +65,8 @@ _HOMES = {
     "ScenarioError": "errors",
     "Store": "store",
     "StoreError": "errors",
+    "TuneError": "errors",
+    "Tuned": "tune",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
@@ -76,7 +81,7 @@ _HOMES = {
 }
 
 # Packages that can be called: their names and their functions' are the same.
-_CALLABLE = ("reproduce", "sweep")
+_CALLABLE = ("reproduce", "sweep", "tune")
 
 
 def __getattr__(name: str) -> object:

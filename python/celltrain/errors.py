@@ -81,6 +81,10 @@ class StoreError(InputError):
     """A store that cannot be read, written or gone on with."""
 
 
+class TuneError(InputError):
+    """A search's folder that cannot be written or gone on with."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 

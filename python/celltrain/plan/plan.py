@@ -185,19 +185,19 @@ class Points(Sequence[Point]):
         index %= self._length
         scenario = copy.deepcopy(self._plan.base)
         values: dict[str, float | str] = {}
-        for axis, place in self._places(index):
+        for axis, place in self.places(index):
             values[axis.name] = axis.column(place)
             set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
         return Point(index=index, values=values, scenario=scenario)
 
     def values(self, index: int) -> tuple[float | str, ...]:
         """What the columns of the axes hold at a point."""
-        return tuple(axis.column(place) for axis, place in self._places(index))
+        return tuple(axis.column(place) for axis, place in self.places(index))
 
     def __iter__(self) -> Iterator[Point]:
         return (self[index] for index in range(self._length))
 
-    def _places(self, index: int) -> list[tuple[Axis, int]]:
+    def places(self, index: int) -> list[tuple[Axis, int]]:
         """Where each axis stands at a point."""
         places: list[tuple[Axis, int]] = []
         for group in reversed(self._plan.groups):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from celltrain.models import Scenario
 
-KEYS = ("name", "scenario", "measures", "axes", "paired", "sample", "seeds", "limits", "series")
+KEYS = ("name", "scenario", "measures", "axes", "paired", "points", "sample", "seeds", "limits", "series")
 #: Columns that are every store's.
 COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
@@ -65,9 +65,9 @@ def read_toml(text: str, file: str, folder: Path) -> Plan:
     """The plan in a text."""
     document, lines = parse(text, file)
     judge = Judge(file, lines)
-    base = _Base.named(document.get("scenario"), judge, folder)
+    base = Base.named(document.get("scenario"), judge, folder)
     name = Path(file).stem if file.endswith(".toml") else ""
-    return _Reader(document, judge, base).plan(name)
+    return Reader(document, judge, base).plan(name)
 
 
 def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
@@ -75,16 +75,16 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
     judge = Judge(file, None)
     known = _plain(document)
     if isinstance(base, str | os.PathLike):
-        found = _Base.named(str(base), judge, Path())
+        found = Base.named(str(base), judge, Path())
     else:
-        found = _Base(base.to_dict(), base.name or "scenario", None)
-    return _Reader(known, judge, found).plan(found.name)
+        found = Base(base.to_dict(), base.name or "scenario", None)
+    return Reader(known, judge, found).plan(found.name)
 
 
 def read_again(document: Mapping[str, Any]) -> Plan:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
-    return _Reader(dict(document), judge, _Base(document["scenario"], "scenario", None)).plan("", check=False)
+    return Reader(dict(document), judge, Base(document["scenario"], "scenario", None)).plan("", check=False)
 
 
 def _plain(value: Any) -> Any:
@@ -118,7 +118,7 @@ def _choice(value: Any) -> dict[str, Any]:
     return dict(value.to_dict())
 
 
-class _Base:
+class Base:
     """The scenario that points change, and where it stands."""
 
     def __init__(self, table: Mapping[str, Any], file: str, text: str | None) -> None:
@@ -132,7 +132,7 @@ class _Base:
         return name if isinstance(name, str) else ""
 
     @classmethod
-    def named(cls, said: Any, judge: Judge, folder: Path) -> _Base:
+    def named(cls, said: Any, judge: Judge, folder: Path) -> Base:
         """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
         nothing = cls({}, judge.file, None)
         if isinstance(said, Mapping):
@@ -178,20 +178,22 @@ class _Base:
         return own.faults
 
 
-class _Reader:
+class Reader:
     """Reads the parts of a plan, and collects their faults."""
 
-    def __init__(self, document: dict[str, Any], judge: Judge, base: _Base) -> None:
+    def __init__(self, document: dict[str, Any], judge: Judge, base: Base, known: Sequence[str] = KEYS) -> None:
         self.judge = judge
         self.base = base
-        self.document = judge.table(document, "", KEYS)
+        if "tune" in document and "tune" not in known:
+            judge.refuse("tune", "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead")
+            document = {key: value for key, value in document.items() if key != "tune"}
+        self.document = judge.table(document, "", known)
 
     def plan(self, default_name: str, *, check: bool = True) -> Plan:
         judge, document = self.judge, self.document
         name = judge.text(document.get("name") or None, "name", "a text") or default_name
         measures = self.measures(document.get("measures"))
-        groups = [*self.axes(), *self.paired(), *self.sample()]
-        self.distinct(groups)
+        groups = self.groups()
         seeds = self.seeds(document.get("seeds"), measures)
         limits = judge.table(document.get("limits"), "limits", ("time",))
         recording = self.recording(document.get("series"), measures)
@@ -237,6 +239,12 @@ class _Reader:
                 self.judge.refuse(path, "is there twice", text)
         return tuple(text for text in said if isinstance(text, str))
 
+    def groups(self) -> list[Group]:
+        """All that is varied."""
+        groups = [*self.axes(), *self.paired(), *self.listed_points(), *self.sample()]
+        self.distinct(groups)
+        return groups
+
     def axes(self) -> Iterator[Group]:
         for name, said in self.judge.table(self.document.get("axes"), "axes").items():
             path = join("axes", name)
@@ -262,6 +270,65 @@ class _Reader:
                 self.judge.refuse(path, f"moves together what has not as many values: {words}")
             elif found:
                 yield Group(axes=tuple(found))
+
+    def listed_points(self) -> Iterator[Group]:
+        """Points one by one: a row of values for the axes that it names."""
+        judge = self.judge
+        if "points" not in self.document:
+            return
+        said = judge.table(self.document["points"], "points", ("axes", "rows"))
+        listed, rows = judge.table(said.get("axes"), "points.axes"), said.get("rows")
+        if not listed:
+            judge.refuse("points", "has no axes: a table of names and paths, in the order of the rows' values")
+        if not isinstance(rows, list) or not rows:
+            judge.refuse("points", "has no rows: a list of lists, a value for each axis in each")
+            return
+        before, seen = len(judge.faults), set()
+        for place, row in enumerate(rows):
+            text = json.dumps(row, sort_keys=True)
+            if not isinstance(row, list) or len(row) != len(listed):
+                problem = f"is not a list of {len(listed)} values, one for each axis"
+                judge.refuse(join("points.rows", place), problem, row)
+            elif text in seen:
+                judge.refuse(join("points.rows", place), "is there twice", row)
+            seen.add(text)
+        if len(judge.faults) > before:
+            return
+        found = [
+            self.column(name, one, [row[place] for row in rows], place)
+            for place, (name, one) in enumerate(listed.items())
+        ]
+        if found and all(axis is not None for axis in found):
+            yield Group(axes=tuple(axis for axis in found if axis is not None))
+
+    def column(self, name: str, said: Any, values: list[Any], place: int) -> Axis | None:
+        """An axis whose values stand in rows: plain ones, or the labels of a table of values."""
+        judge, path = self.judge, join("points.axes", name)
+        table = judge.table({"path": said} if isinstance(said, str) else said, path, ("path", "values"))
+        if table.get("path", name) not in NO_AXES:
+            self.named(name, path)
+        key = self.key(table.get("path", name), path if isinstance(said, str) else join(path, "path"))
+        labelled, before = table.get("values"), len(judge.faults)
+        if labelled is not None and (not isinstance(labelled, Mapping) or not labelled):
+            judge.refuse(join(path, "values"), "is not a table of values with labels", labelled)
+            return None
+        for number, value in enumerate(values):
+            where = join(join("points.rows", number), place)
+            if labelled is not None:
+                if not isinstance(value, str) or value not in labelled:
+                    judge.refuse(where, f"is no label of {name}: {', '.join(labelled)}", value)
+            elif isinstance(value, Mapping | list):
+                judge.refuse(where, f"is a table: give it a label in points.axes.{name}.values", value)
+            elif isinstance(value, float) and not math.isfinite(value):
+                judge.refuse(where, "is not a finite number", value)
+            elif key is not None and key.quantity is not None:
+                self.quantity(value, where, key)
+        if key is None or len(judge.faults) > before:
+            return None
+        if labelled is None:
+            return Axis(name=name, path=key.path, key=key, settings=tuple(values))
+        settings = tuple(labelled[value] for value in values)
+        return Axis(name=name, path=key.path, key=key, settings=settings, labels=tuple(values))
 
     def sample(self) -> Iterator[Group]:
         judge = self.judge
@@ -597,7 +664,7 @@ class _Reader:
 
     def axis_path(self, name: str) -> str:
         """Where an axis stands in the plan."""
-        for table in ("axes", "sample.axes"):
+        for table in ("axes", "points.axes", "sample.axes"):
             place: Any = self.document
             for step in table.split("."):
                 place = place.get(step, {}) if isinstance(place, Mapping) else {}
@@ -610,24 +677,29 @@ class _Reader:
 
     def check_measures(self, plan: Plan, scenarios: Sequence[dict[str, Any]]) -> None:
         """The first accepted points are run for an instant: a measure that leads nowhere in all of them is refused."""
+        said = self.document.get("measures", [])
+        for text, problem in self.no_measures(plan.measures, scenarios).items():
+            path = join("measures", said.index(text)) if text in said else "measures"
+            self.judge.refuse(path, f"is not a measure of these runs: {problem}", text)
+
+    @staticmethod
+    def no_measures(measures: Sequence[str], scenarios: Sequence[dict[str, Any]]) -> dict[str, str]:
+        """Which measures lead nowhere in all of these scenarios, and why."""
         wrong: dict[str, str] = {}
         answers = []
         for scenario in scenarios:
             short = {**scenario, "duration": "1us"}
-            trace = ["cwnd"] if any(map(needs_series, plan.measures)) else []
+            trace = ["cwnd"] if any(map(needs_series, measures)) else []
             try:
                 text, series = _core.run(json.dumps(short), 1, trace, "1us" if trace else None, [] if trace else None)
             except ValueError:
-                return
+                return {}
             answers.append(({**json.loads(text), "scenario": scenario}, series))
-        for text in plan.measures:
+        for text in measures:
             problems = [problem for answer, series in answers if (problem := _problem(text, answer, series))]
             if len(problems) == len(answers):
                 wrong[text] = problems[0]
-        said = self.document.get("measures", [])
-        for text, problem in wrong.items():
-            path = join("measures", said.index(text)) if text in said else "measures"
-            self.judge.refuse(path, f"is not a measure of these runs: {problem}", text)
+        return wrong
 
 
 def axis_length(axis: Axis) -> int:

@@ -65,9 +65,9 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Lock:
-    """Held by the one process that writes a store; gone with it, however it ends."""
+    """Held by the one process that writes a store, or a search; gone with it, however it ends."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str = "sweep") -> None:
         self._file: IO[str] | None = None
         try:
             file = path.open("a+")
@@ -78,7 +78,7 @@ class Lock:
             owner = file.read().strip()
             file.close()
             who = f" (process {owner})" if owner else ""
-            problem = f"is being written by another sweep{who}; wait for its end, or stop it and --resume"
+            problem = f"is being written by another {what}{who}; wait for its end, or stop it and --resume"
             raise StoreError([Fault.of_file(shown(path.parent), problem)])
         self._file = file
         with contextlib.suppress(OSError):

@@ -1,0 +1,56 @@
+"""Searching a policy's parameters for the Pareto front of two measures, over ensembles of seeds.
+
+The package can be called, as `celltrain.tune(...)`:
+
+>>> import celltrain as ct
+>>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="10ms")
+>>> z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.5, "to": 1.5}
+>>> tuned = ct.tune(
+...     lan,
+...     parameters={"Z": z},
+...     references={"the paper's": {"Z": 0.8}},
+...     trials=8,
+...     seeds={"search": 2, "selection": 2, "confirmation": 4},
+... )
+>>> [left.reference for left in tuned.searches[0].left]
+["the paper's", "the paper's"]
+
+`docs/tuning.md` describes the plan, the stages and the answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+
+from celltrain.tune.plan import Objective, Parameter, Reference, TunePlan
+from celltrain.tune.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.tune.run import run_tune, tune
+from celltrain.tune.search import Search, TuneProgress
+
+__all__ = [
+    "Confirmed",
+    "Estimate",
+    "Left",
+    "Objective",
+    "Parameter",
+    "Reference",
+    "Search",
+    "Searched",
+    "Tried",
+    "TunePlan",
+    "TuneProgress",
+    "Tuned",
+    "run_tune",
+    "tune",
+]
+
+
+class _CallableModule(ModuleType):
+    __call__ = staticmethod(tune)
+
+
+sys.modules[__name__].__class__ = _CallableModule
+# What help() and editors show for the call.
+__signature__ = inspect.signature(tune)
