@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import bench, check, describe, doctor, import_, report, reproduce, run, shell, store, sweep
+from celltrain.cli import bench, check, describe, doctor, import_, report, reproduce, run, shell, store, sweep, tune
 
 app = typer.Typer(
     name="celltrain",
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: celltrain list scenarios; celltrain run scenarios/lan-epd.toml",
 )
-for command in (run, reproduce, sweep, store, report, check, import_, describe, bench, doctor):
+for command in (run, reproduce, sweep, tune, store, report, check, import_, describe, bench, doctor):
     command.register(app)
 
 

@@ -128,6 +128,7 @@ class Base:
 
     @property
     def name(self) -> str:
+        """As the scenario says it; empty where it does not."""
         name = self.table.get("name")
         return name if isinstance(name, str) else ""
 
@@ -190,6 +191,7 @@ class Reader:
         self.document = judge.table(document, "", known)
 
     def plan(self, default_name: str, *, check: bool = True) -> Plan:
+        """The plan; raises `PlanError` with everything that is wrong with it."""
         judge, document = self.judge, self.document
         name = judge.text(document.get("name") or None, "name", "a text") or default_name
         measures = self.measures(document.get("measures"))
@@ -221,6 +223,7 @@ class Reader:
         return plan
 
     def measures(self, said: Any) -> tuple[str, ...]:
+        """What is measured."""
         if said is None:
             return MEASURES
         if not isinstance(said, list) or not said:
@@ -246,6 +249,7 @@ class Reader:
         return groups
 
     def axes(self) -> Iterator[Group]:
+        """The axes that are crossed."""
         for name, said in self.judge.table(self.document.get("axes"), "axes").items():
             path = join("axes", name)
             axis = self.axis(name, said, path)
@@ -253,6 +257,7 @@ class Reader:
                 yield Group(axes=(axis,))
 
     def paired(self) -> Iterator[Group]:
+        """The axes that move together."""
         said = self.document.get("paired", [])
         if not isinstance(said, list):
             self.judge.refuse("paired", "is not a list of tables: write [[paired]]", said)
@@ -331,6 +336,7 @@ class Reader:
         return Axis(name=name, path=key.path, key=key, settings=settings, labels=tuple(values))
 
     def sample(self) -> Iterator[Group]:
+        """The axes that are drawn together."""
         judge = self.judge
         if "sample" not in self.document:
             return
@@ -368,6 +374,7 @@ class Reader:
         )
 
     def axis(self, name: str, said: Any, path: str) -> Axis | None:
+        """An axis with values, or a range."""
         judge = self.judge
         # A list is short for its values, at the path that the axis is named after.
         given = {"path": name, "values": said} if isinstance(said, list) else said
@@ -392,12 +399,14 @@ class Reader:
         return self.ranged(name, key, table, path)
 
     def named(self, name: str, path: str) -> None:
+        """Refuses the name of a column that every store has."""
         if name in COLUMNS:
             self.judge.refuse(
                 path, f"is the name of a column of every store; call it something else, such as my_{name}"
             )
 
     def key(self, said: Any, path: str) -> Key | None:
+        """What the schema says of a path."""
         if not isinstance(said, str):
             self.judge.refuse(path, "is not a path into the scenario such as port.bottleneck.buffer", said)
             return None
@@ -412,6 +421,7 @@ class Reader:
             return None
 
     def listed(self, name: str, key: Key | None, said: Any, path: str) -> Axis | None:
+        """An axis whose values are listed."""
         labels = tuple(said) if isinstance(said, Mapping) else None
         settings = list(said.values()) if isinstance(said, Mapping) else said
         if not isinstance(settings, list):
@@ -439,6 +449,7 @@ class Reader:
         return Axis(name=name, path=key.path, key=key, settings=tuple(settings), labels=labels)
 
     def ranged(self, name: str, key: Key, table: dict[str, Any], path: str) -> Axis | None:
+        """An axis from one end to another."""
         judge = self.judge
         interval = self.interval(table, path, key)
         step = self.bound(table["step"], join(path, "step"), key) if "step" in table else None
@@ -473,6 +484,7 @@ class Reader:
         return axis
 
     def interval(self, table: Mapping[str, Any], path: str, key: Key) -> Interval | None:
+        """Both ends of a range, and its scale."""
         judge = self.judge
         scale = judge.word(table.get("scale", "linear"), join(path, "scale"), SCALES)
         missing = [word for word in ("from", "to") if word not in table]
@@ -504,6 +516,7 @@ class Reader:
         return exact(said)
 
     def quantity(self, said: Any, path: str, key: Key) -> Fraction | None:
+        """A number with a unit."""
         assert key.quantity is not None, "asked of keys that take a quantity"
         try:
             if isinstance(said, str):
@@ -533,6 +546,7 @@ class Reader:
                         self.judge.refuse("", problem)
 
     def seeds(self, said: Any, measures: Sequence[str]) -> Seeds:
+        """How often each point is run."""
         judge = self.judge
         if said is None or isinstance(said, int):
             count = SEEDS if said is None else judge.whole(said, "seeds", 1, 1 << 62)
@@ -564,6 +578,7 @@ class Reader:
         )
 
     def recording(self, said: Any, measures: Sequence[str]) -> Recording | None:
+        """What every run records."""
         judge = self.judge
         if said is None:
             return None
@@ -589,6 +604,7 @@ class Reader:
         )
 
     def time(self, said: Any, path: str) -> float | None:
+        """A time above zero, in seconds."""
         if said is None:
             return None
         try:
@@ -600,6 +616,7 @@ class Reader:
         return None
 
     def size(self, groups: Sequence[Group], seeds: Seeds) -> None:
+        """Refuses more runs than anybody waits for."""
         # len() stops at what a machine can count; a plan that is refused need not.
         points = math.prod(axis_length(group.axes[0]) for group in groups)
         runs = points * seeds.count
@@ -637,6 +654,7 @@ class Reader:
             self.refuse_point(plan, fault, index, count, axes)
 
     def refuse_point(self, plan: Plan, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]) -> None:
+        """Adds what the core says of a point, at the axis to blame."""
         values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
         others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
         where = f"at point {index} ({values}){others}" if values else ""

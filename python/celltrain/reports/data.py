@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Largest over smallest value from which an axis is drawn on a logarithmic scale, unless its values are evenly spaced.
 WIDE = 20.0
+#: Values up to which numbers in a plan's points are drawn as a grid.
+MOST_LISTED = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +190,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     if not sum(map(len, tables)):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
         raise StoreError([Fault.of_file(shown(store.path), problem)])
-    sample = manifest["plan"].get("sample") or {}
+    scattered = _scattered(manifest["plan"])
     return from_table(
         pa.concat_tables(tables).unify_dictionaries(),
         axes=[
@@ -196,7 +198,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
                 name=name,
                 unit=about[name]["unit"] or ("1" if about[name]["kind"] == "float64" else ""),
                 meaning=about[name]["meaning"],
-                sampled=name in sample.get("axes", {}),
+                sampled=name in scattered,
             )
             for name in axes
         ],
@@ -256,6 +258,18 @@ def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measu
         failures=tuple(sorted(failures, key=lambda failure: (failure.point, failure.seed))),
         **about,
     )
+
+
+def _scattered(plan: Mapping[str, Any]) -> set[str]:
+    """The axes whose values are no grid: those of a sample, and of points one by one where they are many."""
+    listed = plan.get("points") or {"axes": {}, "rows": []}
+    many = {
+        name
+        for place, (name, axis) in enumerate(listed["axes"].items())
+        if not (isinstance(axis, Mapping) and "values" in axis)
+        and len({row[place] for row in listed["rows"] if isinstance(row[place], int | float)}) > MOST_LISTED
+    }
+    return set((plan.get("sample") or {}).get("axes", {})) | many
 
 
 def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:

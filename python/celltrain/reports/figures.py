@@ -121,8 +121,8 @@ def front(analysis: Analysis) -> Drawing | None:
     axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
     _number(axes, x.mean[line], y.mean[line])
-    axes.set_xlabel(_direction(words.labelled(across.name, across.unit), trade.larger_x))
-    axes.set_ylabel(_direction(words.labelled(up.name, up.unit), trade.larger_y))
+    axes.set_xlabel(direction(words.labelled(across.name, across.unit), trade.larger_x))
+    axes.set_ylabel(direction(words.labelled(up.name, up.unit), trade.larger_y))
     _legend(figure, axes, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
     whose = "the means" if len(barred) == len(x.mean) else "the front's means"
     sure = "" if np.isnan(x.half).all() else f" Grey bars: the 95 % intervals of {whose}."
@@ -140,13 +140,13 @@ def effects(analysis: Analysis, measure: int) -> Drawing | None:
     if not mine:
         return None
     about = data.measures[measure]
-    figure, grid = _panels(len(mine), width=2.7, height=2.6, most=MOST_EFFECTS_ACROSS, sharey=True)
+    figure, grid = panelled(len(mine), width=2.7, height=2.6, most=MOST_EFFECTS_ACROSS, sharey=True)
     known = False
     for axes, effect in zip(grid, mine, strict=True):
         known |= bool((effect.means.half > 0).any())
         _effect(axes, effect)
         axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
-    for axes in grid[:: _grid(len(grid), MOST_EFFECTS_ACROSS)[1]]:
+    for axes in grid[:: shape(len(grid), MOST_EFFECTS_ACROSS)[1]]:
         axes.set_ylabel(words.labelled(about.name, about.unit))
     parts = [
         "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
@@ -180,7 +180,7 @@ def heat_map(analysis: Analysis, measure: int) -> Drawing | None:
         chosen = np.ones(len(means), np.bool_) if third is None else third.levels == panel
         maps.append(_averaged(across, up, np.where(chosen, means, np.nan)))
     size: dict[str, Any] = {"width": 5.6, "height": 4.2} if len(panels) == 1 else {"width": 3.3, "height": 2.9}
-    figure, grid = _panels(len(panels), sharex=True, sharey=True, extra=0.9, **size)
+    figure, grid = panelled(len(panels), sharex=True, sharey=True, extra=0.9, **size)
     for place, (axes, panel, values) in enumerate(zip(grid, panels, maps, strict=True)):
         image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
         if third is not None and panel is not None:
@@ -207,7 +207,7 @@ def pairs(analysis: Analysis, measure: int) -> Drawing | None:
     both = list(itertools.combinations(grids, 2))
     both = [_oriented(*pair) for pair in both]
     maps = [_averaged(across, up, means) for across, up in both]
-    figure, grid = _panels(len(both), width=3.4, height=3.0, extra=0.9)
+    figure, grid = panelled(len(both), width=3.4, height=3.0, extra=0.9)
     for axes, (across, up), values in zip(grid, both, maps, strict=True):
         image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
         axes.set_xlabel(_axis_label(across.axis))
@@ -237,7 +237,7 @@ def sample(analysis: Analysis, measure: int) -> Drawing | None:
     values = statistics.means(spot[good], means[good], spots.shape[1]).mean
     _, first = np.unique(spot, return_index=True)
     size: dict[str, Any] = {"width": 5.4, "height": 4.2} if len(both) == 1 else {"width": 3.3, "height": 2.9}
-    figure, grid = _panels(len(both), extra=0.9, **size)
+    figure, grid = panelled(len(both), extra=0.9, **size)
     for axes, (across, up) in zip(grid, both, strict=True):
         at, height = (_places(f.axis)[f.levels[first]] for f in (across, up))
         size_of_dots, rasterized = (26 if len(values) < 400 else 10), len(values) > MOST_MARKS
@@ -260,7 +260,7 @@ def spread(analysis: Analysis) -> Drawing | None:
     data = analysis.data
     if data.factors or data.seeds[1] < 2:
         return None
-    figure, grid = _panels(len(data.measures), width=3.3, height=2.6)
+    figure, grid = panelled(len(data.measures), width=3.3, height=2.6)
     for i, (axes, about) in enumerate(zip(grid, data.measures, strict=True)):
         values = data.values[:, i][~np.isnan(data.values[:, i])]
         mean, half = data.means[i].mean[0], data.means[i].half[0]
@@ -282,7 +282,7 @@ def spread(analysis: Analysis) -> Drawing | None:
 
 def comparison(compared: Comparison) -> Drawing:
     """Every point's means in two stores against each other, a panel for each measure."""
-    figure, grid = _panels(len(compared.measures), width=3.4, height=3.2)
+    figure, grid = panelled(len(compared.measures), width=3.4, height=3.2)
     for axes, (about, moved) in zip(grid, compared.measures, strict=True):
         first, second, beyond = moved.first, moved.second, moved.differences.beyond
         rasterized = len(first.mean) > MOST_MARKS
@@ -455,7 +455,7 @@ def _holes(maps: Sequence[NDArray[np.float64]]) -> bool:
 
 def _outer(axes: Axes, place: int, count: int) -> None:
     """Labels only at the figure's edges, where panels share their axes."""
-    across = _grid(count)[1]
+    across = shape(count)[1]
     if place % across:
         axes.set_ylabel("")
         axes.tick_params(labelleft=False)
@@ -522,7 +522,8 @@ def _titled(axis: Axis, level: int) -> str:
     return f"{words.printable(axis.name)} {words.valued(axis.values[level], axis.unit)}"
 
 
-def _direction(label: str, larger: bool) -> str:
+def direction(label: str, larger: bool) -> str:
+    """A label that says which way is better."""
     return f"{label}, {'larger' if larger else 'smaller'} is better"
 
 
@@ -544,14 +545,14 @@ def _single(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _panels(
+def panelled(
     count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
     """So many panels, a few in each row, none left empty."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    down, across = _grid(count, most)
+    down, across = shape(count, most)
     # Room between panels, so that the numbers at their ends do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
     figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
@@ -561,7 +562,7 @@ def _panels(
     return figure, grid[:count]
 
 
-def _grid(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
+def shape(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
     """Rows and columns of so many panels, as full as can be."""
     down = math.ceil(count / most)
     return down, math.ceil(count / down)

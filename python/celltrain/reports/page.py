@@ -99,10 +99,10 @@ def page(report: Report, drawings: Sequence[Inlined]) -> str:
     except ImportError as error:
         raise MissingExtraError("reports need jinja2: pip install celltrain[report]") from error
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("celltrain.reports", "."), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("celltrain", "."), autoescape=True, undefined=jinja2.StrictUndefined
     )
     by_name = {drawing.name: drawing for drawing in drawings}
-    return environment.get_template("report.html").render(_content(report, by_name))
+    return environment.get_template("reports/report.html").render(_content(report, by_name))
 
 
 def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:

@@ -193,6 +193,12 @@ class TunePlan:
             set_key(scenario, parameter.path, parameter.setting(number))
         return scenario
 
+    def middle(self) -> Plan:
+        """The first reference of each configuration, or the middle of all ranges: what an estimate of time goes by."""
+        numbers = self.references[0].numbers if self.references else tuple(p.at(0.5) for p in self.parameters)
+        everywhere = range(len(self.configurations.points))
+        return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
+
     def runs(self, name: str, settings: Sequence[tuple[int, Numbers]], seeds: Seeds) -> Plan:
         """The sweep of some settings, each of a configuration, with some seeds: points one by one."""
         axes: dict[str, Any] = {}
@@ -222,6 +228,9 @@ class _TuneReader(Reader):
     """Reads a tuning plan, and collects its faults."""
 
     def __init__(self, document: dict[str, Any], judge: Judge, base: Base) -> None:
+        if "tune" not in document:
+            judge.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
+            raise PlanError(judge.faults)
         if "seeds" in document:
             judge.refuse(
                 "seeds", "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own"
@@ -235,9 +244,6 @@ class _TuneReader(Reader):
 
     def tune_plan(self, default_name: str, *, check: bool = True) -> TunePlan:
         judge, document = self.judge, self.document
-        if "tune" not in document:
-            judge.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
-            raise PlanError(judge.faults)
         said = judge.table(document["tune"], "tune", TUNE_KEYS)
         name = judge.text(document.get("name") or None, "name", "a text") or default_name
         objectives = self.objectives(said.get("objectives"))

@@ -1,0 +1,179 @@
+"""`celltrain tune`: a policy's parameters for two objectives."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import shell
+from celltrain.cli.sweep import in_words
+
+if TYPE_CHECKING:
+    from celltrain.tune import Tuned, TunePlan, TuneProgress
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("tune", epilog="For example: celltrain tune plans/tune-selective-drop.toml --out out/tune-sd")(tune)
+
+
+@shell.command
+def tune(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table [tune].")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where everything goes: new or empty; out/PLAN when absent.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many runs there are, and how long they take.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--threads", "--jobs", min=1, max=4096, metavar="N", help="One for each core when absent."),
+    ] = None,
+    as_json: shell.Json = False,
+) -> int:
+    """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
+    from celltrain.plot import require_matplotlib
+    from celltrain.scenario import shown
+    from celltrain.sweep import Local
+    from celltrain.tune import TunePlan, run_tune
+
+    what = TunePlan.load(plan)
+    worker = Local(jobs)
+    if dry_run:
+        return _foretell(what, worker.threads, as_json=as_json)
+    require_matplotlib()
+    folder = Path("out") / plan.stem if out is None else out
+    latest: list[TuneProgress] = []
+    with progress_bar(what.name or plan.stem, latest) as tell:
+        try:
+            tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
+        except KeyboardInterrupt:
+            if as_json:
+                said = dataclasses.asdict(latest[-1]) if latest else {}
+                shell.answer({"folder": shown(folder), "interrupted": True, **said})
+            shell.complain("interrupted: what is done is kept; go on with --resume")
+            return shell.INTERRUPTED
+    with shell.waiting("drawing") as progress, shell.writing(folder / "report"):
+        written = tuned.write(folder / "report", progress=progress)
+    if as_json:
+        files = [shown(path) for path in written]
+        shell.answer({"folder": shown(folder), "interrupted": False, **tuned.to_dict(), "files": files})
+    else:
+        _show(tuned)
+        typer.echo(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    failed = tuned.facts["failed"]
+    if failed:
+        shell.complain(f"{failed:,} runs failed, and the trials they are of; the page says why")
+    return shell.NO if failed else shell.DONE
+
+
+def _show(tuned: Tuned) -> None:
+    """What references left on the table, or the fronts where there is none, for people."""
+    from celltrain.reports.words import estimated, valued
+
+    facts = tuned.facts
+    names = [one["measure"] for one in facts["objectives"]]
+    parameters = [(one["name"], one["unit"]) for one in facts["parameters"]]
+    typer.echo(
+        f"{facts['name']}: {len(tuned.searches):,} searches of {facts['trials']:,} trials, {facts['runs']:,} runs, "
+        f"{facts['failed']:,} failed"
+    )
+    left = ("configuration", "reference", "best in")
+    titled = [*(name for name, _ in parameters), *names]
+    if not facts["references"]:
+        grid = shell.grid("configuration", *titled, left=left)
+        for searched in tuned.searches:
+            for c in searched.confirmed:
+                if c.front and c.estimates is not None:
+                    values = [valued(c.parameters[name], unit) for name, unit in parameters]
+                    grid.add_row(searched.title, *values, *(estimated(e.mean, e.half) for e in c.estimates))
+        shell.console().print(grid)
+        return
+    grid = shell.grid(*left, *titled, *(f"{name}, gained" for name in names), left=left)
+    for searched in tuned.searches:
+        for one in searched.left:
+            values = [valued(one.parameters[name], unit) for name, unit in parameters]
+            gained = ["nothing" if one.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in one.differences]
+            of = (estimated(e.mean, e.half) for e in one.estimates)
+            grid.add_row(searched.title, one.reference, names[one.objective], *values, *of, *gained)
+    shell.console().print(grid)
+
+
+def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
+    from celltrain.sweep import estimate
+
+    with shell.waiting("running a few settings to see how long they take"):
+        expected = estimate(plan.middle(), threads)
+    searches = len(plan.configurations.points)
+    seconds = expected.seconds_per_run * plan.most_runs / threads
+    if as_json:
+        shell.answer(
+            {
+                "searches": searches,
+                "trials": plan.trials,
+                "generations": plan.generations,
+                "most_runs": plan.most_runs,
+                "seconds_per_run": expected.seconds_per_run,
+                "seconds": seconds,
+                "bytes": expected.bytes_per_run * plan.most_runs,
+                "threads": threads,
+            }
+        )
+        return shell.DONE
+    typer.echo(
+        f"{plan.name or 'plan'}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} trials in "
+        f"{plan.generations:,} generations, at most {plan.most_runs:,} runs"
+    )
+    if not expected.probes:
+        typer.echo("none of the settings probed can be run, so nothing is known of the time")
+        return shell.DONE
+    typer.echo(
+        f"about {in_words(seconds)} on {threads} threads: an estimate, from {expected.probes} runs of "
+        f"{in_words(expected.seconds_per_run)} each"
+    )
+    return shell.DONE
+
+
+@contextmanager
+def progress_bar(name: str, latest: list[TuneProgress]) -> Iterator[Callable[[TuneProgress], None]]:
+    """A bar on a terminal: trials and runs done, rate, time left, failures. In a pipe nothing is shown.
+
+    `latest` keeps the last that was told.
+    """
+
+    def keep(progress: TuneProgress) -> None:
+        latest[:] = [progress]
+
+    if not sys.stderr.isatty():
+        yield keep
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs, {task.fields[rest]}", markup=False),
+    )
+    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, rest="")
+
+        def show(progress: TuneProgress) -> None:
+            keep(progress)
+            left = progress.remaining_seconds
+            time = "" if left is None else f", about {in_words(left)} to go"
+            failed = f", {progress.failed:,} failed" if progress.failed else ""
+            trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
+            rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"
+            bar.update(task, completed=progress.runs, total=progress.most_runs, rest=rest)
+
+        yield show
