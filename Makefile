@@ -10,6 +10,7 @@
 #
 #   make paper          every table and experiment of the four papers with 30 seeds, into out/<paper>
 #   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
+#   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
@@ -27,7 +28,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies search differential bench performance guard fuzz
+.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -75,6 +76,11 @@ studies: .make/built
 	    $(BIN)/celltrain study $$study --seeds 10 --out out/studies/$$study; \
 	    $(BIN)/python scripts/paper_page.py out/studies/$$study/study.json; \
 	done
+
+tune-study: .make/built
+	set -e; for policy in selective-drop fba; do out=out/tune-$$policy; \
+	    $(BIN)/celltrain tune plans/tune-$$policy.toml --out $$out $$(test -e $$out/tune.json && echo --resume); done
+	$(BIN)/python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
 search: .make/built
 	$(BIN)/python scripts/wan_search.py af-96-1269

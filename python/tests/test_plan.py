@@ -387,7 +387,10 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
     assert count > 500
 
 
-@pytest.mark.parametrize("name", [name for name in _core.data_names("plans/") if name.endswith(".toml")])
+SHIPPED = [name for name in _core.data_names("plans/") if name.endswith(".toml")]
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if not name.startswith("plans/tune-")])
 def test_shipped_plans_are_right(name):
     found = Plan.load(ROOT / name)
     assert found.name

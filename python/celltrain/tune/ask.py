@@ -110,7 +110,8 @@ def silent_optuna() -> ModuleType:
         import optuna
     except ImportError as error:
         raise MissingExtraError("tuning needs optuna: pip install 'celltrain[tune]'") from error
-    return optuna
+    module: ModuleType = optuna
+    return module
 
 
 @contextmanager

@@ -149,7 +149,7 @@ class Folder:
         try:
             said = json.loads(path.read_bytes())["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in said]
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, ArithmeticError, TypeError, KeyError) as error:
             problem = f"is not what celltrain wrote ({error}): start anew in another folder"
             raise TuneError([Fault.of_file(shown(path), problem)]) from None
         if any(len(one) != len(plan.configurations.points) for one in asked):

@@ -250,7 +250,9 @@ class _TuneReader(Reader):
         more = () if document.get("measures") is None else self.measures(document["measures"])
         groups = self.groups()
         parameters = self.parameters(said.get("parameters"), groups)
-        references = self.references(said.get("references"), parameters)
+        # References are judged by what they name, so all of it must be known.
+        whole = isinstance(said.get("parameters"), Mapping) and len(parameters) == len(said["parameters"])
+        references = self.references(said.get("references"), parameters) if whole else ()
         limits = judge.table(document.get("limits"), "limits", ("time",))
         limit_s = self.time(limits.get("time"), "limits.time")
         numbers = {

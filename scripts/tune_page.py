@@ -1,0 +1,106 @@
+"""Fills the page of the study of tuned parameters with the numbers of saved searches.
+
+    celltrain tune plans/tune-selective-drop.toml --out out/tune-selective-drop
+    celltrain tune plans/tune-fba.toml --out out/tune-fba
+    python scripts/tune_page.py out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
+
+Each answer is copied beside the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json; its figure is drawn into docs/images.
+What stands between `<!-- selective_drop:begin -->` and `<!-- selective_drop:end -->`, and so for fba, is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from celltrain.tune import Estimate, Left, Searched, Tuned
+from paper_page import replaced
+
+ROOT = Path(__file__).resolve().parents[1]
+STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"
+PAGE = STUDIES / "tuned-selective-drop.md"
+
+
+def main() -> int:
+    """Read the answers, fill the page."""
+    parser = argparse.ArgumentParser(description="Fill the page of tuned parameters with the numbers of searches.")
+    parser.add_argument("answers", type=Path, nargs="+", help="report/tune.json of each search")
+    for path in parser.parse_args().answers:
+        tuned = Tuned.of_dict(json.loads(path.read_text(encoding="utf-8")))
+        name = policy(tuned).replace("_", "-")
+        print(f"wrote {shutil.copyfile(path, STUDIES / f'tuned-{name}.json')}")
+        image = IMAGES / f"tuned-{name}.png"
+        tuned.drawing().figure.savefig(image, dpi=110, metadata={"Software": None})
+        print(f"wrote {image}")
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(replaced(text, policy(tuned), numbers(tuned)), encoding="utf-8")
+    print(f"wrote {PAGE}")
+    return 0
+
+
+def policy(tuned: Tuned) -> str:
+    """The policy whose parameters were searched."""
+    path: str = tuned.facts["parameters"][0]["path"]
+    return path.split(".")[-2]
+
+
+def numbers(tuned: Tuned) -> str:
+    """The tables of a search: what the reference left on the table, and the settings that were confirmed."""
+    facts = tuned.facts
+    seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
+    lines = [
+        f"{len(tuned.searches)} searches of {facts['trials']} trials with {seeds['search']} seeds; finalists chosen with "
+        f"{seeds['selection']} others; what stands here is of {seeds['confirmation']} more, ± half the 95 % interval: "
+        f"{facts['runs']:,} runs, version {facts['version']}, Optuna {facts['optuna']}. Bold: beyond the seeds' spread.",
+        "",
+        "| configuration | R = 0.9, Z = 0.8: efficiency | fairness | most efficiency at no less fairness: R, Z | efficiency gained | "
+        "fairness | most fairness at no less efficiency: R, Z | fairness gained | efficiency |",
+        "| :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for searched in tuned.searches:
+        reference = next(c for c in searched.confirmed if c.label is not None)
+        assert reference.estimates is not None, "the reference runs everywhere"
+        own = [mean(one) for one in reference.estimates]
+        by_objective = {left.objective: left for left in searched.left}
+        cells = [searched.title, *own, *gain(by_objective[0]), *gain(by_objective[1])]
+        lines.append(f"| {' | '.join(cells)} |")
+    beyond = [sum(gained(searched, i) for searched in tuned.searches) for i in (0, 1)]
+    lines += [
+        "",
+        f"Beyond the seeds' spread: more efficiency in {beyond[0]} of {len(tuned.searches)} configurations, more fairness in "
+        f"{beyond[1]}.",
+    ]
+    return "\n".join(lines)
+
+
+def gained(searched: Searched, objective: int) -> bool:
+    """Whether a configuration gains in one objective, beyond the seeds' spread."""
+    return any(
+        left.objective == objective and left.differences[objective].mean > left.differences[objective].half
+        for left in searched.left
+    )
+
+
+def gain(left: Left) -> list[str]:
+    """The cells of a question: the setting, the gain, and what becomes of the other measure."""
+    if left.same:
+        return ["the same", "", ""]
+    setting = ", ".join(f"{value:g}" for value in left.parameters.values())
+    return [setting, difference(left.differences[left.objective]), difference(left.differences[1 - left.objective])]
+
+
+def difference(estimate: Estimate) -> str:
+    """A difference, in bold where it is beyond the spread."""
+    text = f"{estimate.mean:+.3f} ± {estimate.half:.3f}"
+    return f"**{text}**" if estimate.beyond else text
+
+
+def mean(estimate: Estimate) -> str:
+    """A mean with its interval."""
+    return f"{estimate.mean:.3f} ± {estimate.half:.3f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
