@@ -104,14 +104,15 @@ class Folder:
         """
         optuna = silent_optuna()
         path = self.path / JOURNAL
-        backend = optuna.storages.journal.JournalFileBackend
+        if path.exists() and not path.read_bytes().endswith(b"\n"):
+            path.unlink()
         with quiet(optuna):
             try:
-                self._append(optuna.storages.JournalStorage(backend(str(path))), histories)
+                self._append(_journal(path), histories)
             except Exception:
-                # Whatever Optuna makes of half a line.
+                # Whatever Optuna makes of a file that is not its own.
                 path.unlink(missing_ok=True)
-                self._append(optuna.storages.JournalStorage(backend(str(path))), histories)
+                self._append(_journal(path), histories)
 
     def _append(self, storage: Any, histories: Sequence[Sequence[Trial]]) -> None:
         optuna = silent_optuna()
@@ -155,6 +156,22 @@ class Folder:
         if any(len(one) != len(plan.configurations.points) for one in asked):
             raise TuneError([Fault.of_file(shown(path), "is of other configurations: start anew in another folder")])
         return asked
+
+
+class _NoLock:
+    """The folder has its own lock; one of Optuna's would outlive a kill."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+def _journal(path: Path) -> Any:
+    """Optuna's storage in a file."""
+    optuna = silent_optuna()
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_NoLock()))
 
 
 def title(plan: TunePlan, configuration: int) -> str:
