@@ -32,7 +32,7 @@ from celltrain.tune.folder import Folder, title
 from celltrain.tune.result import _mean
 
 ROOT = Path(__file__).parents[2]
-STUDY = ROOT / "docs" / "studies" / "tuned-selective-drop.json"
+STUDIES = ROOT / "docs" / "studies"
 
 PLAN = """
 name = "tiny"
@@ -588,6 +588,19 @@ def test_the_command_line(tmp_path, celltrain, monkeypatch):
     assert "is a search already" in refused.json["faults"][0]["message"]
 
 
+def test_the_page_opens_in_a_browser_without_a_word_in_its_console(undisturbed, tmp_path):
+    from test_reports_browser import BROWSER, opened
+
+    if BROWSER is None:
+        pytest.skip("no chromium or google-chrome on PATH")
+    tuned, _ = undisturbed
+    [page, *_] = tuned.write(tmp_path / "report")
+    text, console = opened(page, tmp_path)
+    assert console == []
+    assert text.count("<figure") == 1
+    assert "cells.lost (cells), smaller is better" in text
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
     path = tmp_path / "plan.toml"
@@ -622,3 +635,28 @@ def test_the_plans_of_the_study_are_right(name, configurations):
     assert len(made.configurations.points) == configurations
     assert made.references[0].numbers == (exact(0.9), exact(0.8))
     assert _core.data(f"plans/{name}.toml") is not None
+
+
+@pytest.mark.parametrize("name", ["selective-drop", "fba"])
+def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import tune_page
+
+    path = STUDIES / f"tuned-{name}.json"
+    assert path.stat().st_size < 200_000
+    tuned = Tuned.of_dict(json.loads(path.read_text()))
+    assert tuned.to_json() == path.read_text()
+    assert tune_page.numbers(tuned) in tune_page.PAGE.read_text()
+    # They are of the shipped plan.
+    made = TunePlan.load(ROOT / "plans" / f"tune-{name}.toml")
+    facts = tuned.facts
+    assert (facts["name"], facts["trials"], facts["batch"]) == (made.name, made.trials, made.batch)
+    assert facts["seeds"]["confirmation"] == {"first": made.confirmation.first, "count": made.confirmation.count}
+    assert [s.title for s in tuned.searches] == [title(made, i) for i in range(len(made.configurations.points))]
+    # The trials of the first generation are those the plan asks for now, on any machine.
+    for place, searched in enumerate(tuned.searches):
+        asked = ask(made, place, 0, [], made.batch)
+        assert [tuple(map(float, numbers)) for numbers in asked] == [
+            tuple(t.parameters.values()) for t in searched.trials[: made.batch]
+        ]
+    assert all(t.means is not None for s in tuned.searches for t in s.trials)

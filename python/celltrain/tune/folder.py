@@ -117,10 +117,13 @@ class Folder:
     def _append(self, storage: Any, histories: Sequence[Sequence[Trial]]) -> None:
         optuna = silent_optuna()
         plan = self.plan
-        for configuration, history in enumerate(histories):
+        names = [title(plan, configuration) or plan.name or "search" for configuration in range(len(histories))]
+        if len(set(names)) < len(names):
+            names = [f"{place + 1}: {name}" for place, name in enumerate(names)]
+        for name, history in zip(names, histories, strict=True):
             study = optuna.create_study(
                 storage=storage,
-                study_name=title(plan, configuration) or plan.name or "search",
+                study_name=name,
                 directions=directions(plan),
                 load_if_exists=True,
             )

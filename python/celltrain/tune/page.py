@@ -120,7 +120,7 @@ def _left(tuned: Tuned) -> Table:
         *(Head(text=text) for text in ("configuration", "reference", "best in")),
         *_parameter_heads(tuned),
         *(Head(text=name) for name in names),
-        *(Head(text=f"{name}, difference") for name in names),
+        *(Head(text=f"Δ {name}", meaning="setting less reference") for name in names),
     ]
     return Table(title="left on the table", heads=heads, rows=rows)
 
