@@ -373,6 +373,13 @@ def test_from_python_with_scenario_classes():
     assert [len(searched.trials) for searched in tuned.searches] == [6, 6]
     assert [searched.left for searched in tuned.searches] == [(), ()]
     assert repr(tuned) == "Tuned('', 2 searches of 6 trials)"
+    policies = {
+        "path": "port.bottleneck.policy",
+        "values": {"sd": ct.SelectiveDrop(), "again": ct.SelectiveDrop(z=0.5)},
+    }
+    assert (
+        ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds, over={"policy": policies}).searches[1].title == "again"
+    )
     with pytest.raises(PlanError, match="needs the folder it goes on with"):
         ct.tune(plan(), resume=True)
 

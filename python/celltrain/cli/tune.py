@@ -44,12 +44,15 @@ def tune(
     from celltrain.scenario import shown
     from celltrain.sweep import Local
     from celltrain.tune import TunePlan, run_tune
+    from celltrain.tune.page import environment
 
     what = TunePlan.load(plan)
     worker = Local(jobs)
     if dry_run:
         return _foretell(what, worker.threads, as_json=as_json)
+    # Now rather than after an hour.
     require_matplotlib()
+    environment()
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
     with progress_bar(what.name or plan.stem, latest) as tell:

@@ -73,7 +73,7 @@ def read_toml(text: str, file: str, folder: Path) -> Plan:
 def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
     """The plan of Python values."""
     judge = Judge(file, None)
-    known = _plain(document)
+    known = plain(document)
     if isinstance(base, str | os.PathLike):
         found = Base.named(str(base), judge, Path())
     else:
@@ -87,17 +87,17 @@ def read_again(document: Mapping[str, Any]) -> Plan:
     return Reader(dict(document), judge, Base(document["scenario"], "scenario", None)).plan("", check=False)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
         return _choice(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return value
 
 

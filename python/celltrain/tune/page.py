@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 
 def page(tuned: Tuned, drawing: Drawing | None = None) -> str:
     """A search as one HTML page."""
+    text: str = environment().get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
+    return text
+
+
+def environment() -> Any:
+    """What fills templates; raises `MissingExtraError` where Jinja2 is not installed."""
     try:
         import jinja2
     except ImportError as error:
         raise MissingExtraError("the page of a search needs jinja2: pip install 'celltrain[tune]'") from error
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("celltrain", "."), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    return environment.get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
 
 
 def _content(tuned: Tuned, drawing: Drawing) -> dict[str, Any]:

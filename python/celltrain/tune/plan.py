@@ -21,7 +21,7 @@ from celltrain.plan.axis import DIGITS, Interval, written
 from celltrain.plan.document import Judge, join, parse
 from celltrain.plan.plan import MAX_RUNS, Group
 from celltrain.plan.quantity import exact
-from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader
+from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, plain
 from celltrain.reproduce.measure import check_syntax
 from celltrain.reproduce.paper import PaperError, set_key
 from celltrain.scenario import Reading, read_text
@@ -154,7 +154,7 @@ class TunePlan:
     @classmethod
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
-        judge, known = Judge("tune", None), json.loads(json.dumps(document))
+        judge, known = Judge("tune", None), plain(document)
         if isinstance(base, str | os.PathLike):
             found = Base.named(str(base), judge, Path())
         else:
