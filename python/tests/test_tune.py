@@ -636,10 +636,10 @@ def test_optuna_is_not_imported_before_it_is_needed():
 # What is shipped.
 
 
-@pytest.mark.parametrize(("name", "configurations"), [("tune-selective-drop", 12), ("tune-fba", 8)])
-def test_the_plans_of_the_study_are_right(name, configurations):
+@pytest.mark.parametrize("name", ["tune-selective-drop", "tune-fba"])
+def test_the_plans_of_the_study_are_right(name):
     made = TunePlan.load(ROOT / "plans" / f"{name}.toml")
-    assert len(made.configurations.points) == configurations
+    assert len(made.configurations.points) == 12
     assert made.references[0].numbers == (exact(0.9), exact(0.8))
     assert _core.data(f"plans/{name}.toml") is not None
 
