@@ -81,6 +81,10 @@ class StoreError(InputError):
     """A store that cannot be read, written or gone on with."""
 
 
+class ClusterError(InputError):
+    """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 
