@@ -18,7 +18,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import ClusterError, Fault, MissingExtraError
@@ -148,7 +148,8 @@ class Cluster:
         seen_to = 0
         # A result that was lost with its worker is worked out again by the cluster itself.
         for future in [future for future in self._out if future.status not in ("pending", "lost")]:
-            status, answer = future.status, cast("Any", None)
+            status = future.status
+            answer: Any = None
             try:
                 if status == "finished":
                     answer = future.result(timeout=fetch)
@@ -160,7 +161,7 @@ class Cluster:
             # It stays out until its rows are handed over: Ctrl-C may come in between.
             parcel = self._out[future]
             if status == "finished":
-                self._open(*answer, parcel, take)
+                self._open(answer, parcel, take)
             elif status == "error":
                 self._failed(answer, parcel, take)
             else:
@@ -169,8 +170,9 @@ class Cluster:
             seen_to += 1
         return seen_to > 0
 
-    def _open(self, content: bytes | None, told: Any, parcel: _Parcel, take: Callable[[Rows], None]) -> None:
+    def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
         """What a worker answered: rows and the seconds they took, or nothing and why."""
+        content, told = answer
         if content is None:
             raise ClusterError([Fault.of_file(self._address, str(told))])
         each = told / parcel.runs
