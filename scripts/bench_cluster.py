@@ -1,0 +1,73 @@
+"""What a second Dask worker is worth: one sweep on one and on two workers of one thread each, and on this machine's threads.
+
+Wants a quiet machine of two cores or more; says how busy it was. Exits with 1 where two workers are less than 1.8 times one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from distributed import Client, LocalCluster
+
+import celltrain as ct
+from celltrain.plan import Plan
+from celltrain.sweep import Local, Worker, run_plan
+from celltrain.sweep.cluster import Cluster
+
+#: What the project promises.
+LEAST = 1.8
+POINTS = 12
+
+
+def main() -> None:
+    """Measures and prints."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", type=int, default=3600, help="of one second of five sources on a LAN")
+    runs = options.parse_args().runs
+    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, duration="1s", policy=ct.Epd(threshold_cells=800))
+    thresholds = {"port.bottleneck.policy.epd.threshold": [400 + 50 * i for i in range(POINTS)]}
+    plan = Plan.of(lan, {"axes": thresholds, "seeds": max(1, runs // POINTS)})
+    print(f"{plan.runs} runs of 1 s of five sources on a LAN; {os.cpu_count()} cores, load {busy()}")
+    seconds = {}
+    for count in (1, 2):
+        name = f"{count} Dask worker{'s' * (count > 1)} of one thread"
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as machines,
+            Client(machines, set_as_default=False) as client,
+        ):
+            client.wait_for_workers(count)
+            seconds[name] = timed(plan, Cluster(client))
+        report(name, seconds[name], plan.runs)
+    for count in (1, 2):
+        name = f"this machine, {count} thread{'s' * (count > 1)}"
+        seconds[name] = timed(plan, Local(count))
+        report(name, seconds[name], plan.runs)
+    one, two, alone, both = seconds.values()
+    print(f"two workers are {one / two:.2f} times one, two threads {alone / both:.2f} times one")
+    print(f"a cluster takes {one / alone:.2f} times as long as one thread, {two / both:.2f} times as long as two")
+    print(f"load {busy()}")
+    sys.exit(one / two < LEAST)
+
+
+def timed(plan: Plan, worker: Worker) -> float:
+    """Seconds the sweep takes, its store included."""
+    with tempfile.TemporaryDirectory(prefix="celltrain-") as folder:
+        return run_plan(plan, Path(folder) / "store", worker).elapsed_seconds
+
+
+def report(name: str, seconds: float, runs: int) -> None:
+    """A line."""
+    print(f"{name:32} {seconds:6.1f} s {runs / seconds:7.0f} runs a second", flush=True)
+
+
+def busy() -> str:
+    """How many processes wanted a core, over the last one, five and fifteen minutes."""
+    return " ".join(f"{load:.2f}" for load in os.getloadavg())
+
+
+if __name__ == "__main__":
+    main()
