@@ -89,12 +89,12 @@ def sweep(
 def _time(option: str, text: str) -> float:
     """An option's time in seconds."""
     from celltrain.errors import Fault, InputError
-    from celltrain.plan.quantity import QUANTITIES, seconds
+    from celltrain.plan.quantity import seconds
 
     with suppress(ValueError):
         if (value := seconds(text)) > 0:
             return value
-    raise InputError([Fault.of_option(option, text, f"is not {QUANTITIES['time'].expected}")])
+    raise InputError([Fault.of_option(option, text, "is not a time; it must be above 0, such as 60s or 500ms")])
 
 
 @contextmanager
