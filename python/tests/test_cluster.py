@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -430,7 +431,7 @@ def test_the_dry_run_tells_the_size_of_the_cluster(tmp_path, celltrain, machines
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("tcp://127.0.0.1:1", "Connection refused"),
+        ("tcp://127.0.0.1:1", "Connection refused|Timed out"),
         ("localhost", "missing port number"),
         ("foo://localhost:1", "unknown address scheme 'foo'"),
         ("tcp://127.0.0.1:abc", "abc"),
@@ -445,7 +446,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, wh
     assert time.monotonic() - begun < 10
     [fault] = told.json["faults"]
     assert (told.code, told.err, fault["key"], fault["value"]) == (2, "", "--dask", address)
-    assert why in fault["message"]
+    assert re.search(why, fault["message"])
     assert "start one with dask scheduler" in fault["message"]
     assert not (tmp_path / "s").exists()
 

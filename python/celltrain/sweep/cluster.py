@@ -119,7 +119,7 @@ class Cluster:
             return
         self._counted = now
         # When it is just being lost, its status will say so.
-        with suppress(OSError, asyncio.TimeoutError):
+        with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
             self._last_worker = now
@@ -140,7 +140,13 @@ class Cluster:
             if chunk is None:
                 return False
             parcel = _Parcel(content=_packed(chunk), runs=len(chunk.tasks))
-        self._out[self._client.submit(self._task, parcel.content, _core.build(), pure=False)] = parcel
+        try:
+            future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
+        except Exception:
+            # When the scheduler has just been lost, that is what to say.
+            self._look_after()
+            raise
+        self._out[future] = parcel
         return True
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
@@ -343,10 +349,11 @@ async def _missing(address: str, timeout: float) -> str | None:
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"
     except Exception as error:
-        cause = error
-        while cause.__cause__ is not None and isinstance(cause.__cause__, Exception):
-            cause = cause.__cause__
-        return str(cause) or type(cause).__name__
+        # The innermost that says something: refused, unknown name.
+        causes: list[BaseException] = [error]
+        while (cause := causes[-1].__cause__) is not None:
+            causes.append(cause)
+        return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
     kind = found.get("type") if isinstance(found, dict) else None
     return None if kind == "Scheduler" else f"it is a {kind}"
 
