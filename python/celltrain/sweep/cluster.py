@@ -87,11 +87,12 @@ class Cluster:
         """Runs every chunk; raises `ClusterError` when the scheduler is lost, or a worker has another celltrain."""
         try:
             while True:
-                self._look_after()
-                handed_out = len(self._out) < max(AT_LEAST, AHEAD * self._threads) and self._hand_out(chunks)
+                connected = self._look_after()
+                room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
+                handed_out = connected and room and self._hand_out(chunks)
                 taken = self._collect(take, FETCH)
                 if not handed_out and not taken:
-                    if not self._out and self._client.status == "running":
+                    if connected and not self._out and not self._again and not self._suspects:
                         return
                     time.sleep(LOOK)
         except KeyboardInterrupt:
@@ -106,8 +107,8 @@ class Cluster:
             for queue in (self._out, self._again, self._suspects):
                 queue.clear()
 
-    def _look_after(self) -> None:
-        """Whether the scheduler is there, and how many threads it has."""
+    def _look_after(self) -> bool:
+        """Whether the scheduler is there; now and then it is asked how many threads it has."""
         if self._client.status in ("closing", "closed"):
             problem = (
                 "the scheduler was lost; what is done is kept: start the cluster again, then go on with --resume "
@@ -115,8 +116,10 @@ class Cluster:
             )
             raise ClusterError([Fault.of_file(self._address, problem)])
         now = time.monotonic()
-        if self._client.status != "running" or now - self._counted < COUNT:
-            return
+        if self._client.status != "running":
+            return False
+        if now - self._counted < COUNT:
+            return True
         self._counted = now
         # When it is just being lost, its status will say so.
         with suppress(Exception):
@@ -126,11 +129,10 @@ class Cluster:
         elif self._note is not None and now - self._last_worker > SILENCE:
             self._note(f"{self._address} has no workers: waiting for some")
             self._note = None
+        return True
 
     def _hand_out(self, chunks: Iterator[Chunk]) -> bool:
         """The next chunk, if there is one."""
-        if self._client.status != "running":
-            return False
         if self._again:
             parcel = self._again.popleft()
         elif self._suspects and not any(parcel.alone for parcel in self._out.values()):
