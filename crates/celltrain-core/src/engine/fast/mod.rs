@@ -96,7 +96,6 @@ struct Engine<'a> {
     /// By shaped port: until when cells may start that are given away before; none are where that could not be taken back.
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
-    onward: Vec<Onward>,
 }
 
 /// A whole frame on its way to a host, or to a shaped port.
@@ -155,7 +154,6 @@ impl<'a> Engine<'a> {
             late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
-            onward: Vec::new(),
             edge,
             plan,
             routing,
@@ -238,34 +236,38 @@ impl<'a> Engine<'a> {
         let servers = self.servers.len();
         let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers };
-        if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
-            let effect = self.servers[server as usize].join(input as usize, train);
+        if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period)
+            && let Some(effect) = self.servers[server as usize].join(input as usize, train)
+        {
             settle_by(&mut self.agenda, server as usize, effect);
         }
     }
 
     /// A contended port catches up with everything before `now`.
     fn work(&mut self, number: usize, now: Time) {
-        let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, onward, end, .. } = self;
+        let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
         let link = plan.contended[number];
         let until = now.min(*end + Span(1));
         let count = servers.len();
+        let (before, rest) = servers.split_at_mut(number);
+        let (server, behind) = rest.split_first_mut().expect("it has this number");
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
-        servers[number].work(until, |run, first_start, period| {
-            if let Some(on) = roads.go(link, run, first_start, period) {
-                onward.push(on);
+        server.work(until, |run, first_start, period| {
+            if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
+                let next = server as usize;
+                // No VC comes twice to the same port.
+                let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
+                if let Some(effect) = at.join(input as usize, train) {
+                    settle_by(roads.agenda, next, effect);
+                }
             }
         });
-        for Arrival { run, first, period } in servers[number].arrivals() {
+        for Arrival { run, first, period } in server.arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             shaping.on_arrival(index(link), vc, run, first, period);
         }
-        let effect = servers[number].next_effect();
+        let effect = server.next_effect();
         agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
-        for Onward { server, input, train } in onward.drain(..) {
-            let effect = servers[server as usize].join(input as usize, train);
-            settle_by(agenda, server as usize, effect);
-        }
     }
 
     fn first_errand_leaf(&self) -> usize {

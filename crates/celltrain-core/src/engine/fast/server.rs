@@ -41,7 +41,8 @@ pub(super) struct Server {
     gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
     gathered: Vec<Run>,
-    /// Cells of trains that take turns are admitted in one go: one queue holds all, and they leave as they come.
+    /// Cells of trains that take turns are admitted in one go: one queue holds all, they leave as they come, and when a
+    /// single one does matters to nobody.
     weaves: bool,
     /// Such cells, and the inputs they came in on.
     woven: Vec<Cell>,
@@ -209,7 +210,7 @@ impl Server {
             fills_in_order: port.keeps_vcs_apart() == Some(Filling::InOrder),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            weaves: !timing.departs_late && !port.merges(),
+            weaves: !timing.departs_late && !port.merges() && !timing.every_cell_matters,
             woven: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -233,9 +234,10 @@ impl Server {
         self.timing.departs_late
     }
 
-    /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere.
+    /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere, where that
+    /// may come before those of what is there.
     #[inline]
-    pub(super) fn join(&mut self, input: usize, train: Train) -> Time {
+    pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         if head.cells == 0 {
             *head = train;
@@ -248,9 +250,12 @@ impl Server {
             } else {
                 behind.push_back(train);
             }
+            if self.timing.every_cell_matters {
+                return None;
+            }
         }
         // Joined to another train or not, it is its own cells that could matter first.
-        self.effect_of(&train)
+        Some(self.effect_of(&train))
     }
 
     /// The last cells that were to arrive on an input never will: they have not started.
@@ -389,7 +394,6 @@ impl Server {
         if self.woven.is_empty() {
             return false;
         }
-        let every_cell_matters = self.timing.every_cell_matters;
         self.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
@@ -399,9 +403,7 @@ impl Server {
                 let (first, period) = (*woven_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(woven) };
                 self.end_turns(run, first, period);
-                if !every_cell_matters {
-                    self.gather(run, depart);
-                }
+                self.gather(run, depart);
             }
         }
         self.touched = touched;
@@ -450,7 +452,6 @@ impl Server {
         line: &mut Line,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
-        let every_cell_matters = self.timing.every_cell_matters;
         let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
         if *woven == 0 {
             if !train.cell.is_rm() {
@@ -470,9 +471,6 @@ impl Server {
         }
         let (cell, next) = (train.cell, train.next);
         self.woven.push(cell);
-        if every_cell_matters {
-            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
-        }
         Some(next)
     }
 
@@ -489,9 +487,7 @@ impl Server {
         });
         self.woven.push(last);
         self.end_turns(run, first, period);
-        if self.timing.every_cell_matters {
-            depart(Run { last, cells: 1 }, start, self.timing.cell_time);
-        } else if last.is_rm() || last.last_cell() {
+        if last.is_rm() || last.last_cell() {
             // Cells of the frame that were gathered before go with the last one.
             let gathered = &mut self.gathered[last.label() as usize];
             let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
