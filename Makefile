@@ -14,6 +14,7 @@
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make bench          the benchmarks of cargo bench
+#   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
@@ -28,7 +29,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench performance guard fuzz
+.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -91,6 +92,9 @@ differential:
 
 bench:
 	cargo bench --package celltrain-bench
+
+bench-cluster: .make/built
+	$(BIN)/python scripts/bench_cluster.py
 
 performance: .make/built
 	$(BIN)/python scripts/performance_plots.py --page

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from celltrain.drawing import draw as draw
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
+    from celltrain.errors import ClusterError as ClusterError
     from celltrain.errors import Fault as Fault
     from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
+    "ClusterError": "errors",
     "Fault": "errors",
     "InputError": "errors",
     "MissingExtraError": "errors",

@@ -12,7 +12,7 @@ from typing import Any
 
 from celltrain import _core
 
-EXTRAS = {"plot": ("matplotlib",), "frames": ("pandas", "polars", "duckdb")}
+EXTRAS = {"plot": ("matplotlib",), "frames": ("pandas", "polars", "duckdb"), "cluster": ("distributed",)}
 NEEDED = ("numpy", "pyarrow", "pydantic", "rich", "typer")
 
 # What the self test must give: the same on every machine. A change to the models changes it, and the changelog says so.

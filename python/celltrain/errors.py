@@ -85,6 +85,10 @@ class TuneError(InputError):
     """A search's folder that cannot be written or gone on with."""
 
 
+class ClusterError(InputError):
+    """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import signal
 import subprocess
@@ -12,6 +11,8 @@ import time
 from dataclasses import replace
 
 import pytest
+import sweeps
+from sweeps import rows
 
 import celltrain as ct
 from celltrain.plan import Plan, canonical, run_key
@@ -40,18 +41,6 @@ buffer = {{ path = "port.bottleneck.buffer", values = [100, 150, 200] }}
 
 def plan(text=PLAN):
     return Plan.of_toml(text)
-
-
-def rows(store):
-    """All rows as bytes: what two sweeps of one plan have in common."""
-    import pyarrow as pa
-
-    table = Store.open(store).table()
-    columns = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in table.columns]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.table(columns, names=table.column_names).schema) as writer:
-        writer.write_table(pa.table(columns, names=table.column_names).combine_chunks())
-    return sink.getvalue().to_pybytes()
 
 
 def test_every_run_is_there_once_and_is_what_run_gives(tmp_path):
@@ -135,9 +124,22 @@ def test_a_worker_of_another_version_is_refused_and_nothing_of_it_is_stored(tmp_
         def work(self, chunks, take):
             take(replace(run_chunk(next(chunks)), version="0.0.1"))
 
-    with pytest.raises(ct.StoreError, match=r"a worker runs 0\.0\.1"):
+    with pytest.raises(ct.ClusterError, match=r"a worker runs 0\.0\.1"):
         run_plan(plan(), tmp_path / "s", Other())
     assert Store.open(tmp_path / "s").parts() == []
+
+
+def test_what_others_did_before_a_worker_of_another_version_is_kept(tmp_path):
+    class Mixed:
+        chunk_runs = 4
+
+        def work(self, chunks, take):
+            take(run_chunk(next(chunks)))
+            take(replace(run_chunk(next(chunks)), version="0.0.1"))
+
+    with pytest.raises(ct.ClusterError):
+        run_plan(plan(), tmp_path / "s", Mixed())
+    assert sweeps.done(tmp_path / "s") == 4
 
 
 def test_points_with_one_scenario_are_run_once(tmp_path):
@@ -346,28 +348,19 @@ MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
-    path = tmp_path / "plan.toml"
+    path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(MANY)
-    # Parts as often as can be, so that a kill comes in the middle of one.
-    program = (
-        "import sys, celltrain.sweep.coordinator as c; c.PART_RUNS = 40; import celltrain.cli; "
-        "sys.argv = ['celltrain', 'sweep', *sys.argv[1:]]; celltrain.cli.main()"
-    )
-    command = [sys.executable, "-c", program, path, "--store", tmp_path / "s"]
-    for wait, resume in ((0.6, []), (0.9, ["--resume"]), (1.1, ["--resume"])):
-        store_made = (tmp_path / "s" / "manifest.json").exists()
-        process = subprocess.Popen([*command, *(resume if store_made else [])], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
-        while not list(tmp_path.glob("s/parts/part-*")) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(wait / 10)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert Store.open(tmp_path / "s").verify() == []
+    for count in (7, 19, 38):
+        with sweeps.driver(path, store, "--jobs", 2) as process:
+            sweeps.wait_for_parts(store, count, process)
+            process.kill()
+        assert count * sweeps.PART_RUNS <= sweeps.done(store) < 2400
+    with sweeps.driver(path, store) as process:
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, ""), out
+    assert Store.open(store).verify() == []
     run_plan(plan(MANY), tmp_path / "one", Local(2))
-    assert rows(tmp_path / "one") == rows(tmp_path / "s")
+    assert rows(tmp_path / "one") == rows(store)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")

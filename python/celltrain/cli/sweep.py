@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,8 @@ from celltrain.cli import shell
 if TYPE_CHECKING:
     from celltrain.plan import Plan
     from celltrain.store import Store
-    from celltrain.sweep import Progress
+    from celltrain.sweep import Local, Progress
+    from celltrain.sweep.cluster import Cluster
 
 # What fits a screen; the store has everything.
 MOST_POINTS = 24
@@ -45,28 +46,71 @@ def sweep(
     jobs: Annotated[
         int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask cluster with its scheduler there: tcp://host:8786."),
+    ] = None,
+    scheduler_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Run on the Dask cluster whose scheduler wrote this file.")
+    ] = None,
+    dask_timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s.")
+    ] = "5s",
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.errors import Fault, InputError
     from celltrain.plan import Plan
-    from celltrain.sweep import Local, run_plan
+    from celltrain.sweep import run_plan
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
+    where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
+    chosen = [option for option, value in where.items() if value is not None]
+    if len(chosen) > 1:
+        problem = f"says where to run, and so does {chosen[0]}: give one of them"
+        raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
+    wait = _time("--dask-timeout", dask_timeout)
     what = Plan.load(plan)
-    worker = Local(jobs)
-    if dry_run:
-        return _foretell(what, worker.threads, as_json=as_json)
-    assert store is not None, "refused above"
     latest: list[Progress] = []
-    with progress_bar(what.name or plan.stem, latest) as tell:
-        try:
-            run_plan(what, store, worker, resume=resume, progress=tell)
-            interrupted = False
-        except KeyboardInterrupt:
-            interrupted = True
+    with _worker(jobs, dask, scheduler_file, wait) as worker:
+        if dry_run:
+            return _foretell(what, worker, as_json=as_json)
+        assert store is not None, "refused above"
+        with progress_bar(what.name or plan.stem, latest) as tell:
+            try:
+                run_plan(what, store, worker, resume=resume, progress=tell)
+                interrupted = False
+            except KeyboardInterrupt:
+                interrupted = True
     return tell_end(store, latest[-1] if latest else None, interrupted=interrupted, as_json=as_json)
+
+
+def _time(option: str, text: str) -> float:
+    """An option's time in seconds."""
+    from celltrain.errors import Fault, InputError
+    from celltrain.plan.quantity import seconds
+
+    with suppress(ValueError):
+        if (value := seconds(text)) > 0:
+            return value
+    raise InputError([Fault.of_option(option, text, "is not a time; it must be above 0, such as 60s or 500ms")])
+
+
+@contextmanager
+def _worker(jobs: int | None, dask: str | None, scheduler_file: Path | None, wait: float) -> Iterator[Local | Cluster]:
+    """What runs the plan: this machine's threads, or a cluster."""
+    if dask is None and scheduler_file is None:
+        from celltrain.sweep import Local
+
+        yield Local(jobs)
+        return
+    from celltrain.sweep.cluster import Cluster, connected, scheduler_in
+
+    option = "--dask" if scheduler_file is None else "--scheduler-file"
+    address = scheduler_in(scheduler_file, timeout=wait) if scheduler_file is not None else str(dask)
+    with connected(address, option=option, timeout=wait) as client:
+        yield Cluster(client, shell.complain)
 
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
@@ -127,13 +171,16 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
     return {} if progress is None else dataclasses.asdict(progress)
 
 
-def _foretell(plan: Plan, threads: int, *, as_json: bool) -> int:
-    from celltrain.sweep import estimate
+def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
+    from celltrain.sweep import Local, estimate
 
+    workers, threads = (None, worker.threads) if isinstance(worker, Local) else worker.size()
     with shell.waiting("running a few points to see how long they take"):
-        expected = estimate(plan, threads)
+        expected = estimate(plan, max(threads, 1))
     if as_json:
-        shell.answer({**dataclasses.asdict(expected), "threads": threads, "axes": [axis.name for axis in plan.axes]})
+        found = {} if workers is None else {"workers": workers}
+        axes = [axis.name for axis in plan.axes]
+        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
         return shell.DONE
     most = "at most " if expected.least_runs < expected.runs else ""
     typer.echo(f"{plan.name or 'plan'}: {expected.points:,} points, {most}{expected.runs:,} runs")
@@ -143,9 +190,16 @@ def _foretell(plan: Plan, threads: int, *, as_json: bool) -> int:
     if not expected.probes:
         typer.echo("no point of those probed can be run, so nothing is known of time and disk")
         return shell.DONE
+    on = f"{threads} threads"
+    if workers is not None:
+        on = (
+            f"the cluster's {threads} threads in {workers} workers"
+            if threads
+            else "one thread (there are no workers yet)"
+        )
     words = "run" if expected.probes == 1 else "runs"
     typer.echo(
-        f"about {most}{in_words(expected.seconds)} on {threads} threads and {shell.counted(expected.bytes / 1e6)} MB of disk: "
+        f"about {most}{in_words(expected.seconds)} on {on} and {shell.counted(expected.bytes / 1e6)} MB of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )
     return shell.DONE

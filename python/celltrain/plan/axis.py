@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,8 +51,8 @@ class _Numbers(Sequence[Fraction]):
             raise IndexError(index)
         return self._number(index % len(self))
 
-    def _number(self, index: int) -> Fraction:
-        raise NotImplementedError
+    @abstractmethod
+    def _number(self, index: int) -> Fraction: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from celltrain.errors import Fault, ScenarioError, StoreError
+from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.plan.plan import compact
 from celltrain.reproduce.score import student
@@ -56,6 +57,8 @@ class Coordinator:
     ) -> None:
         self._plan, self._store, self._worker = plan, store, worker
         self._tell = progress
+        #: Of everything below: a worker may draw chunks on a thread of its own.
+        self._lock = threading.Lock()
         #: Keys of runs that were handed out and did not come back yet.
         self._out: set[str] = set()
         #: Runs that came back and are in no part yet, by key.
@@ -151,21 +154,28 @@ class Coordinator:
                     configurations[point] = self._configuration(point)
                 text, refusal = configurations[point]
                 key = run_key(text, seed)
-                if key in self._out or key in self._held or self._store.ledger.knows(key):
-                    self._repeats.append(Repeat(point=point, seed=seed, run_key=key))
-                    self._repeated += 1
+                if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
                     continue
-                self._out.add(key)
                 if refusal is not None:
                     self._keep(Ran(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
                     continue
                 place = places.setdefault(text, len(places))
                 tasks.append(Task(run_key=key, point=point, seed=seed, configuration=place))
-                if len(tasks) == self._worker.chunk_runs:
+                if len(tasks) >= self._worker.chunk_runs:
                     yield self._chunk(tasks, places)
                     tasks, places = [], {}
         if tasks:
             yield self._chunk(tasks, places)
+
+    def _is_new(self, run: Repeat) -> bool:
+        """Whether nobody has a run yet, and then it is handed out; otherwise it repeats an earlier point's."""
+        with self._lock:
+            if run.run_key in self._out or run.run_key in self._held or self._store.ledger.knows(run.run_key):
+                self._repeats.append(run)
+                self._repeated += 1
+                return False
+            self._out.add(run.run_key)
+            return True
 
     def _chunk(self, tasks: list[Task], places: Mapping[str, int]) -> Chunk:
         return Chunk(
@@ -192,7 +202,7 @@ class Coordinator:
                 f"was made by celltrain {manifest['version']} ({manifest['profile']}), and a worker runs {rows.version} "
                 f"({rows.profile}): install the same on all machines"
             )
-            raise StoreError([Fault.of_file(shown(self._store.path), problem)])
+            raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
         for ran in rows.runs:
             self._keep(ran)
         now = time.monotonic()
@@ -203,23 +213,26 @@ class Coordinator:
 
     def _keep(self, ran: Ran) -> None:
         """Keeps a run for the next part; one that came already is dropped."""
-        if ran.run_key not in self._out:
-            return
-        self._held[ran.run_key] = ran
-        self._out.discard(ran.run_key)
-        self._done += 1
-        self._now += 1
-        self._failed += ran.error is not None
+        with self._lock:
+            if ran.run_key not in self._out:
+                return
+            self._held[ran.run_key] = ran
+            self._out.discard(ran.run_key)
+            self._done += 1
+            self._now += 1
+            self._failed += ran.error is not None
 
     def _write(self) -> None:
         # Ctrl-C waits: what is written and what is held must not say the same.
         with uninterrupted():
-            # The thread that makes chunks ready may add some meanwhile.
-            held, repeats = dict(self._held), list(self._repeats)
+            # Whoever draws chunks may add some meanwhile.
+            with self._lock:
+                held, repeats = dict(self._held), list(self._repeats)
             self._store.write(list(held.values()), repeats)
-            for key in held:
-                del self._held[key]
-            del self._repeats[: len(repeats)]
+            with self._lock:
+                for key in held:
+                    del self._held[key]
+                del self._repeats[: len(repeats)]
         self._written = time.monotonic()
 
     def _progress(self) -> Progress:

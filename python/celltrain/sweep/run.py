@@ -16,6 +16,8 @@ from celltrain.sweep.local import Local
 from celltrain.sweep.work import Worker
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from celltrain.models import Scenario
 
 
@@ -32,6 +34,7 @@ def sweep(
     store: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int | None = None,
+    client: Client | None = None,
     worker: Worker | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> Store:
@@ -52,12 +55,14 @@ def sweep(
         store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
         resume: Whether to go on with what `store` holds.
         jobs: Threads; one for each core when None.
-        worker: What runs chunks instead of this machine's threads, such as a cluster's.
+        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
+        worker: Whatever else runs chunks.
         progress: Called now and then with how far it is.
 
     Raises:
         PlanError: With everything that is wrong with the plan.
         StoreError: When the store cannot be made, written or gone on with.
+        ClusterError: When the cluster is lost, or its workers run another celltrain; what is done is kept.
     """
     if isinstance(base, Plan):
         plan = base
@@ -76,8 +81,15 @@ def sweep(
         raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
     if resume and store is None:
         raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
+    chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
+    if len(chosen) > 1:
+        raise PlanError([Fault.of_option(chosen[1], "given", f"says where to run, and so does {chosen[0]}: name one")])
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
+    if client is not None:
+        from celltrain.sweep.cluster import Cluster
+
+        worker = Cluster(client)
     run_plan(plan, folder, worker or Local(jobs), resume=resume, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper

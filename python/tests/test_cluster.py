@@ -1,0 +1,558 @@
+"""Sweeps on a Dask cluster: machines that come, go and are killed, and not a run is lost or stored twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import sweeps
+from distributed import Client, Future, LocalCluster
+from pages import ROOT, blocks
+from sweeps import rows
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.plan import Plan, canonical
+from celltrain.store import Store
+from celltrain.sweep import Local, cluster, run_chunk, run_plan
+from celltrain.sweep.cluster import Cluster
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+
+PLAN = """
+seeds = { first = 1, count = COUNT }
+[axes]
+threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
+[scenario]
+duration = "LONG"
+[scenario.topology.n_source]
+sources = 3
+link_delay = "5us"
+[scenario.port.bottleneck]
+buffer = 100
+policy = { epd = { threshold = 60 } }
+"""
+
+# A worker that is to die does so in the middle of its work, and again when its nanny has started it anew.
+PRELOAD = """
+import os, pathlib, signal
+from celltrain import _core
+
+order = pathlib.Path({order!r})
+
+def deadly(scenarios, runs, *arguments, **options):
+    if order.exists() and any(seed == int(order.read_text()) for _, seed in runs):
+        os.kill(os.getpid(), signal.SIGKILL)
+    _core.harmless(scenarios, runs, *arguments, **options)
+
+# It is loaded more than once.
+if not hasattr(_core, "harmless"):
+    _core.harmless, _core.run_many = _core.run_many, deadly
+"""
+
+# Its own threads only: nothing of Dask or of other tests.
+ONE_TASK = """
+import sys, threading, time
+from pathlib import Path
+from celltrain.sweep import Chunk, Task, run_chunk
+
+tasks = tuple(Task(run_key=str(seed), point=0, seed=seed, configuration=0) for seed in range(4))
+chunk = Chunk(configurations=(sys.argv[1],), tasks=tasks, measures=("efficiency",), limit_s=0.2, recording=None)
+count = lambda: len(list(Path("/proc/self/task").iterdir()))
+before = most = count()
+worker = threading.Thread(target=run_chunk, args=(chunk,))
+worker.start()
+turns = 0
+while worker.is_alive():
+    most, turns = max(most, count()), turns + 1
+    time.sleep(0.001)
+print(most - before, turns)
+"""
+
+
+def text(count, duration):
+    return PLAN.replace("COUNT", str(count)).replace("LONG", duration)
+
+
+def plan(count=6, duration="5ms"):
+    return Plan.of_toml(text(count, duration))
+
+
+class Machines:
+    """A scheduler and a nanny with workers of one thread each, as processes that outlive a driver."""
+
+    def __init__(self, folder, workers=2):
+        self.folder, self.file = folder, folder / "scheduler.json"
+        self.order = folder / "deadly"
+        (folder / "preload.py").write_text(PRELOAD.format(order=str(self.order)))
+        also = ("--preload", folder / "preload.py", "--local-directory", folder)
+        self.scheduler = self._start("scheduler", "--port", 0)
+        self.nanny = self._start("worker", "--nworkers", workers, "--nthreads", 1, *also)
+        deadline = time.monotonic() + 60
+        while not self.file.exists():
+            assert time.monotonic() < deadline, (folder / "scheduler.log").read_text()
+            time.sleep(0.05)
+        with self.client() as client:
+            client.wait_for_workers(workers, timeout=60)
+
+    def _start(self, kind, *arguments):
+        fixed = ("--scheduler-file", self.file, "--host", "127.0.0.1", "--no-dashboard")
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *fixed, *arguments]
+        with (self.folder / f"{kind}.log").open("w") as log:
+            return subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=self.folder)
+
+    def client(self):
+        return Client(scheduler_file=str(self.file), set_as_default=False)
+
+    @contextlib.contextmanager
+    def deadly(self, seed):
+        self.order.write_text(str(seed))
+        try:
+            yield
+        finally:
+            self.order.unlink()
+
+    def stop(self):
+        """At once: what they would say to each other is not asked here."""
+        for process in (self.nanny, self.scheduler):
+            with contextlib.suppress(psutil.Error):
+                for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+                    one.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    found = Machines(tmp_path_factory.mktemp("machines"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def client(machines):
+    with machines.client() as found:
+        found.wait_for_workers(2, timeout=60)
+        yield found
+
+
+@pytest.fixture
+def inside():
+    """A cluster of one thread in this process."""
+    with (
+        LocalCluster(n_workers=0, processes=False, threads_per_worker=1, dashboard_address=":0") as found,
+        Client(found, set_as_default=False) as client,
+    ):
+        yield found, client
+
+
+def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twice(tmp_path, machines, client):
+    count, seed = 2000, 20261121
+    path, store = tmp_path / "plan.toml", tmp_path / "s"
+    path.write_text(text(count // 4, "300ms"))
+    chance = random.Random(seed)
+    # A part has 40 to 59 runs: there will be at least 33.
+    places = sorted(chance.sample(range(3, 32), 8))
+    drivers = set(chance.sample(places, 3))
+    process = sweeps.driver(path, store, "--scheduler-file", machines.file)
+    killed = {"driver": 0, "worker": 0}
+    for place in places:
+        sweeps.wait_for_parts(store, place, process)
+        if place in drivers:
+            process.kill()
+            process.communicate()
+            stored = sweeps.done(store)
+            process = sweeps.driver(path, store, "--scheduler-file", machines.file)
+            killed["driver"] += 1
+        else:
+            stored = sweeps.done(store)
+            # Those that answer: one that is just starting would take its nanny along.
+            while not (workers := client.run(os.getpid, on_error="ignore")):
+                time.sleep(0.05)
+            os.kill(chance.choice(sorted(workers.values())), signal.SIGKILL)
+            killed["worker"] += 1
+        assert place * sweeps.PART_RUNS <= stored < count, (
+            f"seed {seed}: killed at part {place} with {stored} runs done"
+        )
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, ""), f"seed {seed}: {out}"
+    assert killed == {"driver": 3, "worker": 5}
+    assert Store.open(store).verify() == []
+    assert sweeps.done(store) == count
+    run_plan(Plan.load(path), tmp_path / "one", Local(2))
+    assert rows(store) == rows(tmp_path / "one")
+
+
+def test_any_client_will_do_from_python(tmp_path, client):
+    told = []
+    store = ct.sweep(plan(60), client=client, store=tmp_path / "s", progress=told.append)
+    ct.sweep(plan(60), store=tmp_path / "one")
+    assert rows(tmp_path / "s") == rows(tmp_path / "one")
+    assert (told[-1].done, told[-1].total) == (240, 240)
+    assert store.verify() == []
+    assert client.status == "running"
+    with pytest.raises(ct.PlanError, match="client = given says where to run, and so does jobs"):
+        ct.sweep(plan(), client=client, jobs=2)
+
+
+def test_a_run_that_kills_its_worker_is_a_row_and_takes_nobody_along(tmp_path, machines, client):
+    one_point = Plan.of_toml(text(9, "5ms").replace("50, 60, 70, 80", "50"))
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1))
+    try:
+        with machines.deadly(seed=5):
+            end = run_plan(one_point, tmp_path / "s", Cluster(client))
+    finally:
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
+    assert (end.done, end.failed) == (9, 1)
+    [row] = Store.open(tmp_path / "s").failures().to_pylist()
+    assert (row["seed"], row["error"]) == (5, "the worker that ran it died, however often it was tried")
+    assert Store.open(tmp_path / "s").verify() == []
+
+
+def test_a_run_that_panics_on_a_cluster_is_a_row(tmp_path, client):
+    client.run(os.putenv, "CELLTRAIN_TEST_PANIC_SEED", "4")
+    try:
+        end = run_plan(plan(), tmp_path / "s", Cluster(client))
+    finally:
+        client.run(os.unsetenv, "CELLTRAIN_TEST_PANIC_SEED")
+    assert (end.done, end.failed) == (24, 4)
+    failures = Store.open(tmp_path / "s").failures().to_pylist()
+    assert [row["seed"] for row in failures] == [4] * 4
+    assert all(row["error"].startswith("panicked: ") for row in failures)
+
+
+def test_a_run_past_its_time_on_a_cluster_is_a_row(tmp_path, client):
+    limited = text(1, "5ms").replace("[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]')
+    end = run_plan(Plan.of_toml(limited.replace("50, 60, 70, 80", "50, 60")), tmp_path / "s", Cluster(client))
+    assert (end.done, end.failed) == (4, 2)
+    errors = Store.open(tmp_path / "s").failures()["error"].to_pylist()
+    assert set(errors) == {"took longer than 0.2 s of real time"}
+
+
+def test_a_worker_of_another_version_is_named_and_the_rest_is_kept(tmp_path, client):
+    def other():
+        from celltrain import _core
+
+        _core.before, _core.build = _core.build, lambda: {"version": "0.0.9", "profile": "release"}
+
+    def again():
+        from celltrain import _core
+
+        _core.build = _core.before
+
+    first, second = client.nthreads()
+    run_plan(plan(), tmp_path / "s", Cluster(client))
+    client.run(other, workers=[second])
+    try:
+        with pytest.raises(ct.ClusterError) as refused:
+            run_plan(plan(400), tmp_path / "t", Cluster(client))
+    finally:
+        client.run(again, workers=[second])
+    [fault] = refused.value.faults
+    here = _core.build()["version"]
+    assert f"worker {second} on " in fault.message
+    assert f"runs celltrain 0.0.9 (release), and this is celltrain {here} (release): install the same" in fault.message
+    assert first not in fault.message
+    end = run_plan(plan(400), tmp_path / "t", Cluster(client), resume=True)
+    assert (end.done, end.failed) == (1600, 0)
+    assert Store.open(tmp_path / "t").verify() == []
+
+
+def test_a_worker_without_celltrain_says_so(tmp_path, client):
+    def hide():
+        import sys
+
+        sys.modules["celltrain.before"], sys.modules["celltrain"] = sys.modules["celltrain"], None
+
+    def show():
+        import sys
+
+        sys.modules["celltrain"] = sys.modules.pop("celltrain.before")
+
+    client.run(hide)
+    try:
+        with pytest.raises(
+            ct.ClusterError, match=r"worker tcp://.* on .* has no celltrain .*: install .* on all machines"
+        ):
+            run_plan(plan(), tmp_path / "s", Cluster(client))
+    finally:
+        client.run(show)
+
+
+def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, monkeypatch):
+    monkeypatch.setattr(cluster, "MOST_RUNS", 1)
+    kept = []
+
+    def stop(progress):
+        if progress.done < 30:
+            return
+        deadline = time.monotonic() + 60
+        while (finished := [state.status for state in client.futures.values()].count("finished")) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        # One of them is the run that is just told.
+        kept.append(progress.done + finished - 1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(10_000, "50ms"), tmp_path / "s", Cluster(client), progress=stop)
+    assert sweeps.done(tmp_path / "s") >= kept[0]
+    deadline = time.monotonic() + 30
+    while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+
+
+def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
+    path, store = tmp_path / "plan.toml", tmp_path / "s"
+    path.write_text(text(100_000, "100ms"))
+    with sweeps.driver(path, store, "--scheduler-file", machines.file, "--json") as process:
+        sweeps.wait_for_parts(store, 2, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert err == "interrupted: what is done is kept; go on with --resume\n"
+    answer = json.loads(out)
+    assert answer["interrupted"]
+    assert sweeps.done(store) >= answer["done"] >= 80
+    assert Store.open(store).verify() == []
+
+
+def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
+    path, store = tmp_path / "plan.toml", tmp_path / "s"
+    path.write_text(text(120, "300ms"))
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    before = Machines(folder, workers=1)
+    try:
+        with sweeps.driver(path, store, "--scheduler-file", before.file, "--dask-timeout", "1s") as process:
+            sweeps.wait_for_parts(store, 3, process)
+            before.scheduler.kill()
+            out, err = process.communicate(timeout=60)
+    finally:
+        before.stop()
+    assert (process.returncode, out) == (2, "")
+    assert "the scheduler was lost; what is done is kept" in err
+    assert err.count("\n") == 1
+    assert 120 <= sweeps.done(store) < 480
+    before.file.unlink()
+    after = Machines(folder, workers=1)
+    try:
+        with sweeps.driver(path, store, "--scheduler-file", after.file) as process:
+            out, err = process.communicate(timeout=120)
+    finally:
+        after.stop()
+    assert (process.returncode, err) == (0, ""), out
+    run_plan(Plan.load(path), tmp_path / "one", Local(2))
+    assert rows(store) == rows(tmp_path / "one")
+
+
+def test_chunks_that_the_cluster_drops_are_handed_out_again(tmp_path, inside, monkeypatch):
+    machines, client = inside
+    machines.scale(1)
+    monkeypatch.setattr(cluster, "MOST_RUNS", 4)
+    dropped = 0
+
+    def drop(progress):
+        nonlocal dropped
+        futures = [Future(key, client) for key in list(client.futures)]
+        if dropped < 3 and futures:
+            dropped += len(futures)
+            client.cancel(futures)
+
+    end = run_plan(plan(100), tmp_path / "s", Cluster(client), progress=drop)
+    assert dropped >= 3
+    assert (end.done, end.failed) == (400, 0)
+    run_plan(plan(100), tmp_path / "one", Local(1))
+    assert rows(tmp_path / "s") == rows(tmp_path / "one")
+
+
+def test_workers_that_come_late_get_work_and_their_absence_is_told(tmp_path, inside, monkeypatch):
+    machines, client = inside
+    monkeypatch.setattr(cluster, "SILENCE", 0.2)
+    told = []
+
+    def note(words):
+        told.append(words)
+        machines.scale(2)
+
+    end = run_plan(plan(), tmp_path / "s", Cluster(client, note))
+    assert end.done == 24
+    assert told == [f"{client.scheduler.address} has no workers: waiting for some"]
+
+
+def test_chunks_grow_until_they_take_about_a_second(tmp_path, inside, monkeypatch):
+    machines, client = inside
+    machines.scale(1)
+    monkeypatch.setattr(cluster, "CHUNK_SECONDS", 0.1)
+    sizes = []
+
+    class Seen(Cluster):
+        def _open(self, answer, parcel, take):
+            sizes.append((parcel.runs, answer[1]))
+            super()._open(answer, parcel, take)
+
+    run_plan(plan(500), tmp_path / "s", Seen(client))
+    assert sizes[0][0] == cluster.FIRST_RUNS
+    assert max(runs for runs, _ in sizes) > 4 * cluster.FIRST_RUNS
+    assert sorted(seconds for _, seconds in sizes)[len(sizes) // 2] < 0.5
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted there")
+def test_a_task_takes_one_thread_of_the_core_and_leaves_the_interpreter_to_others():
+    configuration = canonical(plan(1, "100000s").points[0].scenario)
+    command = [sys.executable, "-c", ONE_TASK, configuration]
+    threads, turns = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert threads == 2, "the task's own and the core's"
+    assert turns > 50
+
+
+def test_the_dry_run_tells_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
+    path = tmp_path / "plan.toml"
+    path.write_text(text(6, "5ms"))
+    foretold = celltrain("sweep", path, "--dry-run", "--dask", client.scheduler.address, "--json").json
+    assert (foretold["workers"], foretold["threads"], foretold["runs"]) == (2, 2, 24)
+    assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("tcp://127.0.0.1:1", "Connection refused|Timed out"),
+        ("localhost", "missing port number"),
+        ("foo://localhost:1", "unknown address scheme 'foo'"),
+        ("tcp://127.0.0.1:abc", "abc"),
+        ("tls://127.0.0.1:1", "TLS"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, why):
+    path = tmp_path / "plan.toml"
+    path.write_text(text(6, "5ms"))
+    begun = time.monotonic()
+    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms", "--json")
+    assert time.monotonic() - begun < 10
+    [fault] = told.json["faults"]
+    assert (told.code, told.err, fault["key"], fault["value"]) == (2, "", "--dask", address)
+    assert re.search(why, fault["message"])
+    assert "start one with dask scheduler" in fault["message"]
+    assert not (tmp_path / "s").exists()
+
+
+def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
+    path = tmp_path / "plan.toml"
+    path.write_text(text(6, "5ms"))
+    worker, _ = client.nthreads()
+    assert "(it is a Worker)" in celltrain("sweep", path, "--store", tmp_path / "s", "--dask", worker).err
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms")
+    assert told.code == 2
+    assert f"--dask = {address} is no scheduler that answers" in told.err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "is not there: start the scheduler with dask scheduler --scheduler-file"),
+        ("{", "is not JSON"),
+        ("[]", "holds no address"),
+        ("{}", "holds no address"),
+        ('{"address": 3}', "has 3 for an address"),
+    ],
+)
+def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, problem):
+    path, file = tmp_path / "plan.toml", tmp_path / "scheduler.json"
+    path.write_text(text(6, "5ms"))
+    if content is not None:
+        file.write_text(content)
+    told = celltrain("sweep", path, "--store", tmp_path / "s", "--scheduler-file", file, "--dask-timeout", "100ms")
+    assert told.code == 2
+    assert f"--scheduler-file = {file} {problem}" in told.err
+    assert told.err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_one_place_to_run_is_enough(tmp_path, celltrain):
+    path = tmp_path / "plan.toml"
+    path.write_text(text(6, "5ms"))
+    where = ("--dask", "tcp://h:1", "--scheduler-file", "f", "--jobs", "2")
+    for first, second in ((0, 2), (0, 4), (2, 4)):
+        chosen = where[first : first + 2] + where[second : second + 2]
+        told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
+        assert told.code == 2
+        assert "says where to run, and so does" in told.err
+    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", "soon")
+    assert told.code == 2
+    assert "--dask-timeout = soon is not a time" in told.err
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypatch):
+    path = tmp_path / "plan.toml"
+    path.write_text(text(6, "5ms"))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://127.0.0.1:1")
+    assert told.code == 2
+    assert told.err == "a cluster needs Dask's distributed: pip install celltrain[cluster]\n"
+
+
+def test_an_asynchronous_client_is_refused():
+    async def refused():
+        async with (
+            LocalCluster(n_workers=0, processes=False, dashboard_address=":0", asynchronous=True) as machines,
+            Client(machines, asynchronous=True, set_as_default=False) as client,
+        ):
+            with pytest.raises(ct.ClusterError, match="is asynchronous, and a sweep is not"):
+                Cluster(client)
+
+    asyncio.run(refused())
+
+
+# What stands for SLURM: every task is run here.
+SRUN = """#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+exec "$@"
+"""
+
+
+def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
+    [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
+    (tmp_path / "sweep.sbatch").write_text(script)
+    (tmp_path / "plan.toml").write_text(text(6, "5ms"))
+    binaries = tmp_path / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "activate").touch()
+    (binaries / "srun").write_text(SRUN)
+    (binaries / "srun").chmod(0o755)
+    path = os.pathsep.join([str(binaries), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1", "TMPDIR": str(tmp_path)}
+    store = tmp_path / "out" / "plan"
+    store.parent.mkdir()
+
+    class Stops(Local):
+        def work(self, chunks, take):
+            chunk = next(chunks)
+            take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
+            raise KeyboardInterrupt
+
+    # An earlier job whose time was up: the script goes on with its store.
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
+    assert 0 < sweeps.done(store) < 24
+    command = ["bash", "sweep.sbatch"]
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    assert told.returncode == 0, told.stderr
+    assert "24 runs done, 0 failed" in told.stdout
+    assert Store.open(store).verify() == []

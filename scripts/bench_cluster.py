@@ -1,0 +1,85 @@
+"""What a second Dask worker is worth: one sweep on one and on two workers of one thread each, and on this machine's threads.
+
+Wants a quiet machine of two cores or more; says how busy it was. Exits with 1 where two workers are less than 1.8 times one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from distributed import Client, LocalCluster
+
+import celltrain as ct
+from celltrain.plan import Plan
+from celltrain.sweep import Local, Worker, run_plan
+from celltrain.sweep.cluster import Cluster
+
+#: What the project promises.
+LEAST = 1.8
+POINTS = 12
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=8400, help="of one second of five sources on a LAN")
+    parser.add_argument("--rounds", type=int, default=1, help="how often; the fastest of each counts")
+    options = parser.parse_args()
+    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, duration="1s", policy=ct.Epd(threshold_cells=800))
+    thresholds = {"port.bottleneck.policy.epd.threshold": [400 + 50 * i for i in range(POINTS)]}
+    plan = Plan.of(lan, {"axes": thresholds, "seeds": max(1, options.runs // POINTS)})
+    print(f"{plan.runs} runs of 1 s of five sources on a LAN; {os.cpu_count()} cores, load {busy()}", flush=True)
+    best: dict[str, float] = {}
+    for _ in range(options.rounds):
+        for name, measured in MEASURED.items():
+            before = time.process_time()
+            seconds = measured(plan)
+            own = time.process_time() - before
+            print(
+                f"{name:28} {seconds:6.1f} s {plan.runs / seconds:7.0f} runs a second, {own:5.1f} CPU s here",
+                flush=True,
+            )
+            best[name] = min(seconds, best.get(name, seconds))
+    one, two, alone, both = best.values()
+    print(f"two workers are {one / two:.2f} times one, two threads {alone / both:.2f} times one")
+    print(f"a cluster takes {one / alone:.2f} times as long as one thread, {two / both:.2f} times as long as two")
+    print(f"load {busy()}")
+    sys.exit(one / two < LEAST)
+
+
+def on_cluster(plan: Plan, workers: int) -> float:
+    """Seconds on so many workers of one thread."""
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as machines,
+        Client(machines, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(workers)
+        return timed(plan, Cluster(client))
+
+
+def timed(plan: Plan, worker: Worker) -> float:
+    """Seconds the sweep takes, its store included."""
+    with tempfile.TemporaryDirectory(prefix="celltrain-") as folder:
+        return run_plan(plan, Path(folder) / "store", worker).elapsed_seconds
+
+
+def busy() -> str:
+    """How many processes wanted a core, over the last one, five and fifteen minutes."""
+    return " ".join(f"{load:.2f}" for load in os.getloadavg())
+
+
+MEASURED: dict[str, Callable[[Plan], float]] = {
+    "1 Dask worker of one thread": lambda plan: on_cluster(plan, 1),
+    "2 Dask workers of one thread": lambda plan: on_cluster(plan, 2),
+    "this machine, 1 thread": lambda plan: timed(plan, Local(1)),
+    "this machine, 2 threads": lambda plan: timed(plan, Local(2)),
+}
+
+if __name__ == "__main__":
+    main()
