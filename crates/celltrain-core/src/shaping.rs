@@ -9,6 +9,7 @@ use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::max_min::{self, Terms};
 use crate::network::{Network, Routing, Vc};
+use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
@@ -104,6 +105,7 @@ impl Shaping {
             let config = network.links[link].allocator.as_ref()?;
             let vc = |&vc: &u32| VcKind {
                 is_abr: network.vcs[vc as usize].abr.is_some(),
+                above_abr: network.vcs[vc as usize].class < Class::Ubr,
                 mcr: network.vcs[vc as usize].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
                 share: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
             };

@@ -221,3 +221,46 @@ fn marks_and_rates_conserve_cells_on_both_engines_alike() {
         assert!(lowest < 100.0 && fast.abr.iter().all(|vc| vc.returned_rm_cells > 0), "{allocator}: loops close");
     }
 }
+
+/// Two ABR VCs, and one of this class whose packets come at the link's rate or below, 50 ms of every 200 from 300 ms on.
+fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
+    network(&format!(
+        r#"
+        duration = "1s"
+        topology.n_source = {{ sources = 3, link_delay = "1ms" }}
+        port.bottleneck = {{ buffer = 4000, policy.tail_drop = {{}}, allocator.{allocator} }}
+        vc.tcp1-2.abr = {{}}
+        vc.tcp3.class = "{class}"
+        flow.tcp1-2.traffic.constant_rate = {{ rate = "155Mbps" }}
+        flow.tcp3 = {{ start = "300ms", traffic.on_off = {{ rate = "{rate}", on = "50ms", off = "150ms" }} }}
+        "#
+    ))
+}
+
+/// One interval of UBR at the link's rate left nothing to ABR, and with MCR = 0 its sources stopped for good.
+#[test]
+fn ubr_that_comes_and_goes_does_not_stop_abr() {
+    for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
+        let network = beside_bursts(allocator, "ubr", "155Mbps");
+        let (rates, fast) = rates(&network);
+        for now in &rates[100..] {
+            assert!(now[..2].iter().all(|rate| *rate > 10.0), "{allocator}: {now:?} Mb/s");
+        }
+        // The last burst ends after 950 ms.
+        let late = rates.last().expect("it is recorded")[..2].iter().sum::<f64>();
+        assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
+        assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{allocator}");
+    }
+}
+
+#[test]
+fn vbr_has_its_rate_taken_from_abrs() {
+    let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
+    let (rates, fast) = rates(&network);
+    let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;
+    // 30 ms into the bursts; 0.9 of the half that is left, of the whole link before and between them.
+    for (from, expected) in [(270, 139.97), (330, 69.98), (470, 139.97), (530, 69.98)] {
+        assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
+    }
+    assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing));
+}

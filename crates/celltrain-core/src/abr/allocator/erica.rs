@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn what_other_classes_send_is_not_abrs() {
+    fn what_higher_classes_send_is_not_abrs() {
         let mut vcs = port(3).vcs.to_vec();
-        vcs[2] = VcKind { is_abr: false, ..vcs[2] };
+        vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
         send(&mut allocator, 2, 0, 40, 0.0);
         send(&mut allocator, 0, 0, 60, 60_000.0);
@@ -178,9 +178,20 @@ mod tests {
         // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
         near(er(&mut allocator, 0, 1000), 30_000.0);
         near(er(&mut allocator, 1, 1000), 27_000.0);
-        // Where others take all of the link nothing is left.
+        // Where they take all of the link nothing is left.
         send(&mut allocator, 2, 1, 125, 0.0);
         assert_eq!(er(&mut allocator, 0, 2000), 0.0);
+    }
+
+    /// A VC of UBR that filled the link for an interval stopped ABR sources for good.
+    #[test]
+    fn ubr_takes_nothing_from_the_target() {
+        let mut vcs = port(2).vcs.to_vec();
+        vcs[1] = VcKind { is_abr: false, ..vcs[1] };
+        let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(2) });
+        send(&mut allocator, 1, 0, 125, 0.0);
+        send(&mut allocator, 0, 0, 90, 90_000.0);
+        near(er(&mut allocator, 0, 1000), TARGET);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Loops {
             let mut labels = Vec::new();
             for &link in path {
                 labels.push((link, u32::try_from(kinds[link].len()).unwrap()));
-                kinds[link].push(VcKind { is_abr: true, mcr: 0.0, share });
+                kinds[link].push(VcKind { is_abr: true, above_abr: false, mcr: 0.0, share });
             }
             vcs.push(Vc { path: labels, rate: 10_000.0, part: 0.0, since_rm: 0, on_the_way: Vec::new() });
         }

@@ -118,6 +118,8 @@ pub struct PortKind<'a> {
 pub struct VcKind {
     /// Whether it is an ABR VC.
     pub is_abr: bool,
+    /// Whether it is of a class above ABR, CBR or VBR: ABR has what those leave.
+    pub above_abr: bool,
     /// MCR: its guaranteed rate, in cells per second; 0 where it has none.
     pub mcr: f64,
     /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); of an ABR VC only.

@@ -30,6 +30,7 @@ pub(super) struct RateBook {
 #[derive(Clone, Copy, Debug)]
 struct Vc {
     is_abr: bool,
+    above_abr: bool,
     ccr: f64,
     /// The interval its last cell fell into.
     seen: Option<u64>,
@@ -41,7 +42,8 @@ struct Vc {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     abr: u64,
-    others: u64,
+    /// Of CBR and VBR. Those of UBR and GFR rank no higher than ABR's and count in nothing.
+    above: u64,
     /// N: ABR VCs that sent.
     active: u32,
 }
@@ -59,7 +61,13 @@ struct Given {
 
 impl RateBook {
     pub(super) fn new(port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
-        let vc = |kind: &super::VcKind| Vc { is_abr: kind.is_abr, ccr: 0.0, seen: None, er: None };
+        let vc = |kind: &super::VcKind| Vc {
+            is_abr: kind.is_abr,
+            above_abr: kind.above_abr,
+            ccr: 0.0,
+            seen: None,
+            er: None,
+        };
         let units = Span(port.clock.span(interval).0.max(1));
         Self {
             c: port.rate,
@@ -121,7 +129,7 @@ impl RateBook {
     /// By what rates are given in an interval: the measures of the one before, (1) to (7).
     fn measured(&self, number: u64, fraction: impl Fn(f64) -> f64) -> Given {
         let shares = |counts: Counts| {
-            let c_abr = (self.c - counts.others as f64 / self.seconds).max(0.0);
+            let c_abr = (self.c - counts.above as f64 / self.seconds).max(0.0);
             let target = fraction(c_abr) * c_abr;
             (target, target / f64::from(counts.active.max(1)))
         };
@@ -163,7 +171,9 @@ impl RateBook {
         }
         let (counts, vc) = (&mut self.counts[index], &mut self.vcs[label as usize]);
         if !vc.is_abr {
-            counts.others += cells;
+            if vc.above_abr {
+                counts.above += cells;
+            }
             return;
         }
         counts.abr += cells;
