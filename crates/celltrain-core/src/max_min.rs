@@ -7,8 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::abr::cells_per_second;
 use crate::network::{Flow, Network};
+use crate::scheduler::Class;
 use crate::traffic::Pattern;
+use crate::units::CELL_BITS;
 
 /// What a VC may claim besides a fair share; slices by VC.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,27 +77,68 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
 /// megabits per second: its share of the line, as long a part of which is payload as in its full frames. This is the ceiling
 /// `efficiency` divides by, so flows that all have their share fill every link they are held back by.
 ///
-/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate.
-/// Acknowledgements want nothing.
+/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate; nobody more
+/// than his PCR. Rates are those of all cells: an ABR VC has as many as any other, and its forward RM cells are among them.
+/// Acknowledgements, and the backward RM cells that go with them, want nothing.
 pub fn goodputs_mbps(network: &Network) -> Vec<f64> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: Vec<f64> = network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
     let mut paths = Vec::with_capacity(network.flows.len());
     for flow in &network.flows {
         let mut path = network.vcs[flow.data_vc].path.clone();
-        if let Some(wanted) = wanted_mbps(flow) {
-            // As a link of its own would limit it.
+        let pcr = network.vcs[flow.data_vc].abr.as_ref().and_then(|abr| abr.pcr);
+        let wanted = wanted_mbps(flow).map(|wanted| wanted / network.data_share(flow));
+        // As links of its own would limit it.
+        for most in wanted.into_iter().chain(pcr.map(|pcr| mbps(pcr.bits_per_second))) {
             path.push(capacities.len());
-            capacities.push(wanted);
+            capacities.push(most);
         }
         paths.push(path);
     }
-    let payload = |flow: &Flow| {
-        let (payload, cells) = flow.frame(&network.aal5);
-        network.aal5.payload_share(payload, cells)
-    };
     let shares = shares(&capacities, &paths, Terms::default());
-    network.flows.iter().zip(shares).map(|(flow, share)| share * payload(flow)).collect()
+    network.flows.iter().zip(shares).map(|(flow, share)| share * network.payload_share(flow)).collect()
+}
+
+/// By VC: the rate in cells per second that the ideal allocator tells ABR sources; without bound for VCs that carry no data,
+/// which do not want theirs.
+///
+/// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an ABR VC from
+/// its MCR to its PCR, whether it has something to send or not; the others up to what their flows want, from the MCR of a
+/// guaranteed frame rate.
+pub(crate) fn ideal_rates(network: &Network) -> Vec<f64> {
+    let mut capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
+    let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
+    data.sort_unstable();
+    data.dedup();
+    let mut wanted = vec![Some(0.0); network.vcs.len()];
+    for flow in &network.flows {
+        let of_vc = &mut wanted[flow.data_vc];
+        *of_vc = of_vc.zip(wanted_mbps(flow)).map(|(sum, mbps)| sum + mbps * 1e6 / CELL_BITS as f64);
+    }
+    let (mut paths, mut minimums) = (Vec::with_capacity(data.len()), Vec::with_capacity(data.len()));
+    for &number in &data {
+        let vc = &network.vcs[number];
+        let (least, most) = match (&vc.abr, wanted[number]) {
+            (Some(abr), _) => (cells_per_second(abr.mcr), abr.pcr.map(cells_per_second)),
+            (None, wanted) if vc.class < Class::Ubr => (wanted.unwrap_or(0.0), wanted),
+            (None, wanted) => {
+                let guaranteed = vc.contract.as_ref().map_or(0.0, |contract| cells_per_second(contract.mcr));
+                (guaranteed.min(wanted.unwrap_or(f64::INFINITY)), wanted)
+            }
+        };
+        let mut path = vc.path.clone();
+        if let Some(most) = most {
+            path.push(capacities.len());
+            capacities.push(most);
+        }
+        paths.push(path);
+        minimums.push(least);
+    }
+    let mut ideal = vec![f64::INFINITY; network.vcs.len()];
+    for (vc, share) in data.iter().zip(shares(&capacities, &paths, Terms { minimums: &minimums, weights: &[] })) {
+        ideal[*vc] = share;
+    }
+    ideal
 }
 
 /// What a flow wants of the line at most, if there is a limit.

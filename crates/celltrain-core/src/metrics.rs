@@ -186,11 +186,7 @@ impl Ended<'_> {
             .iter()
             .zip(&goodputs)
             .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
-        let aal5 = &self.network.aal5;
-        let shares = crossing.map(|(flow, goodput)| {
-            let (payload, cells) = flow.frame(aal5);
-            goodput / (rate * aal5.payload_share(payload, cells))
-        });
+        let shares = crossing.map(|(flow, goodput)| goodput / (rate * self.network.payload_share(flow)));
         let of_ubr = |flow: &crate::network::Flow| self.network.vcs[flow.data_vc].class == Class::Ubr;
         let has_ubr = self.network.flows.iter().any(of_ubr);
         let compared: Vec<&FlowResult> = self

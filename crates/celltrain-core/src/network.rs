@@ -205,6 +205,18 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
+    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their cells,
+    /// and of an ABR VC what its RM cells leave (`MECHANISMS` 1.1).
+    pub fn payload_share(&self, flow: &Flow) -> f64 {
+        let (payload, cells) = flow.frame(&self.aal5);
+        self.aal5.payload_share(payload, cells) * self.data_share(flow)
+    }
+
+    /// The part of a flow's rate that its data's cells are; below 1 under ABR alone.
+    pub fn data_share(&self, flow: &Flow) -> f64 {
+        self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
     /// The VCs that cross a link as its scheduler is told of them, by label.
     pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: usize) -> Vec<VcKind<'a>> {
         let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);

@@ -7,7 +7,7 @@ use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
-use crate::max_min::{self, Terms};
+use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
@@ -100,7 +100,7 @@ impl Shaping {
             let sources = routing.vcs[link].iter().map(source).collect();
             Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources)))
         };
-        let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| ideal_rates(network));
+        let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| max_min::ideal_rates(network));
         let allocator = |link: usize| {
             let config = network.links[link].allocator.as_ref()?;
             let vc = |&vc: &u32| VcKind {
@@ -281,23 +281,4 @@ fn longest_frames(network: &Network) -> Vec<u32> {
         *of_data = cells.max(*of_data);
     }
     longest
-}
-
-/// By VC: the max-min fair share of the links' rates in cells per second, for the data of ABR VCs; without bound for those
-/// of acknowledgements, which do not want theirs.
-fn ideal_rates(network: &Network) -> Vec<f64> {
-    let capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
-    let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
-    data.sort_unstable();
-    data.dedup();
-    data.retain(|&vc| network.vcs[vc].abr.is_some());
-    let paths: Vec<Vec<usize>> = data.iter().map(|&vc| network.vcs[vc].path.clone()).collect();
-    let mcr = |&vc: &usize| network.vcs[vc].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr));
-    let minimums: Vec<f64> = data.iter().map(mcr).collect();
-    let mut ideal = vec![f64::INFINITY; network.vcs.len()];
-    let terms = Terms { minimums: &minimums, weights: &[] };
-    for (vc, share) in data.iter().zip(max_min::shares(&capacities, &paths, terms)) {
-        ideal[*vc] = share;
-    }
-    ideal
 }

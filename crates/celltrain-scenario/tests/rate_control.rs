@@ -1,7 +1,7 @@
 //! ABR in whole runs: sources come to the rates their allocators mean, and both engines say the same.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::max_min::{Terms, shares};
+use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -70,6 +70,12 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
+        // Efficiency is of what forward RM cells leave: a full link has 1, but for the 3 ms of its start and the backward RM
+        // cells that answer the other direction, which sends one RM cell of its own for each Nrm - 1 answers.
+        let answers = 1.0 / f64::from(nrm - 1).powi(2);
+        let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
+        assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
+        assert!(most.contains(&(result.flows[0].goodput_mbps / result.flows[0].max_min_mbps)), "Nrm = {nrm}");
     }
 }
 
@@ -263,4 +269,64 @@ fn vbr_has_its_rate_taken_from_abrs() {
         assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
     }
     assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing));
+}
+
+/// Four VCs on a link of 155.52 Mb/s, two of them ABR with one RM cell in 8, with these lines.
+fn four_vcs(rest: &str) -> Network {
+    network(&format!(
+        r#"
+        duration = "1s"
+        topology.n_source = {{ sources = 4, link_delay = "1ms" }}
+        tcp.newreno = {{ mss = "512B", receive_window = "655360B" }}
+        port.bottleneck = {{ buffer = 4000, policy.tail_drop = {{}}, allocator.max_min = {{}} }}
+        {rest}
+        "#
+    ))
+}
+
+#[test]
+fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
+    let near = |rest: &str, of_line: [f64; 4]| {
+        // 512 bytes in 12 cells.
+        let expected = of_line.map(|rate| rate * 512.0 / 636.0);
+        let found = goodputs_mbps(&four_vcs(rest));
+        let close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
+        assert!(close, "{found:?}, not {expected:?}: {rest}");
+    };
+    let quarter = 155.52 / 4.0;
+    // All have as many cells, of which seven eighths are data.
+    near("vc.tcp1-2.abr.nrm = 8", [quarter * 0.875, quarter * 0.875, quarter, quarter]);
+    // PCR counts RM cells as well: 20 Mb/s of the line, 17.5 of data.
+    let rest = (155.52 - 20.0) / 3.0;
+    near("vc.tcp1.abr = { nrm = 8, pcr = \"20Mbps\" }\nvc.tcp2.abr.nrm = 8", [17.5, rest * 0.875, rest, rest]);
+    // A TCP paced at 14 Mb/s of data takes 16.
+    let rest = (155.52 - 16.0) / 3.0;
+    near(
+        "vc.tcp1-2.abr.nrm = 8\nflow.tcp1.tcp.newreno = { mss = \"512B\", pacing_rate = \"14Mbps\" }",
+        [14.0, rest * 0.875, rest, rest],
+    );
+}
+
+/// The reference gave ABR the whole link beside other classes, and nobody what a PCR leaves.
+#[test]
+fn the_reference_counts_pcr_and_the_other_classes() {
+    let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
+    let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
+    let third = (155.52 - 40.0) / 3.0;
+    for (abr, rest, expected) in [
+        // All four share alike; what one may not have is for the others.
+        ("{}", "", [155.52 / 4.0; 2]),
+        ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
+        // VBR has its mean first; UBR no more than it wants.
+        ("{}", vbr, [third; 2]),
+        ("{ mcr = \"90Mbps\" }", vbr, [90.0, 25.52 / 2.0]),
+        ("{}", &format!("{vbr}\n{ubr}"), [(155.52 - 40.0 - 15.0) / 2.0; 2]),
+    ] {
+        let network = four_vcs(&format!("vc.tcp1.abr = {abr}\nvc.tcp2.abr = {{}}\n{rest}"));
+        let (rates, fast) = rates(&network);
+        let last = &rates.last().expect("it is recorded")[..2];
+        let close = last.iter().zip(expected).all(|(rate, expected)| (rate / expected - 1.0).abs() < 1e-9);
+        assert!(close, "{last:?}, not {expected:?}: {abr}\n{rest}");
+        assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{abr}\n{rest}");
+    }
 }

@@ -127,6 +127,12 @@ impl Parameters {
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
+    /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a forward RM
+    /// cell (`MECHANISMS` 1.1).
+    pub fn data_share(&self) -> f64 {
+        f64::from(self.nrm - 1) / f64::from(self.nrm)
+    }
+
     /// CRM: forward RM cells without an answer after which ACR falls.
     pub fn crm(&self) -> u32 {
         self.tbe.div_ceil(self.nrm)

@@ -14,21 +14,27 @@
 //! > 1000 data x31 every 1000   31 data cells were, 1000 us apart
 //! > 32000 brm ci               a backward RM cell was
 //! > 0 out_of_rate frm          a forward RM cell was sent out of rate
+//! > 0 frm clp=0                with this CLP in its header; `efci=0` likewise, of data cells too
+//! data 100 efci                data cells that a switch has marked come to the edge device
 //! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
 //! ```
 //!
 //! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. What reaches an end at
 //! an instant comes before what starts there.
 //!
-//! Everything sent must be written down, and goes through the bytes of an RM cell. Every script is played twice: with
-//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens.
+//! Everything sent must be written down, and goes through the bytes of an RM cell. Every script is played with
+//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens. A third time a
+//! [`ShapedPort`] sends the cells, and their headers are read.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source};
+use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
+use crate::cell::{Cell, Run};
 use crate::codec;
+use crate::edge_device::{EdgeBuffer, EdgeConfig};
+use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
 /// Scripts count microseconds.
@@ -40,6 +46,7 @@ const TOLERANCE: f64 = 1e-4;
 enum Mode {
     OneByOne,
     Trains,
+    Port,
 }
 
 #[derive(Debug)]
@@ -47,16 +54,25 @@ struct Sent {
     at: Time,
     kind: String,
     content: Option<RmCell>,
+    /// The cell, where a port sent it.
+    cell: Option<Cell>,
+}
+
+/// What sends.
+enum End {
+    Source(Box<Source>),
+    Port(Box<ShapedPort>),
 }
 
 struct Player {
-    source: Source,
+    end: End,
     destination: Destination,
     pcr: f64,
     rate_format: RateFormat,
     mode: Mode,
     now: Time,
     data: u32,
+    packets: u32,
     sent: VecDeque<Sent>,
 }
 
@@ -75,7 +91,11 @@ impl Player {
                 self.run(until)
             }
             ["data", cells] => {
-                self.data += u32::try_from(number(cells)?).map_err(|e| e.to_string())?;
+                self.data_comes(number(cells)?, false);
+                Ok(())
+            }
+            ["data", cells, "efci"] => {
+                self.data_comes(number(cells)?, true);
                 Ok(())
             }
             ["receive", "data"] => {
@@ -91,17 +111,37 @@ impl Player {
                 match *kind {
                     "frm" => {
                         let rm = through_bytes(&rm, self.rate_format)?;
-                        self.source.turn_around(self.destination.turn_around(&rm));
+                        let turned = self.destination.turn_around(&rm);
+                        match &mut self.end {
+                            End::Source(source) => source.turn_around(turned),
+                            End::Port(port) => port.turn_around(0, turned),
+                        }
                     }
                     "brm" => {
                         rm.backward = true;
-                        self.source.on_backward_rm(&through_bytes(&rm, self.rate_format)?, self.now);
+                        let rm = through_bytes(&rm, self.rate_format)?;
+                        match &mut self.end {
+                            End::Source(source) => source.on_backward_rm(&rm, self.now),
+                            End::Port(port) => port.on_backward_rm(0, &rm, self.now),
+                        }
                     }
                     _ => return Err("a cell is `frm`, `brm` or `data`".into()),
                 }
                 Ok(())
             }
             _ => Err("unknown line".into()),
+        }
+    }
+
+    /// Data comes to be sent; to a port as the cells of a packet, marked or not.
+    fn data_comes(&mut self, cells: u64, marked: bool) {
+        let cells = u32::try_from(cells).expect("scripts are short");
+        match &mut self.end {
+            End::Source(_) => self.data += cells,
+            End::Port(port) => {
+                self.packets += 1;
+                port.on_cells(Run { last: Cell::new(0, self.packets, true).with_efci(marked), cells });
+            }
         }
     }
 
@@ -136,27 +176,57 @@ impl Player {
 
     /// Sends what can start before `until`.
     fn run(&mut self, until: Time) -> Result<(), String> {
+        while let End::Port(port) = &mut self.end {
+            let Some(start) = port.next_start().map(|next| next.max(self.now)).filter(|&start| start < until) else {
+                self.now = until;
+                return Ok(());
+            };
+            self.now = start;
+            let (run, _) = port.send(start, None).ok_or("nothing goes at its start")?;
+            let cell = run.last;
+            let content = cell.is_rm().then(|| *port.rm(0, cell.frame));
+            let kind = match (&content, cell.tagged()) {
+                (None, _) => "data",
+                (Some(rm), false) => {
+                    if rm.backward {
+                        "brm"
+                    } else {
+                        "frm"
+                    }
+                }
+                (Some(rm), true) => {
+                    if rm.backward {
+                        "out_of_rate brm"
+                    } else {
+                        "out_of_rate frm"
+                    }
+                }
+            };
+            self.note(start, kind, content, Some(cell))?;
+        }
         loop {
             let data_waits = self.data > 0;
-            let Some(start) = self.source.next_start(data_waits).map(|next| next.max(self.now)) else { break };
+            let source = self.source();
+            let Some(start) = source.next_start(data_waits).map(|next| next.max(self.now)) else { break };
             if start >= until {
                 break;
             }
             self.now = start;
-            if self.source.goes_out_of_rate(start, data_waits) {
-                let content = self.source.sent_out_of_rate(start);
+            if self.source().goes_out_of_rate(start, data_waits) {
+                let content = self.source().sent_out_of_rate(start);
                 let kind = if content.backward { "out_of_rate brm" } else { "out_of_rate frm" };
-                self.note(start, kind, Some(content))?;
+                self.note(start, kind, Some(content), None)?;
                 continue;
             }
-            match self.source.next_kind(start, self.data > 0).expect("something waits") {
+            let data_waits = self.data > 0;
+            match self.source().next_kind(start, data_waits).expect("something waits") {
                 Kind::ForwardRm => {
-                    let content = self.source.sent(start, Kind::ForwardRm);
-                    self.note(start, "frm", content)?;
+                    let content = self.source().sent(start, Kind::ForwardRm);
+                    self.note(start, "frm", content, None)?;
                 }
                 Kind::BackwardRm => {
-                    let content = self.source.sent(start, Kind::BackwardRm);
-                    self.note(start, "brm", content)?;
+                    let content = self.source().sent(start, Kind::BackwardRm);
+                    self.note(start, "brm", content, None)?;
                 }
                 Kind::Data => self.send_data(start, until)?,
             }
@@ -165,39 +235,49 @@ impl Player {
         Ok(())
     }
 
+    /// The source, where it is played without a port.
+    fn source(&mut self) -> &mut Source {
+        match &mut self.end {
+            End::Source(source) => source,
+            End::Port(_) => panic!("a port asks its source itself"),
+        }
+    }
+
     fn send_data(&mut self, start: Time, until: Time) -> Result<(), String> {
-        let interval = self.source.interval();
+        let interval = self.source().interval();
         let cells = match self.mode {
-            Mode::OneByOne => {
-                self.source.sent(start, Kind::Data);
+            Mode::OneByOne | Mode::Port => {
+                self.source().sent(start, Kind::Data);
                 1
             }
             Mode::Trains => {
                 // Of cells so far apart that one out of rate may come between them none is handed out ahead.
-                let most = if self.source.next_out_of_rate(true).is_some() { 1 } else { self.data };
-                let ahead = self.source.data_cells_until_rm(start).min(most);
-                self.source.sent_data(start, ahead);
+                let waiting = self.data;
+                let source = self.source();
+                let most = if source.next_out_of_rate(true).is_some() { 1 } else { waiting };
+                let ahead = source.data_cells_until_rm(start).min(most);
+                source.sent_data(start, ahead);
                 let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
                 let started = u32::try_from(started.count()).expect("no more than were sent");
-                self.source.unsend_data(ahead - started);
+                source.unsend_data(ahead - started);
                 started
             }
         };
         self.data -= cells;
-        (0..cells).try_for_each(|i| self.note(start + interval * u64::from(i), "data", None))
+        (0..cells).try_for_each(|i| self.note(start + interval * u64::from(i), "data", None, None))
     }
 
-    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>) -> Result<(), String> {
+    fn note(&mut self, at: Time, kind: &str, content: Option<RmCell>, cell: Option<Cell>) -> Result<(), String> {
         let content = content.map(|content| through_bytes(&content, self.rate_format)).transpose()?;
-        self.sent.push_back(Sent { at, kind: kind.into(), content });
+        self.sent.push_back(Sent { at, kind: kind.into(), content, cell });
         Ok(())
     }
 
     fn expect(&mut self, at: u64, words: &[&str]) -> Result<(), String> {
-        if let ["data", cells, "every", interval] = words {
+        if let ["data", cells, "every", interval, header @ ..] = words {
             let cells = cells.strip_prefix('x').ok_or("`xN` is missing")?;
             let interval = number(interval)?;
-            return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &["data"]));
+            return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &[&["data"], header].concat()));
         }
         let sent = self.sent.pop_front().ok_or("it was not sent")?;
         let (kind, words) = match words {
@@ -207,13 +287,21 @@ impl Player {
             [] => return Err("a cell's kind is missing".into()),
         };
         let wrong = || Err(format!("{sent:?} was sent"));
+        let bits = |cell: Cell| {
+            [("clp=0", !cell.tagged()), ("clp=1", cell.tagged()), ("efci=0", !cell.efci()), ("efci=1", cell.efci())]
+        };
+        let (header, words): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.contains('='));
+        let holds = |word: &str, cell: Cell| bits(cell).contains(&(word, true));
+        if sent.cell.is_some_and(|cell| !header.iter().all(|word| holds(word, cell))) {
+            return wrong();
+        }
         if sent.at != Time(at) || sent.kind != kind {
             return wrong();
         }
         let Some(content) = sent.content else {
             return if words.is_empty() { Ok(()) } else { Err("a data cell says nothing".into()) };
         };
-        let mut expected = self.rm_cell(words)?;
+        let mut expected = self.rm_cell(&words)?;
         // Rates that the line does not name may be any.
         for (name, rate, sent) in [
             ("er", &mut expected.er, content.er),
@@ -230,10 +318,14 @@ impl Player {
     }
 
     fn compare(&self, name: &str, expected: &str) -> Result<(), String> {
-        let counters = self.source.counters();
+        let source = match &self.end {
+            End::Source(source) => source,
+            End::Port(port) => port.source(0).expect("it is controlled"),
+        };
+        let counters = source.counters();
         let value = match name {
-            "acr" => self.source.acr(),
-            "next" => self.source.next_departure().0 as f64,
+            "acr" => source.acr(),
+            "next" => source.next_departure().0 as f64,
             "overwritten" => counters.overwritten as f64,
             "answered" => counters.backward_rm_received as f64,
             _ => return Err("unknown variable".into()),
@@ -296,14 +388,24 @@ fn begin(settings: &serde_json::Map<String, serde_json::Value>, mode: Mode) -> R
     if !faults.is_empty() {
         return Err(format!("{faults:?}"));
     }
+    let source = Source::new(&parameters, link_rate, round_trip, CLOCK);
+    let end = match mode {
+        Mode::OneByOne | Mode::Trains => End::Source(Box::new(source)),
+        Mode::Port => {
+            let buffer = EdgeBuffer::new(&EdgeConfig::default(), 1, &[1]);
+            let rate = cells_per_second(link_rate);
+            End::Port(Box::new(ShapedPort::new(CLOCK.cell_time(link_rate), rate, buffer, vec![Some(source)])))
+        }
+    };
     Ok(Player {
-        source: Source::new(&parameters, link_rate, round_trip, CLOCK),
+        end,
         destination: Destination::new(),
         pcr: parameters.rates(link_rate, round_trip).pcr,
         rate_format: parameters.rate_format,
         mode,
         now: Time::default(),
         data: 0,
+        packets: 0,
         sent: VecDeque::new(),
     })
 }
@@ -316,7 +418,7 @@ fn every_script_holds() {
     assert!(paths.len() >= 35, "the scripts are found: {}", paths.len());
     let mut failures = String::new();
     for path in paths {
-        for mode in [Mode::OneByOne, Mode::Trains] {
+        for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
             if let Err(why) = play(&std::fs::read_to_string(&path).unwrap(), mode) {
                 writeln!(failures, "{} ({mode:?}): {why}", path.file_name().unwrap().display()).unwrap();
             }
@@ -334,6 +436,11 @@ fn a_script_that_does_not_hold_fails() {
     assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
     assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");
     assert!(play_on("> 0 frm\n> 1001 data\n> 2000 data").is_err(), "a wrong time");
+    let play_port = |rest: &str| play(&format!("set icr 424kbps\ndata 9 efci\nat 1500\n{rest}"), Mode::Port);
+    assert!(play_port("> 0 frm clp=0\n> 1000 data clp=0 efci=0").is_ok());
+    assert!(play_port("> 0 frm clp=1\n> 1000 data").is_err(), "a wrong CLP");
+    assert!(play_port("> 0 frm\n> 1000 data efci=1").is_err(), "a wrong EFCI");
+    assert!(play_port("> 0 frm\n> 1000 data clp=2").is_err(), "no such bit");
     assert!(play_on("> 0 brm\n> 1000 data x2 every 1000").is_err(), "a wrong kind");
     assert!(play_on("> 0 frm\n> 1000 data x2 every 1000\n= acr 999").is_err(), "a wrong value");
 }

@@ -122,7 +122,7 @@ pub struct VcKind {
     pub above_abr: bool,
     /// MCR: its guaranteed rate, in cells per second; 0 where it has none.
     pub mcr: f64,
-    /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); of an ABR VC only.
+    /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); of use for an ABR VC only.
     pub share: f64,
 }
 
