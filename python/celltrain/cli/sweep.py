@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from celltrain.cli import shell
+from celltrain.cli import shell, workers
 
 if TYPE_CHECKING:
     from celltrain.plan import Plan
@@ -43,19 +43,10 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Run on the Dask cluster with its scheduler there: tcp://host:8786."),
-    ] = None,
-    scheduler_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Run on the Dask cluster whose scheduler wrote this file.")
-    ] = None,
-    dask_timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s.")
-    ] = "5s",
+    jobs: workers.Jobs = None,
+    dask: workers.Dask = None,
+    scheduler_file: workers.SchedulerFile = None,
+    dask_timeout: workers.DaskTimeout = "5s",
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
@@ -65,15 +56,9 @@ def sweep(
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
-    where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
-    chosen = [option for option, value in where.items() if value is not None]
-    if len(chosen) > 1:
-        problem = f"says where to run, and so does {chosen[0]}: give one of them"
-        raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
-    wait = _time("--dask-timeout", dask_timeout)
     what = Plan.load(plan)
     latest: list[Progress] = []
-    with _worker(jobs, dask, scheduler_file, wait) as worker:
+    with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
         if dry_run:
             return _foretell(what, worker, as_json=as_json)
         assert store is not None, "refused above"
@@ -84,33 +69,6 @@ def sweep(
             except KeyboardInterrupt:
                 interrupted = True
     return tell_end(store, latest[-1] if latest else None, interrupted=interrupted, as_json=as_json)
-
-
-def _time(option: str, text: str) -> float:
-    """An option's time in seconds."""
-    from celltrain.errors import Fault, InputError
-    from celltrain.plan.quantity import seconds
-
-    with suppress(ValueError):
-        if (value := seconds(text)) > 0:
-            return value
-    raise InputError([Fault.of_option(option, text, "is not a time; it must be above 0, such as 60s or 500ms")])
-
-
-@contextmanager
-def _worker(jobs: int | None, dask: str | None, scheduler_file: Path | None, wait: float) -> Iterator[Local | Cluster]:
-    """What runs the plan: this machine's threads, or a cluster."""
-    if dask is None and scheduler_file is None:
-        from celltrain.sweep import Local
-
-        yield Local(jobs)
-        return
-    from celltrain.sweep.cluster import Cluster, connected, scheduler_in
-
-    option = "--dask" if scheduler_file is None else "--scheduler-file"
-    address = scheduler_in(scheduler_file, timeout=wait) if scheduler_file is not None else str(dask)
-    with connected(address, option=option, timeout=wait) as client:
-        yield Cluster(client, shell.complain)
 
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
@@ -172,13 +130,13 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.sweep import Local, estimate
+    from celltrain.sweep import estimate
 
-    workers, threads = (None, worker.threads) if isinstance(worker, Local) else worker.size()
+    machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
     if as_json:
-        found = {} if workers is None else {"workers": workers}
+        found = {} if machines is None else {"workers": machines}
         axes = [axis.name for axis in plan.axes]
         shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
         return shell.DONE
@@ -190,16 +148,9 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
     if not expected.probes:
         typer.echo("no point of those probed can be run, so nothing is known of time and disk")
         return shell.DONE
-    on = f"{threads} threads"
-    if workers is not None:
-        on = (
-            f"the cluster's {threads} threads in {workers} workers"
-            if threads
-            else "one thread (there are no workers yet)"
-        )
     words = "run" if expected.probes == 1 else "runs"
     typer.echo(
-        f"about {most}{in_words(expected.seconds)} on {on} and {shell.counted(expected.bytes / 1e6)} MB of disk: "
+        f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {shell.counted(expected.bytes / 1e6)} MB of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )
     return shell.DONE

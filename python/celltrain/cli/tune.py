@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import shell, workers
 from celltrain.cli.sweep import in_words
 
 if TYPE_CHECKING:
+    from celltrain.sweep import Local
+    from celltrain.sweep.cluster import Cluster
     from celltrain.tune import Tuned, TunePlan, TuneProgress
 
 
@@ -25,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def tune(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table [tune].")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table \\[tune].")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where everything goes: new or empty; out/PLAN when absent.")
     ] = None,
@@ -33,29 +35,31 @@ def tune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, and how long they take.")
     ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--threads", "--jobs", min=1, max=4096, metavar="N", help="One for each core when absent."),
-    ] = None,
+    jobs: workers.Jobs = None,
+    dask: workers.Dask = None,
+    scheduler_file: workers.SchedulerFile = None,
+    dask_timeout: workers.DaskTimeout = "5s",
     as_json: shell.Json = False,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.plot import require_matplotlib
     from celltrain.scenario import shown
-    from celltrain.sweep import Local
     from celltrain.tune import TunePlan, run_tune
     from celltrain.tune.page import environment
 
     what = TunePlan.load(plan)
-    worker = Local(jobs)
     if dry_run:
-        return _foretell(what, worker.threads, as_json=as_json)
+        with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
+            return _foretell(what, worker, as_json=as_json)
     # Now rather than after an hour.
     require_matplotlib()
     environment()
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
-    with progress_bar(what.name or plan.stem, latest) as tell:
+    with (
+        workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker,
+        progress_bar(what.name or plan.stem, latest) as tell,
+    ):
         try:
             tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
         except KeyboardInterrupt:
@@ -110,13 +114,14 @@ def _show(tuned: Tuned) -> None:
     shell.console().print(grid)
 
 
-def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
+def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
     from celltrain.sweep import estimate
 
+    machines, threads = workers.size(worker)
     with shell.waiting("running a few settings to see how long they take"):
-        expected = estimate(plan.middle(), threads)
+        expected = estimate(plan.middle(), max(threads, 1))
     searches = len(plan.configurations.points)
-    seconds = expected.seconds_per_run * plan.most_runs / threads
+    seconds = expected.seconds_per_run * plan.most_runs / max(threads, 1)
     if as_json:
         shell.answer(
             {
@@ -128,6 +133,7 @@ def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
                 "seconds": seconds,
                 "bytes": expected.bytes_per_run * plan.most_runs,
                 "threads": threads,
+                **({} if machines is None else {"workers": machines}),
             }
         )
         return shell.DONE
@@ -139,7 +145,7 @@ def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
         typer.echo("none of the settings probed can be run, so nothing is known of the time")
         return shell.DONE
     typer.echo(
-        f"about {in_words(seconds)} on {threads} threads: an estimate, from {expected.probes} runs of "
+        f"about {in_words(seconds)} on {workers.in_words(machines, threads)}: an estimate, from {expected.probes} runs of "
         f"{in_words(expected.seconds_per_run)} each"
     )
     return shell.DONE
