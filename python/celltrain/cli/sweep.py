@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from celltrain.cli import shell, workers
+from celltrain.cli import bars, shell, workers
+from celltrain.cli.bars import in_words, size_in_words
 
 if TYPE_CHECKING:
     from celltrain.plan import Plan
@@ -62,7 +60,7 @@ def sweep(
         if dry_run:
             return _foretell(what, worker, as_json=as_json)
         assert store is not None, "refused above"
-        with progress_bar(what.name or plan.stem, latest) as tell:
+        with bars.bar(what.name or plan.stem, latest, _bar) as tell:
             try:
                 run_plan(what, store, worker, resume=resume, progress=tell)
                 interrupted = False
@@ -150,57 +148,14 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
         return shell.DONE
     words = "run" if expected.probes == 1 else "runs"
     typer.echo(
-        f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {shell.counted(expected.bytes / 1e6)} MB of disk: "
+        f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {size_in_words(expected.bytes)} of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )
     return shell.DONE
 
 
-def in_words(seconds: float) -> str:
-    """A time for people.
-
-    >>> in_words(0.0042), in_words(75), in_words(5400), in_words(200000)
-    ('4.2 ms', '75 s', '90 min', '2.3 days')
-    """
-    if seconds < 1:
-        return f"{seconds * 1e3:.2g} ms"
-    for limit, scale, word in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (float("inf"), 86400, "days")):
-        if seconds < limit:
-            return f"{seconds / scale:.3g} {word}" if word != "days" else f"{seconds / scale:.2g} {word}"
-    return ""
-
-
-@contextmanager
-def progress_bar(name: str, latest: list[Progress]) -> Iterator[Callable[[Progress], None]]:
-    """A bar on a terminal: runs done, rate, time left, failures. In a pipe nothing is shown.
-
-    `latest` keeps the last that was told.
-    """
-
-    def keep(progress: Progress) -> None:
-        latest[:] = [progress]
-
-    if not sys.stderr.isatty():
-        yield keep
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rest]}", markup=False),
-    )
-    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, rest="")
-
-        def show(progress: Progress) -> None:
-            keep(progress)
-            left = progress.remaining_seconds
-            time = "" if left is None else f", about {in_words(left)} to go"
-            failed = f", {progress.failed:,} failed" if progress.failed else ""
-            rest = f"{progress.rate:.3g} a second{time}{failed}"
-            bar.update(task, completed=progress.done, total=progress.total, rest=rest)
-
-        yield show
+def _bar(progress: Progress) -> bars.Bar:
+    left = progress.remaining_seconds
+    time = "" if left is None else f", about {in_words(left)} to go"
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    return bars.Bar(progress.done, progress.total, f"{progress.rate:.3g} a second{time}{failed}")

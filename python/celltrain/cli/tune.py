@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell, workers
-from celltrain.cli.sweep import in_words
+from celltrain.cli import bars, shell, workers
+from celltrain.cli.bars import in_words
 
 if TYPE_CHECKING:
     from celltrain.sweep import Local
@@ -58,7 +55,7 @@ def tune(
     latest: list[TuneProgress] = []
     with (
         workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker,
-        progress_bar(what.name or plan.stem, latest) as tell,
+        bars.bar(what.name or plan.stem, latest, _bar) as tell,
     ):
         try:
             tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
@@ -151,38 +148,10 @@ def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
     return shell.DONE
 
 
-@contextmanager
-def progress_bar(name: str, latest: list[TuneProgress]) -> Iterator[Callable[[TuneProgress], None]]:
-    """A bar on a terminal: trials and runs done, rate, time left, failures. In a pipe nothing is shown.
-
-    `latest` keeps the last that was told.
-    """
-
-    def keep(progress: TuneProgress) -> None:
-        latest[:] = [progress]
-
-    if not sys.stderr.isatty():
-        yield keep
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rest]}", markup=False),
-    )
-    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, rest="")
-
-        def show(progress: TuneProgress) -> None:
-            keep(progress)
-            left = progress.remaining_seconds
-            time = "" if left is None else f", about {in_words(left)} to go"
-            failed = f", {progress.failed:,} failed" if progress.failed else ""
-            trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
-            rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"
-            bar.update(task, completed=progress.runs, total=progress.most_runs, rest=rest)
-
-        yield show
+def _bar(progress: TuneProgress) -> bars.Bar:
+    left = progress.remaining_seconds
+    time = "" if left is None else f", about {in_words(left)} to go"
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
+    rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"
+    return bars.Bar(progress.runs, progress.most_runs, rest)
