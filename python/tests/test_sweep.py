@@ -17,7 +17,7 @@ from sweeps import rows
 import celltrain as ct
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.store import Store
-from celltrain.sweep import Chunk, Local, Task, run_chunk, run_plan
+from celltrain.sweep import Chunk, Local, Task, coordinator, run_chunk, run_plan
 from celltrain.sweep.coordinator import seeds_needed
 
 LAN = """
@@ -206,6 +206,30 @@ def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     row = Store.open(tmp_path / "t").failures().to_pylist()[0]
     assert "no_such_thing" in row["error"]
     assert Store.open(tmp_path / "t").verify() == []
+
+
+def test_a_plan_is_looked_at_in_pieces_and_none_is_left_out(tmp_path, monkeypatch):
+    run_plan(plan(), tmp_path / "one", Local(1))
+    monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
+    monkeypatch.setattr(coordinator, "BLOCK", 2)
+    run_plan(plan(), tmp_path / "pieces", Local(1))
+    assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
+
+
+def test_points_that_stay_wide_with_all_their_seeds_are_counted(tmp_path):
+    narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
+    text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
+    text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
+    wide = plan(text.replace("INTERVAL", "1e-12"))
+    assert 0 < run_plan(wide, tmp_path / "wide", Local(1)).wide <= len(wide.points)
+    assert run_plan(plan(text.replace("INTERVAL", "1.0")), tmp_path / "narrow", Local(1)).wide == 0
+
+
+def test_what_python_is_given_is_judged_too():
+    with pytest.raises(ct.PlanError, match="base = 42 is not a scenario"):
+        ct.sweep(42)
+    with pytest.raises(ct.PlanError, match="measures"):
+        ct.sweep("lan-selective-drop", measures="efficiency")
 
 
 def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
