@@ -59,7 +59,9 @@ def replaced(text: str, block: str, content: str) -> str:
 def numbers(answer: dict[str, Any], paper: Paper) -> str:
     """The summary, then every table with every number."""
     summary = answer["summary"]
-    seeds = " and ".join(f"{seed_count(count)} {network}".strip() for network, count in answer["seeds_by_network"].items())
+    seeds = " and ".join(
+        f"{seed_count(count)} {network}".strip() for network, count in answer["seeds_by_network"].items()
+    )
     parts = [
         f"{summary['inside']} of {summary['scored']} scored numbers are inside "
         f"({percent(summary['share_inside'])}); {seeds}, version {answer['build']['version']}.",

@@ -9,6 +9,7 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core, bench, catalog
+from celltrain.results import TRACES
 
 RUN_FIELDS = {
     "scenario": str,

@@ -318,9 +318,7 @@ impl Trace {
         let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
         let columns = usize::from(self.choice.queue) * links.len()
             + usize::from(self.choice.occupancy) * occupancies
-            + (2 * usize::from(self.choice.windows)
-                + usize::from(self.choice.delivered))
-                * network.flows.len()
+            + (2 * usize::from(self.choice.windows) + usize::from(self.choice.delivered)) * network.flows.len()
             + usize::from(self.choice.rates) * recorder.rate_flows().count()
             + 4 * usize::from(self.choice.edges) * recorder.edge_flows().count();
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
@@ -337,7 +335,9 @@ impl Trace {
     pub(crate) fn refuse_empty(&self, network: &Network) -> Result<(), String> {
         let recorder = self.recorder(network)?;
         if self.choice.rates && recorder.rate_flows().next().is_none() {
-            return Err("\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into());
+            return Err(
+                "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into()
+            );
         }
         if self.choice.edges && recorder.edge_flows().next().is_none() {
             return Err("\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC".into());

@@ -9,10 +9,8 @@ static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
 /// Pages of services, which stand among those for reading.
-const SERVICES: [(&str, &str); 2] = [
-    ("docs/abr.md", include_str!("../../../docs/abr.md")),
-    ("docs/gfr.md", include_str!("../../../docs/gfr.md")),
-];
+const SERVICES: [(&str, &str); 2] =
+    [("docs/abr.md", include_str!("../../../docs/abr.md")), ("docs/gfr.md", include_str!("../../../docs/gfr.md"))];
 
 fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
     [

@@ -204,6 +204,8 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     across = _values(members, columns) if columns else [None]
     places = _values(members, spec["x"])
     numeric = not any(isinstance(place, str) for place in places)
+    scale = spec.get("scale", "linear")
+    ticks = _apart(places) if numeric and scale == "linear" else places
     told_apart = all(spec["colour"] in s.number.row for s in printed)
     figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
     figure.suptitle(f"{spec['title']} ({_seeds(members)}: mean and range)", fontsize="medium")
@@ -227,10 +229,10 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
             colour = "grey" if told_apart else "black"
             axes.plot([], [], color=colour, linestyle="--", label=spec.get("printed_label", "printed"))
         if numeric:
-            axes.set_xscale(spec.get("scale", "linear"))
+            axes.set_xscale(scale)
         axes.set_xticks(
-            places if numeric else range(len(places)),
-            [str(place) for place in places],
+            ticks if numeric else range(len(ticks)),
+            [str(place) for place in ticks],
             rotation=60 if len(places) > 6 else 0,
         )
         axes.minorticks_off()
@@ -301,9 +303,7 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
     quantity = reproduction.paper.quantities[spec["quantity"]]
     figure = Figure(figsize=(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)), layout="constrained")
-    figure.suptitle(
-        f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
-    )
+    figure.suptitle(f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})")
     grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
     for row, first in enumerate(down):
         for column, second in enumerate(across):
@@ -369,11 +369,22 @@ def _valued(key: str, value: Value | None, unit: str) -> str:
 
 
 def _named(spec: Mapping[str, Any], part: str, value: Value | None, reproduction: Reproduction) -> str:
-    """A panel's or a line's value as the figure's `<part>_label` words it; words by themselves, numbers with key and unit."""
+    """A panel's or a line's value as the figure's `<part>_label` words it, else with key and unit; a line's word by itself."""
     if template := spec.get(f"{part}_label"):
         return str(template).replace("{}", str(value))
     key = spec[part]
-    return value if isinstance(value, str) else _valued(key, value, reproduction.paper.keys[key].unit)
+    if part == "colour" and isinstance(value, str):
+        return value
+    return _valued(key, value, reproduction.paper.keys[key].unit)
+
+
+def _apart(places: Sequence[Any]) -> list[Any]:
+    """The places whose labels do not run into the one before."""
+    apart: list[Any] = []
+    for place in sorted(places):
+        if not apart or place - apart[-1] >= 0.03 * (max(places) - min(places)):
+            apart.append(place)
+    return apart
 
 
 def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
