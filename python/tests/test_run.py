@@ -178,7 +178,7 @@ def test_a_series_that_no_connection_has_is_refused(name, why):
 
 
 def test_connections_through_edge_devices_have_the_series_of_edges_without_abr_too():
-    ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="20ms")
+    ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
     packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
     assert max(packets) > 0
     with pytest.raises(ct.ScenarioError, match='"acr" has nothing to record'):
