@@ -294,6 +294,19 @@ def test_series_are_kept_where_the_plan_asks_for_them(tmp_path):
     assert "lacks the series of 1 run" in fault.message
 
 
+@pytest.mark.parametrize("sources, connections", [([1, 2], [[], []]), (None, [["tcp1"]])])
+def test_a_series_of_rates_is_empty_where_no_connection_has_one(tmp_path, sources, connections):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    if sources is None:
+        port = lan.port["bottleneck"].replace(allocator=ct.EqualShare())
+        lan = lan.replace(port={**lan.port, "bottleneck": port}, vc={"tcp1": ct.VcOptions(abr=ct.Abr())})
+    over = {"topology.n_source.sources": sources or [2]}
+    record = {"record": ["acr"], "step": "1ms"}
+    with ct.sweep(lan, over=over, seeds=1, series=record, store=tmp_path / "s") as store:
+        rows = [store.series(row["run_key"]).to_pylist() for row in store.wide().to_pylist()]
+    assert [sorted({row["flow"] for row in series}) for series in rows] == connections
+
+
 def test_measures_without_a_value_are_null_and_those_that_lead_nowhere_say_so(tmp_path):
     text = PLAN.replace(
         "[axes]", 'measures = ["file_delay_ms.mean", "flows.tcp5.timeouts", "efficiency"]\n[axes]'
