@@ -849,7 +849,7 @@ fn no_vc_loses_its_service_to_another_table() {
     };
     assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1]\nclass = \"vbr\""), [taken("tcp1", "tcp1", "tcp1-5.abr")]);
     assert_eq!(said("[vc.tcp2-5.abr]\n[vc.tcp1-3]\nclass = \"vbr\""), [taken("tcp1-3", "tcp2", "tcp2-5.abr")]);
-    let gfr = "gfr]\nmcr = \"1Mbps\"";
+    let gfr = "gfr]\nmcr = \"1Mbps\"\nmfs = 12\nmbs = 24";
     assert_eq!(said(&format!("[vc.tcp1-5.{gfr}\n[vc.tcp1]\ntagged = true")), [taken("tcp1", "tcp1", "tcp1-5.gfr")]);
     assert_eq!(said(&format!("[vc.tcp1-5.abr]\n[vc.tcp1.{gfr}")), [""; 0], "another service is no accident");
     assert_eq!(said("[vc.tcp2-5.abr]\n[vc.tcp1]\nclass = \"vbr\""), [""; 0]);
