@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from celltrain.cli import shell
+from celltrain.cli import bars, shell, workers
+from celltrain.cli.bars import in_words, size_in_words
 
 if TYPE_CHECKING:
     from celltrain.plan import Plan
@@ -43,19 +41,10 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Run on the Dask cluster with its scheduler there: tcp://host:8786."),
-    ] = None,
-    scheduler_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Run on the Dask cluster whose scheduler wrote this file.")
-    ] = None,
-    dask_timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s.")
-    ] = "5s",
+    jobs: workers.Jobs = None,
+    dask: workers.Dask = None,
+    scheduler_file: workers.SchedulerFile = None,
+    dask_timeout: workers.DaskTimeout = "5s",
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
@@ -65,52 +54,19 @@ def sweep(
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
-    where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
-    chosen = [option for option, value in where.items() if value is not None]
-    if len(chosen) > 1:
-        problem = f"says where to run, and so does {chosen[0]}: give one of them"
-        raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
-    wait = _time("--dask-timeout", dask_timeout)
     what = Plan.load(plan)
     latest: list[Progress] = []
-    with _worker(jobs, dask, scheduler_file, wait) as worker:
+    with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
         if dry_run:
             return _foretell(what, worker, as_json=as_json)
         assert store is not None, "refused above"
-        with progress_bar(what.name or plan.stem, latest) as tell:
+        with bars.bar(what.name or plan.stem, latest, _bar) as tell:
             try:
                 run_plan(what, store, worker, resume=resume, progress=tell)
                 interrupted = False
             except KeyboardInterrupt:
                 interrupted = True
     return tell_end(store, latest[-1] if latest else None, interrupted=interrupted, as_json=as_json)
-
-
-def _time(option: str, text: str) -> float:
-    """An option's time in seconds."""
-    from celltrain.errors import Fault, InputError
-    from celltrain.plan.quantity import seconds
-
-    with suppress(ValueError):
-        if (value := seconds(text)) > 0:
-            return value
-    raise InputError([Fault.of_option(option, text, "is not a time; it must be above 0, such as 60s or 500ms")])
-
-
-@contextmanager
-def _worker(jobs: int | None, dask: str | None, scheduler_file: Path | None, wait: float) -> Iterator[Local | Cluster]:
-    """What runs the plan: this machine's threads, or a cluster."""
-    if dask is None and scheduler_file is None:
-        from celltrain.sweep import Local
-
-        yield Local(jobs)
-        return
-    from celltrain.sweep.cluster import Cluster, connected, scheduler_in
-
-    option = "--dask" if scheduler_file is None else "--scheduler-file"
-    address = scheduler_in(scheduler_file, timeout=wait) if scheduler_file is not None else str(dask)
-    with connected(address, option=option, timeout=wait) as client:
-        yield Cluster(client, shell.complain)
 
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
@@ -172,13 +128,13 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.sweep import Local, estimate
+    from celltrain.sweep import estimate
 
-    workers, threads = (None, worker.threads) if isinstance(worker, Local) else worker.size()
+    machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
     if as_json:
-        found = {} if workers is None else {"workers": workers}
+        found = {} if machines is None else {"workers": machines}
         axes = [axis.name for axis in plan.axes]
         shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
         return shell.DONE
@@ -190,66 +146,16 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
     if not expected.probes:
         typer.echo("no point of those probed can be run, so nothing is known of time and disk")
         return shell.DONE
-    on = f"{threads} threads"
-    if workers is not None:
-        on = (
-            f"the cluster's {threads} threads in {workers} workers"
-            if threads
-            else "one thread (there are no workers yet)"
-        )
     words = "run" if expected.probes == 1 else "runs"
     typer.echo(
-        f"about {most}{in_words(expected.seconds)} on {on} and {shell.counted(expected.bytes / 1e6)} MB of disk: "
+        f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {size_in_words(expected.bytes)} of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )
     return shell.DONE
 
 
-def in_words(seconds: float) -> str:
-    """A time for people.
-
-    >>> in_words(0.0042), in_words(75), in_words(5400), in_words(200000)
-    ('4.2 ms', '75 s', '90 min', '2.3 days')
-    """
-    if seconds < 1:
-        return f"{seconds * 1e3:.2g} ms"
-    for limit, scale, word in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (float("inf"), 86400, "days")):
-        if seconds < limit:
-            return f"{seconds / scale:.3g} {word}" if word != "days" else f"{seconds / scale:.2g} {word}"
-    return ""
-
-
-@contextmanager
-def progress_bar(name: str, latest: list[Progress]) -> Iterator[Callable[[Progress], None]]:
-    """A bar on a terminal: runs done, rate, time left, failures. In a pipe nothing is shown.
-
-    `latest` keeps the last that was told.
-    """
-
-    def keep(progress: Progress) -> None:
-        latest[:] = [progress]
-
-    if not sys.stderr.isatty():
-        yield keep
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rest]}", markup=False),
-    )
-    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, rest="")
-
-        def show(progress: Progress) -> None:
-            keep(progress)
-            left = progress.remaining_seconds
-            time = "" if left is None else f", about {in_words(left)} to go"
-            failed = f", {progress.failed:,} failed" if progress.failed else ""
-            rest = f"{progress.rate:.3g} a second{time}{failed}"
-            bar.update(task, completed=progress.done, total=progress.total, rest=rest)
-
-        yield show
+def _bar(progress: Progress) -> bars.Bar:
+    left = progress.remaining_seconds
+    time = "" if left is None else f", about {in_words(left)} to go"
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    return bars.Bar(progress.done, progress.total, f"{progress.rate:.3g} a second{time}{failed}")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell
-from celltrain.cli.sweep import in_words
+from celltrain.cli import bars, shell, workers
+from celltrain.cli.bars import in_words
 
 if TYPE_CHECKING:
+    from celltrain.sweep import Local
+    from celltrain.sweep.cluster import Cluster
     from celltrain.tune import Tuned, TunePlan, TuneProgress
 
 
@@ -25,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 @shell.command
 def tune(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table [tune].")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table \\[tune].")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where everything goes: new or empty; out/PLAN when absent.")
     ] = None,
@@ -33,29 +32,31 @@ def tune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, and how long they take.")
     ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--threads", "--jobs", min=1, max=4096, metavar="N", help="One for each core when absent."),
-    ] = None,
+    jobs: workers.Jobs = None,
+    dask: workers.Dask = None,
+    scheduler_file: workers.SchedulerFile = None,
+    dask_timeout: workers.DaskTimeout = "5s",
     as_json: shell.Json = False,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.plot import require_matplotlib
     from celltrain.scenario import shown
-    from celltrain.sweep import Local
     from celltrain.tune import TunePlan, run_tune
     from celltrain.tune.page import environment
 
     what = TunePlan.load(plan)
-    worker = Local(jobs)
     if dry_run:
-        return _foretell(what, worker.threads, as_json=as_json)
+        with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
+            return _foretell(what, worker, as_json=as_json)
     # Now rather than after an hour.
     require_matplotlib()
     environment()
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
-    with progress_bar(what.name or plan.stem, latest) as tell:
+    with (
+        workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker,
+        bars.bar(what.name or plan.stem, latest, _bar) as tell,
+    ):
         try:
             tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
         except KeyboardInterrupt:
@@ -110,13 +111,14 @@ def _show(tuned: Tuned) -> None:
     shell.console().print(grid)
 
 
-def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
+def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
     from celltrain.sweep import estimate
 
+    machines, threads = workers.size(worker)
     with shell.waiting("running a few settings to see how long they take"):
-        expected = estimate(plan.middle(), threads)
+        expected = estimate(plan.middle(), max(threads, 1))
     searches = len(plan.configurations.points)
-    seconds = expected.seconds_per_run * plan.most_runs / threads
+    seconds = expected.seconds_per_run * plan.most_runs / max(threads, 1)
     if as_json:
         shell.answer(
             {
@@ -128,6 +130,7 @@ def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
                 "seconds": seconds,
                 "bytes": expected.bytes_per_run * plan.most_runs,
                 "threads": threads,
+                **({} if machines is None else {"workers": machines}),
             }
         )
         return shell.DONE
@@ -139,44 +142,16 @@ def _foretell(plan: TunePlan, threads: int, *, as_json: bool) -> int:
         typer.echo("none of the settings probed can be run, so nothing is known of the time")
         return shell.DONE
     typer.echo(
-        f"about {in_words(seconds)} on {threads} threads: an estimate, from {expected.probes} runs of "
+        f"about {in_words(seconds)} on {workers.in_words(machines, threads)}: an estimate, from {expected.probes} runs of "
         f"{in_words(expected.seconds_per_run)} each"
     )
     return shell.DONE
 
 
-@contextmanager
-def progress_bar(name: str, latest: list[TuneProgress]) -> Iterator[Callable[[TuneProgress], None]]:
-    """A bar on a terminal: trials and runs done, rate, time left, failures. In a pipe nothing is shown.
-
-    `latest` keeps the last that was told.
-    """
-
-    def keep(progress: TuneProgress) -> None:
-        latest[:] = [progress]
-
-    if not sys.stderr.isatty():
-        yield keep
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs, {task.fields[rest]}", markup=False),
-    )
-    with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, rest="")
-
-        def show(progress: TuneProgress) -> None:
-            keep(progress)
-            left = progress.remaining_seconds
-            time = "" if left is None else f", about {in_words(left)} to go"
-            failed = f", {progress.failed:,} failed" if progress.failed else ""
-            trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
-            rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"
-            bar.update(task, completed=progress.runs, total=progress.most_runs, rest=rest)
-
-        yield show
+def _bar(progress: TuneProgress) -> bars.Bar:
+    left = progress.remaining_seconds
+    time = "" if left is None else f", about {in_words(left)} to go"
+    failed = f", {progress.failed:,} failed" if progress.failed else ""
+    trials = f"{progress.trials:,} of {progress.total_trials:,} trials"
+    rest = f"{trials}, {progress.stage}, {progress.rate:.3g} runs a second{time}{failed}"
+    return bars.Bar(progress.runs, progress.most_runs, rest)

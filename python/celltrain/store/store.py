@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.scenario import shown
@@ -18,6 +17,7 @@ from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
+from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: Of the folder and its files.
 FORMAT = 1
 MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
+KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample")
 
 
 class Store:
@@ -48,7 +49,7 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """A store to read, also while a sweep writes it; raises `StoreError`."""
         folder = Path(path)
-        return cls(folder, _manifest(folder))
+        return cls(folder, KIND.read(folder))
 
     @cached_property
     def plan(self) -> Plan:
@@ -148,7 +149,7 @@ class Store:
                 (folder / SERIES).mkdir(exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
-        store = cls(folder, _new_manifest(plan), plan)
+        store = cls(folder, KIND.new(plan, **_facts(plan)), plan)
         store._lock = Lock(folder / LOCK)
         try:
             # Another sweep may have made it meanwhile.
@@ -166,8 +167,8 @@ class Store:
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole."""
         folder = Path(path)
-        manifest = _manifest(folder)
-        faults = list(_differences(folder, manifest, plan))
+        manifest = KIND.read(folder)
+        faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
         store = cls(folder, manifest, plan)
@@ -291,62 +292,13 @@ def _left_over(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
-def _new_manifest(plan: Plan) -> dict[str, Any]:
-    build = _core.build()
+def _facts(plan: Plan) -> dict[str, Any]:
+    """What else a store says about itself."""
     return {
-        "format": FORMAT,
-        "version": build["version"],
-        "profile": build["profile"],
-        "name": plan.name,
-        "digest": plan.digest,
         "measures": list(plan.measures),
         "columns": columns.as_json(columns.fixed(plan)),
         "units": {one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
-        "plan": plan.document,
     }
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        problem = "is not a store: it has no manifest.json" if folder.exists() else "is not there"
-        raise StoreError([Fault.of_file(shown(folder), problem)]) from None
-    except OSError as error:
-        raise StoreError([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
-    except ValueError as error:
-        raise StoreError(
-            [Fault.of_file(shown(path), f"is not JSON ({error}): it is not what celltrain wrote")]
-        ) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        problem = f"has format {found!r}, and this celltrain reads {FORMAT}: use the version that made the store"
-        raise StoreError([Fault.of_file(shown(path), problem)])
-    return manifest
-
-
-def _differences(folder: Path, manifest: dict[str, Any], plan: Plan) -> Iterator[Fault]:
-    """Why a store cannot be gone on with."""
-    build = _core.build()
-    if manifest["version"] != build["version"]:
-        yield Fault.of_file(
-            shown(folder),
-            f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do not "
-            f"mix; install celltrain {manifest['version']} to go on, or name a new folder",
-        )
-    elif manifest["profile"] != build["profile"]:
-        yield Fault.of_file(
-            shown(folder),
-            f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
-        )
-    if manifest["digest"] != plan.digest:
-        before, now = manifest["plan"], json.loads(json.dumps(plan.document))
-        keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
-        what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else "in its measures or its sample"
-        yield Fault.of_file(
-            shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
-        )
 
 
 def _disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part]) -> Iterator[Fault]:

@@ -77,23 +77,33 @@ def sweep(
             "limits": None if limit is None else {"time": limit},
         }
         plan = Plan.of(base, {key: value for key, value in said.items() if value is not None})
-    if jobs is not None and jobs < 1:
-        raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
     if resume and store is None:
         raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
-    chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
-    if len(chosen) > 1:
-        raise PlanError([Fault.of_option(chosen[1], "given", f"says where to run, and so does {chosen[0]}: name one")])
+    where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
-    if client is not None:
-        from celltrain.sweep.cluster import Cluster
-
-        worker = Cluster(client)
-    run_plan(plan, folder, worker or Local(jobs), resume=resume, progress=progress)
+    run_plan(plan, folder, where, resume=resume, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper
     return answer
+
+
+def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
+    """What runs chunks, as the arguments of `sweep` and `tune` say.
+
+    Raises:
+        PlanError: When they contradict each other.
+    """
+    if jobs is not None and jobs < 1:
+        raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
+    chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
+    if len(chosen) > 1:
+        raise PlanError([Fault.of_option(chosen[1], "given", f"says where to run, and so does {chosen[0]}: name one")])
+    if client is not None:
+        from celltrain.sweep.cluster import Cluster
+
+        return Cluster(client)
+    return worker or Local(jobs)
 
 
 def run_plan(

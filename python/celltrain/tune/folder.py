@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from celltrain import _core
 from celltrain.errors import Fault, TuneError, warn
 from celltrain.plan.quantity import exact
 from celltrain.scenario import shown
 from celltrain.store.files import Lock, put, sync
+from celltrain.store.manifest import Kind
 from celltrain.tune.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.tune.plan import Numbers, TunePlan
 
 #: Of the folder and its files.
 FORMAT = 1
 MANIFEST, ASKED, RUNS, JOURNAL, LOCK = "tune.json", "asked.json", "runs", "optuna.journal", "lock"
+KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen="in the order of what it says")
 
 
 class Folder:
@@ -46,7 +47,7 @@ class Folder:
         except OSError as error:
             problem = f"cannot be made ({error.strerror})"
             raise TuneError([Fault.of_file(shown(path), problem)]) from None
-        folder = cls(path, _new_manifest(plan), plan)
+        folder = cls(path, KIND.new(plan, optuna=silent_optuna().__version__), plan)
         folder._lock = Lock(path / LOCK, "search")
         try:
             _refuse_existing(path)
@@ -61,8 +62,8 @@ class Folder:
     @classmethod
     def resume(cls, path: Path, plan: TunePlan) -> Folder:
         """A folder to go on with; raises `TuneError` where it is another plan's or another version's."""
-        manifest = _manifest(path)
-        faults = list(_differences(path, manifest, plan))
+        manifest = KIND.read(path)
+        faults = list(KIND.differences(path, manifest, plan))
         if faults:
             raise TuneError(faults)
         folder = cls(path, manifest, plan)
@@ -72,8 +73,8 @@ class Folder:
         except BaseException:
             folder.close()
             raise
-        if manifest["optuna"] != _new_manifest(plan)["optuna"]:
-            before, now = manifest["optuna"], silent_optuna().__version__
+        before, now = manifest["optuna"], silent_optuna().__version__
+        if before != now:
             warn(
                 [
                     f"{shown(path)} was begun with optuna {before}, and this is {now}: later trials may be others than there"
@@ -201,59 +202,3 @@ def _refuse_existing(path: Path) -> None:
     if (path / MANIFEST).exists():
         problem = "is a search already: go on with it (--resume), or name another folder"
         raise TuneError([Fault.of_file(shown(path), problem)])
-
-
-def _new_manifest(plan: TunePlan) -> dict[str, Any]:
-    build = _core.build()
-    return {
-        "format": FORMAT,
-        "version": build["version"],
-        "profile": build["profile"],
-        "optuna": silent_optuna().__version__,
-        "name": plan.name,
-        "digest": plan.digest,
-        "plan": plan.document,
-    }
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        problem = f"is not a search: it has no {MANIFEST}" if folder.exists() else "is not there"
-        raise TuneError([Fault.of_file(shown(folder), problem)]) from None
-    except OSError as error:
-        raise TuneError([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
-    except ValueError as error:
-        raise TuneError(
-            [Fault.of_file(shown(path), f"is not JSON ({error}): it is not what celltrain wrote")]
-        ) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        problem = f"has format {found!r}, and this celltrain reads {FORMAT}: use the version that made it"
-        raise TuneError([Fault.of_file(shown(path), problem)])
-    return manifest
-
-
-def _differences(folder: Path, manifest: dict[str, Any], plan: TunePlan) -> Iterator[Fault]:
-    """Why a search cannot be gone on with."""
-    build = _core.build()
-    if manifest["version"] != build["version"]:
-        yield Fault.of_file(
-            shown(folder),
-            f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do not "
-            f"mix; install celltrain {manifest['version']} to go on, or name a new folder",
-        )
-    elif manifest["profile"] != build["profile"]:
-        yield Fault.of_file(
-            shown(folder),
-            f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
-        )
-    if manifest["digest"] != plan.digest:
-        before, now = manifest["plan"], json.loads(json.dumps(plan.document))
-        keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
-        what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else "in the order of what it says"
-        yield Fault.of_file(
-            shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
-        )

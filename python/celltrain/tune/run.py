@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, PlanError
-from celltrain.sweep import Local, Worker
+from celltrain.sweep import Worker
+from celltrain.sweep.run import worker_of
 from celltrain.tune.ask import silent_optuna
 from celltrain.tune.folder import Folder
 from celltrain.tune.plan import TunePlan
@@ -17,6 +18,8 @@ from celltrain.tune.result import Tuned
 from celltrain.tune.search import Search, TuneProgress
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from celltrain.models import Scenario
 
 
@@ -37,6 +40,7 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int | None = None,
+    client: Client | None = None,
     worker: Worker | None = None,
     progress: Callable[[TuneProgress], object] | None = None,
 ) -> Tuned:
@@ -59,7 +63,8 @@ def tune(
         out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
         resume: Whether to go on with what `out` holds.
         jobs: Threads; one for each core when None.
-        worker: What runs chunks instead of this machine's threads, such as a cluster's.
+        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
+        worker: What runs chunks instead of this machine's threads.
         progress: Called now and then with how far it is.
 
     Raises:
@@ -87,13 +92,12 @@ def tune(
             "tune": {key: value for key, value in said.items() if value is not None},
         }
         plan = TunePlan.of(base, {key: value for key, value in document.items() if value is not None})
-    if jobs is not None and jobs < 1:
-        raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
     if resume and out is None:
         raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
+    where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
-    answer = run_tune(plan, folder, worker or Local(jobs), resume=resume, progress=progress)
+    answer = run_tune(plan, folder, where, resume=resume, progress=progress)
     answer.keeper = keeper
     return answer
 

@@ -1,0 +1,89 @@
+"""What stands in a folder of celltrain's about itself: who made it, and from which plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from celltrain import _core
+from celltrain.errors import Fault, InputError
+from celltrain.scenario import shown
+
+
+class Planned(Protocol):
+    """A plan, of a sweep or of a search."""
+
+    @property
+    def name(self) -> str:
+        """In reports and on screens."""
+
+    @property
+    def digest(self) -> str:
+        """Of everything that decides about rows."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plan as it was given."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of folder: a store, a search."""
+
+    what: str
+    file: str
+    format: int
+    """Of the folder: another one is not read."""
+    error: type[InputError]
+    unseen: str
+    """Where two plans differ when they say the same."""
+
+    def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
+        """The manifest of a folder that is made now."""
+        build = _core.build()
+        made = {"format": self.format, "version": build["version"], "profile": build["profile"]}
+        return {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+
+    def read(self, folder: Path) -> dict[str, Any]:
+        """The manifest of a folder; raises the kind's error where there is none that this celltrain reads."""
+        path = folder / self.file
+        try:
+            manifest = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
+            raise self.error([Fault.of_file(shown(folder), problem)]) from None
+        except OSError as error:
+            raise self.error([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
+        except ValueError as error:
+            problem = f"is not JSON ({error}): it is not what celltrain wrote"
+            raise self.error([Fault.of_file(shown(path), problem)]) from None
+        if not isinstance(manifest, dict) or manifest.get("format") != self.format:
+            found = manifest.get("format") if isinstance(manifest, dict) else None
+            problem = f"has format {found!r}, and this celltrain reads {self.format}: use the version that made it"
+            raise self.error([Fault.of_file(shown(path), problem)])
+        return manifest
+
+    def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
+        """Why a folder cannot be gone on with."""
+        build = _core.build()
+        if manifest["version"] != build["version"]:
+            yield Fault.of_file(
+                shown(folder),
+                f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do "
+                f"not mix; install celltrain {manifest['version']} to go on, or name a new folder",
+            )
+        elif manifest["profile"] != build["profile"]:
+            yield Fault.of_file(
+                shown(folder),
+                f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
+            )
+        if manifest["digest"] != plan.digest:
+            before, now = manifest["plan"], json.loads(json.dumps(plan.document))
+            keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
+            what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else self.unseen
+            yield Fault.of_file(
+                shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
+            )
