@@ -281,12 +281,11 @@ fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
 
 /// The number a text such as `32` or `1/32` means, where the schema takes it; otherwise one it does take.
 fn example(text: &str, schema: &Value) -> Value {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));
-    let quotient = above.trim().parse::<f64>().ok().zip(below.trim().parse::<f64>().ok()).map(|(a, b)| a / b);
-    let meant = quotient.filter(|number| number.is_finite()).map(|number| {
-        let is_whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
-        if is_whole { Value::from(number as u64) } else { Value::from(number) }
-    });
+    let quotient = number(above).zip(number(below)).map(|(above, below)| above / below);
+    let whole = text.trim().parse::<u64>().ok().map(Value::from);
+    let meant = whole.or_else(|| quotient.filter(|number| number.is_finite()).map(Value::from));
     let own = [&schema["default"], &schema["minimum"]].into_iter().find(|own| own.is_number());
     meant.filter(|number| fits(number, schema)).or_else(|| own.cloned()).unwrap_or(Value::from(1))
 }

@@ -120,14 +120,15 @@ fn without_allocator(scenario: &Scenario, layout: &Layout, vc: &Vc) -> Vec<KeyFa
 /// VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A VC brings no more
 /// than the slowest link before the port, nor than its PCR; those that come over one link bring no more than that.
 pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, (u64, String)> {
-    if scenario.vc.values().all(|own| own.abr.is_none()) {
-        return BTreeMap::new();
-    }
     #[derive(Default)]
     struct Port {
         by_link: BTreeMap<usize, u64>,
         has_data: bool,
         abr: Option<String>,
+    }
+
+    if scenario.vc.values().all(|own| own.abr.is_none()) {
+        return BTreeMap::new();
     }
     let links = &layout.graph.links;
     let channels = build::channels(layout);
