@@ -144,9 +144,7 @@ def test_a_wrong_value_is_named_with_its_line(celltrain, small, old, new, line, 
     expect_refusal(celltrain, small, f"{small}:{line}: ", *words)
 
 
-INTERONE_PORT = INTERNETWORK.replace("sw*->sw*", "sw1->sw2")
-
-NETWORK = """duration = "20ms"
+INTERNETWORK = """duration = "20ms"
 
 [topology.internetwork]
 sources = 3
@@ -169,6 +167,8 @@ threshold = 250
 [vc.tcp1-3.abr]
 nrm = 32
 """
+
+ONE_PORT = INTERNETWORK.replace("sw*->sw*", "sw1->sw2")
 
 NETWORK = """duration = "20ms"
 
@@ -430,7 +430,7 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
     assert answer.code == 0
-    assert "vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in " ".join((answer.out + answer.err).split())
+    assert "the range vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in " ".join((answer.out + answer.err).split())
 
 
 def test_random_damage_never_surprises(celltrain, tmp_path):

@@ -413,10 +413,11 @@ fn beyond(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warnin
             let Some((stem, numbers)) = range(key) else { continue };
             let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
-                let end = numbers.end();
-                let message =
-                    format!("goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing");
-                warnings.push(Warning { key: join(kind, key), message });
+                let (key, end) = (join(kind, key), numbers.end());
+                let message = format!(
+                    "the range {key} goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing"
+                );
+                warnings.push(Warning { key, message });
             }
         }
     }

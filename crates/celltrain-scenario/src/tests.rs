@@ -863,10 +863,10 @@ fn a_range_that_goes_on_beyond_the_last_is_warned_of() {
     let warned = |tables: &str| {
         let reading = read(&format!("{}{tables}", abr_both_ways("sw*->sw*")));
         assert_eq!(reading.faults, [], "{tables}");
-        reading.warnings.into_iter().map(|warning| format!("{} {}", warning.key, warning.message)).collect::<Vec<_>>()
+        reading.warnings.into_iter().map(|warning| format!("{}: {}", warning.key, warning.message)).collect::<Vec<_>>()
     };
     let beyond = |table: &str, end: &str| {
-        format!("{table} goes on to {end}, and tcp6 is the last there is; the rest is about nothing")
+        format!("{table}: the range {table} goes on to {end}, and tcp6 is the last there is; the rest is about nothing")
     };
     assert_eq!(warned("[vc.tcp1-6.abr]\n[flow.tcp2-6]\nstart = \"1ms\""), [""; 0]);
     assert_eq!(warned("[vc.tcp1-7.abr]"), [beyond("vc.tcp1-7", "tcp7")]);
