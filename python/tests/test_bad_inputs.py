@@ -168,6 +168,8 @@ threshold = 250
 nrm = 32
 """
 
+ONE_PORT = INTERNETWORK.replace("sw*->sw*", "sw1->sw2")
+
 NETWORK = """duration = "20ms"
 
 [topology.network]
@@ -203,7 +205,7 @@ ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
-    for text in (INTERNETWORK, NETWORK, MERGE):
+    for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
         assert celltrain("check", path).code == 0
 
@@ -241,6 +243,67 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 33",
             22,
             "vc.tcp1-3.abr.nrm = 33 is not one of 2, 4, 8, 16, 32, 64, 128, 256 cells",
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'rif = "1/32"',
+            22,
+            'vc.tcp1-3.abr.rif = "1/32" is text; write a number without quotes, such as 0.03125',
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'nrm = "32"',
+            22,
+            'vc.tcp1-3.abr.nrm = "32" is text; write a number without quotes, such as 32',
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'pcr = "1kbps"',
+            21,
+            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, and not a positive rate up to pcr = "1kbps"',
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
+            24,
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: one table counts for a VC, that of its name or the first range; write "
+            "[vc.tcp1.abr] too, or leave tcp1 out of the range",
+        ),
+        (
+            INTERNETWORK,
+            "nrm = 32",
+            'nrm = 32\n\n[vc.tcp1-acks]\nclass = "vbr"',
+            25,
+            'vc.tcp1-acks.class = "vbr" does not go with [vc.tcp1-3.abr]: a VC has one service, and schedulers by class serve '
+            "ABR with ubr; leave it out",
+        ),
+        (
+            ONE_PORT,
+            "sources = 3",
+            "sources = 3\nbidirectional = true",
+            14,
+            'port."sw2->sw1" has no table and no allocator, and carries the ABR VC tcp1-acks: up to 466.56Mbps can come to its '
+            f"155.52Mbps; write its table, or [port.default] for all others, with an allocator ({ALLOCATORS})",
+        ),
+        (
+            ONE_PORT,
+            '".allocator.efci]',
+            '".scheduler.strict_priority]\n\n[port."sw1->sw2".allocator.efci]',
+            18,
+            'port."sw1->sw2".scheduler.strict_priority has nothing to tell apart: every VC that crosses sw1->sw2 is of class '
+            "ubr, as ABR VCs are; leave the scheduler out",
+        ),
+        (
+            INTERNETWORK,
+            "buffer = 500",
+            "buffer = 60",
+            11,
+            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (5 of '
+            "the longest)",
         ),
         (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),
         (
@@ -360,6 +423,14 @@ def test_rate_control_that_cannot_be_is_refused_in_words_that_help(celltrain, tm
     place, _, words = said.removeprefix(f"{path}:").partition(": ")
     assert words == fault
     assert line is None or int(place) == line
+
+
+def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
+    path = tmp_path / "beyond.toml"
+    path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
+    answer = celltrain("check", path)
+    assert answer.code == 0
+    assert "the range vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in answer.err
 
 
 def test_random_damage_never_surprises(celltrain, tmp_path):

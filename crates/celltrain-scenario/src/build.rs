@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::edge_device::EdgeConfig;
-use celltrain_core::names::by_name;
+use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::{
     Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Search, Vc, n_source, n_source_paths,
 };
@@ -120,7 +120,13 @@ pub fn flow_options<'a>(scenario: &'a Scenario, flow: &str) -> Option<&'a FlowOp
 
 /// What a VC has of its own: under its name, or the first range its name is in.
 pub fn vc_options<'a>(scenario: &'a Scenario, vc: &str) -> Option<&'a VcOptions> {
-    by_name(&scenario.vc, vc)
+    vc_table(scenario, vc).map(|(_, own)| own)
+}
+
+/// The same, and the name of its table.
+pub fn vc_table<'a>(scenario: &'a Scenario, vc: &str) -> Option<(&'a str, &'a VcOptions)> {
+    let in_range = || scenario.vc.iter().find(|(key, _)| is_in_range(key, vc));
+    scenario.vc.get_key_value(vc).or_else(in_range).map(|(key, own)| (key.as_str(), own))
 }
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.

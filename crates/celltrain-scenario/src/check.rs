@@ -4,8 +4,9 @@ mod rate_control;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
-use celltrain_core::names::is_in_range;
+use celltrain_core::names::{is_in_range, number_in_range, range};
 use celltrain_core::network::{Link, Merge, NodeKind, atm_part};
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
@@ -18,7 +19,7 @@ use crate::Machine;
 use crate::build;
 use crate::document::join;
 use crate::fault::{KeyFault, Warning, nearest};
-use crate::scenario::{FlowConfig, GeneralNetwork, PortConfig, Scenario, Topology};
+use crate::scenario::{FlowConfig, GeneralNetwork, PortConfig, Scenario, Topology, VcOptions};
 
 /// What the checks found.
 #[derive(Debug, Default)]
@@ -81,6 +82,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     if let Some(layout) = layout.filter(|_| faults.is_empty()) {
         rates(scenario, &layout, &mut verdict.warnings);
+        beyond(scenario, &layout, &mut verdict.warnings);
         if let Topology::Network(_) = scenario.topology {
             islands(&layout, &mut verdict.warnings);
         }
@@ -356,6 +358,7 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
+    taken_out(scenario, &channels, refused, faults);
     rate_control::abr(scenario, layout, &channels, &mut promised, refused, faults);
     let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
@@ -367,6 +370,56 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
             link.rate
         );
         faults.push(KeyFault::of_key("vc", problem));
+    }
+}
+
+/// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts for a VC.
+fn taken_out(scenario: &Scenario, channels: &build::Channels, refused: &[KeyFault], faults: &mut Vec<KeyFault>) {
+    let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
+        (Some(_), _) => Some("abr"),
+        (None, Some(_)) => Some("gfr"),
+        (None, None) => None,
+    };
+    let ranges: Vec<(&String, &str)> = scenario
+        .vc
+        .iter()
+        .filter_map(|(key, own)| Some((key, service(own)?)))
+        .filter(|(key, _)| range(key).is_some())
+        .collect();
+    for vc in channels.vcs.iter().map(|vc| vc.name.as_str()) {
+        let Some((table, own)) = build::vc_table(scenario, vc).filter(|_| !ranges.is_empty()) else { continue };
+        let Some((all, service)) = ranges.iter().find(|(key, _)| is_in_range(key, vc)) else { continue };
+        let path = join("vc", table);
+        let is_told = |fault: &KeyFault| fault.key == path || fault.key.starts_with(&format!("{path}."));
+        if own.abr.is_none() && own.gfr.is_none() && !faults.iter().chain(refused).any(is_told) {
+            let problem = format!(
+                "takes {vc} out of [vc.{all}.{service}]: one table counts for a VC, that of its name or the first range; write \
+                 [vc.{table}.{service}] too, or leave {vc} out of the range"
+            );
+            faults.push(KeyFault::of_key(path, problem));
+        }
+    }
+}
+
+/// Ranges that go on beyond the last connection: a number was mistaken, perhaps.
+fn beyond(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning>) {
+    let channels = build::channels(layout);
+    let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
+    let vcs: Vec<&str> = channels.vcs.iter().map(|vc| vc.name.as_str()).collect();
+    let tables =
+        [("flow", &flows, scenario.flow.keys().collect::<Vec<_>>()), ("vc", &vcs, scenario.vc.keys().collect())];
+    for (kind, names, keys) in tables {
+        for key in keys {
+            let Some((stem, numbers)) = range(key) else { continue };
+            let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
+            if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
+                let (key, end) = (join(kind, key), numbers.end());
+                let message = format!(
+                    "the range {key} goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing"
+                );
+                warnings.push(Warning { key, message });
+            }
+        }
     }
 }
 
@@ -769,6 +822,7 @@ fn ports<'a>(
         }
     }
     let congests = congesting(&scenario.topology, layout);
+    let can_fill = rate_control::can_fill(scenario, layout);
     let is_general = matches!(scenario.topology, Topology::Network(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
@@ -795,7 +849,8 @@ fn ports<'a>(
             }
             continue;
         }
-        if largest_frame[index] == 0 || !congests[index] {
+        let filled = can_fill.get(&index);
+        if largest_frame[index] == 0 || !(congests[index] || filled.is_some()) {
             continue;
         }
         let shown = if is_bottleneck && !is_general { "bottleneck" } else { &link.name };
@@ -803,7 +858,16 @@ fn ports<'a>(
         // A table that was refused, or whose name was misspelt, is not missing as well.
         let is_misspelt = names.into_iter().flatten().any(|name| meant.values().any(|meant| *meant == Some(name)));
         if !is_misspelt && !refused.iter().any(|fault| fault.key.starts_with(&path)) {
-            let problem = "has no buffer and no policy; write its table, or [port.default] for all others";
+            let problem = match filled.filter(|_| !congests[index]) {
+                Some((comes, vc)) => format!(
+                    "has no table and no allocator, and carries the ABR VC {vc}: up to {} can come to its {}; write its table, \
+                     or [port.default] for all others, with an allocator ({})",
+                    BitRate::from_bits_per_second(*comes),
+                    link.rate,
+                    AllocatorConfig::NAMES.join(", ")
+                ),
+                None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
+            };
             faults.push(KeyFault::of_key(path, problem));
         }
     }
@@ -884,10 +948,19 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
         return;
     }
     let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
-    for vc in &build::channels(layout).vcs {
+    let channels = build::channels(layout);
+    for vc in &channels.vcs {
         let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
+        }
+    }
+    let mut with_abr = vec![(false, false); layout.graph.links.len()];
+    for &[data_vc, ack_vc] in &channels.of_flow {
+        let is_abr = build::vc_options(scenario, &channels.vcs[data_vc].name).is_some_and(|own| own.abr.is_some());
+        for &link in channels.vcs[data_vc].path.iter().chain(&channels.vcs[ack_vc].path) {
+            let (some, others) = &mut with_abr[link];
+            *if is_abr { some } else { others } = true;
         }
     }
     // Of each table: a port it stands for, and whether several classes cross one.
@@ -904,12 +977,17 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     for (name, (index, _)) in tables.into_iter().filter(|(_, (_, several))| !several) {
         let all = crossing[index].first().copied().unwrap_or_default();
         let other = if all == Class::Ubr { Class::Vbr } else { Class::Ubr };
+        let (as_abr, table) = match with_abr[index] {
+            (false, _) => ("", Some("a [vc.NAME] table")),
+            (true, true) => (", as ABR VCs are", Some("the [vc.NAME] table of one without ABR")),
+            (true, false) => (", as ABR VCs are", None),
+        };
+        let write = table.map(|table| format!("write class = \"{}\" into {table}, or ", other.name()));
         let problem = format!(
-            "has nothing to tell apart: every VC that crosses {} is of class {}; write class = \"{}\" into a [vc.NAME] \
-             table, or leave the scheduler out",
+            "has nothing to tell apart: every VC that crosses {} is of class {}{as_abr}; {}leave the scheduler out",
             layout.graph.links[index].name,
             all.name(),
-            other.name()
+            write.unwrap_or_default()
         );
         let scheduler = scenario.port[name].scheduler.name();
         faults.push(KeyFault::of_key(join(&join(&join("port", name), "scheduler"), scheduler), problem));

@@ -47,6 +47,10 @@ impl<'a> Form<'a> {
             }
             Value::Array(items) if allows(schema, "array") => self.array(items, schema, path),
             _ if fits(value, schema) => true,
+            Value::String(text) if is_text_for_a_number(text, schema) => {
+                let problem = format!("is text; write a number without quotes, such as {}", example(text, schema));
+                self.refuse(value, problem, path)
+            }
             _ => self.refuse(value, format!("is not {}", self.expectation(schema)), path),
         }
     }
@@ -267,6 +271,23 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && schema["minimum"].as_f64().is_none_or(|least| number >= least)
         && schema["maximum"].as_f64().is_none_or(|most| number <= most)
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
+}
+
+/// Whether a number is asked for. TOML's `nan`, `inf` and integers beyond 128 bits are numbers, and come as text too.
+fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
+    let is_number = text.parse::<f64>().is_ok_and(|number| number.is_nan() || number.abs() > i128::MAX as f64);
+    (allows(schema, "number") || allows(schema, "integer")) && !is_number
+}
+
+/// The number a text such as `32` or `1/32` means, where the schema takes it; otherwise one it does take.
+fn example(text: &str, schema: &Value) -> Value {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let (above, below) = text.split_once('/').unwrap_or((text, "1"));
+    let quotient = number(above).zip(number(below)).map(|(above, below)| above / below);
+    let whole = text.trim().parse::<u64>().ok().map(Value::from);
+    let meant = whole.or_else(|| quotient.filter(|number| number.is_finite()).map(Value::from));
+    let own = [&schema["default"], &schema["minimum"]].into_iter().find(|own| own.is_number());
+    meant.filter(|number| fits(number, schema)).or_else(|| own.cloned()).unwrap_or(Value::from(1))
 }
 
 fn allows(schema: &Value, kind: &str) -> bool {

@@ -693,7 +693,7 @@ fn settings_by_vc_that_are_wrong_are_told_with_the_vc() {
     );
     assert_eq!(
         policy("wba]\nweights = { tcp1-4 = 1, tcp5 = \"2\" }"),
-        format!("test.toml:19: {path}.wba.weights.tcp5 = \"2\" is not a number")
+        format!("test.toml:19: {path}.wba.weights.tcp5 = \"2\" is text; write a number without quotes, such as 2")
     );
     assert_eq!(
         policy("dfba_1998]\nweights = { tcp1-3 = 1, tpc4 = 2, default = 3 }"),
@@ -774,6 +774,165 @@ fn schedulers_that_cannot_be_are_refused() {
     let of_policy = emulated.replace("virtual_queuing]", "virtual_queuing_weighted]\nminimum_share = 0.21");
     assert!(read(&of_policy).faults[0].message.contains(shares));
     assert_eq!(read(&of_policy.replace("0.21", "0.2")).faults, []);
+}
+
+/// Three connections each way between two IP networks, with a table for one port.
+fn abr_both_ways(port: &str) -> String {
+    format!(
+        r#"
+        duration = "1s"
+        topology.internetwork = {{ sources = 3, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }}
+        edge."*" = {{ buffer = 500 }}
+        port."{port}" = {{ buffer = 1000, policy.tail_drop = {{}}, allocator.equal_share = {{}} }}
+        "#
+    )
+}
+
+#[test]
+fn a_port_without_a_table_that_abr_vcs_can_fill_is_refused() {
+    let said = |text: &str| {
+        let faults = read(text).faults;
+        faults.into_iter().map(|fault| fault.message.split_once(": ").unwrap().1.to_string()).collect::<Vec<_>>()
+    };
+    let missing = |link: &str, vc: &str, comes: &str| {
+        format!(
+            "port.\"{link}\" has no table and no allocator, and carries the ABR VC {vc}: up to {comes} can come to \
+             its 155.52Mbps; write its table, or [port.default] for all others, with an allocator (efci, equal_share, erica, \
+             erica_plus, max_min)"
+        )
+    };
+    let one_way = abr_both_ways("sw1->sw2");
+    assert_eq!(said(&format!("{one_way}vc.tcp1-6.abr = {{}}")), [missing("sw2->sw1", "tcp1-acks", "466.56Mbps")]);
+    // The loop back of tcp1 is filled by the data of others.
+    assert_eq!(said(&format!("{one_way}vc.tcp1.abr = {{}}")), [missing("sw2->sw1", "tcp1-acks", "466.56Mbps")]);
+    // Three times 51.84 Mb/s are all of it, and cannot wait for long; a bit more can.
+    let with_pcr = |rate: &str| format!("{one_way}vc.tcp1-6.abr = {{ pcr = \"{rate}\" }}");
+    assert_eq!(said(&with_pcr("25.92Mbps")), [""; 0]);
+    assert_eq!(said(&with_pcr("25.920001Mbps")), [missing("sw2->sw1", "tcp1-acks", "155.520006Mbps")]);
+    assert_eq!(said(&one_way), [""; 0]);
+    assert_eq!(said(&format!("{}vc.tcp1-6.abr = {{}}", abr_both_ways("sw*->sw*"))), [""; 0]);
+    assert_eq!(said(&format!("{}vc.tcp1-6.abr = {{}}", abr_both_ways("default"))), [""; 0]);
+    let acks = one_way.replace(", bidirectional = true", "");
+    assert_eq!(said(&format!("{acks}vc.tcp1-3.abr = {{}}")), [""; 0], "acknowledgements do not fill a port");
+    // A misspelt table is not missing as well.
+    let misspelt =
+        format!("{one_way}vc.tcp1-6.abr = {{}}\nport.\"sw2->sw3\" = {{ buffer = 9, policy.tail_drop = {{}} }}");
+    assert_eq!(said(&misspelt).len(), 1, "{:?}", said(&misspelt));
+    // From a fast host to a slow one, alone.
+    let star = r#"
+        duration = "1s"
+        topology.star = { hosts = 2, pattern = "ring", link_delay = "1ms", access_rates = { host1 = "622.08Mbps" } }
+        port."sw->host1" = { buffer = 1000, policy.tail_drop = {}, allocator.equal_share = {} }
+        vc.tcp1.abr = {}
+        "#;
+    let [only] = &said(star)[..] else { panic!("{:?}", said(star)) };
+    assert!(only.contains("port.\"sw->host2\" has no table and no allocator, and carries the ABR VC tcp1"), "{only}");
+    assert!(only.contains("up to 622.08Mbps can come to its 155.52Mbps"), "{only}");
+}
+
+#[test]
+fn no_vc_loses_its_service_to_another_table() {
+    let said = |vcs: &str| {
+        let reading = read(&format!("{}{vcs}", abr_both_ways("sw*->sw*")));
+        reading
+            .faults
+            .into_iter()
+            .map(|fault| fault.message.split_once(": ").unwrap().1.to_string())
+            .collect::<Vec<_>>()
+    };
+    let taken = |table: &str, vc: &str, range: &str| {
+        format!(
+            "vc.{table} takes {vc} out of [vc.{range}]: one table counts for a VC, that of its name or the first range; write \
+             [vc.{table}.{}] too, or leave {vc} out of the range",
+            range.rsplit('.').next().unwrap()
+        )
+    };
+    assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1]\nclass = \"vbr\""), [taken("tcp1", "tcp1", "tcp1-5.abr")]);
+    assert_eq!(said("[vc.tcp2-5.abr]\n[vc.tcp1-3]\nclass = \"vbr\""), [taken("tcp1-3", "tcp2", "tcp2-5.abr")]);
+    let gfr = "gfr]\nmcr = \"1Mbps\"\nmfs = 12\nmbs = 24";
+    assert_eq!(said(&format!("[vc.tcp1-5.{gfr}\n[vc.tcp1]\ntagged = true")), [taken("tcp1", "tcp1", "tcp1-5.gfr")]);
+    assert_eq!(said(&format!("[vc.tcp1-5.abr]\n[vc.tcp1.{gfr}")), [""; 0], "another service is no accident");
+    assert_eq!(said("[vc.tcp2-5.abr]\n[vc.tcp1]\nclass = \"vbr\""), [""; 0]);
+    assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1.abr]\nnrm = 16"), [""; 0]);
+    // Its acknowledgements' table has no say in it.
+    assert_eq!(said("[vc.tcp1-5.abr]\n[vc.tcp1-acks]\nclass = \"ubr\""), [""; 0]);
+}
+
+#[test]
+fn a_range_that_goes_on_beyond_the_last_is_warned_of() {
+    let warned = |tables: &str| {
+        let reading = read(&format!("{}{tables}", abr_both_ways("sw*->sw*")));
+        assert_eq!(reading.faults, [], "{tables}");
+        reading.warnings.into_iter().map(|warning| format!("{}: {}", warning.key, warning.message)).collect::<Vec<_>>()
+    };
+    let beyond = |table: &str, end: &str| {
+        format!("{table}: the range {table} goes on to {end}, and tcp6 is the last there is; the rest is about nothing")
+    };
+    assert_eq!(warned("[vc.tcp1-6.abr]\n[flow.tcp2-6]\nstart = \"1ms\""), [""; 0]);
+    assert_eq!(warned("[vc.tcp1-7.abr]"), [beyond("vc.tcp1-7", "tcp7")]);
+    assert_eq!(warned("[flow.tcp2-10]\nstart = \"1ms\""), [beyond("flow.tcp2-10", "tcp10")]);
+}
+
+#[test]
+fn an_abr_vc_has_no_class_of_its_own() {
+    let said_with = |scheduler: &str, text: &str| {
+        let base = abr_both_ways("sw*->sw*")
+            .replace("allocator.equal_share = {}", &format!("allocator.equal_share = {{}}{scheduler}"));
+        let faults = read(&format!("{base}{text}")).faults;
+        faults.into_iter().map(|fault| fault.message.split_once(": ").unwrap().1.to_string()).collect::<Vec<_>>()
+    };
+    let said = |text: &str| said_with("", text);
+    for (class, table) in [("vbr", "tcp1"), ("cbr", "tcp1-acks")] {
+        let tables = format!("[vc.tcp1.abr]\n[vc.{table}]\nclass = \"{class}\"");
+        let fault = format!(
+            "vc.{table}.class = \"{class}\" does not go with [vc.tcp1.abr]: a VC has one service, and schedulers by class \
+             serve ABR with ubr; leave it out"
+        );
+        assert_eq!(said(&tables), [fault]);
+    }
+    assert_eq!(said("[vc.tcp1]\nclass = \"ubr\"\nabr = {}"), [""; 0]);
+    let strict = |text: &str| said_with(", scheduler.strict_priority = {}", text);
+    let nothing = "port.\"sw*->sw*\".scheduler.strict_priority has nothing to tell apart: every VC that crosses sw1->sw2 is of \
+                   class ubr";
+    assert_eq!(
+        strict("[vc.tcp1-2.abr]"),
+        [format!(
+            "{nothing}, as ABR VCs are; write class = \"vbr\" into the [vc.NAME] table of one without ABR, or leave the \
+             scheduler out"
+        )]
+    );
+    assert_eq!(strict("[vc.tcp1-6.abr]"), [format!("{nothing}, as ABR VCs are; leave the scheduler out")]);
+    assert_eq!(strict("[vc.tcp1-2.abr]\n[vc.tcp3]\nclass = \"vbr\""), [""; 0]);
+}
+
+#[test]
+fn a_number_in_quotes_is_told_from_a_wrong_number() {
+    let said = |line: &str| {
+        let faults = read(&format!("{}[vc.tcp1-6.abr]\n{line}", abr_both_ways("sw*->sw*"))).faults;
+        faults.into_iter().map(|fault| fault.message.split_once(": ").unwrap().1.to_string()).collect::<Vec<_>>()
+    };
+    for (given, example) in [
+        ("nrm = \"32\"", "32"),
+        ("rif = \"1/32\"", "0.03125"),
+        ("rif = \"1 / 32768\"", "0.000030517578125"),
+        ("rdf = \"0.5\"", "0.5"),
+        // What it may mean is no such value: the default.
+        ("nrm = \"1/32\"", "32"),
+        ("nrm = \"many\"", "32"),
+        ("nrm = \"512\"", "32"),
+        ("rif = \"1/0\"", "0.0625"),
+        ("cdf = \"0\"", "0"),
+    ] {
+        assert_eq!(
+            said(given),
+            [format!("vc.tcp1-6.abr.{given} is text; write a number without quotes, such as {example}")]
+        );
+    }
+    // Numbers that TOML has, and JSON has not.
+    for (given, shown) in [("nan", "nan"), ("inf", "inf"), ("-inf", "-inf")] {
+        let power = "is not a power of two from 1/32768 (0.000030517578125) to 1";
+        assert_eq!(said(&format!("rif = {given}")), [format!("vc.tcp1-6.abr.rif = \"{shown}\" {power}")]);
+    }
 }
 
 #[test]

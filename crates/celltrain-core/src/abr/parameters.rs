@@ -179,7 +179,10 @@ impl Parameters {
             refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
         }
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
-            refuse("tcr", format!("\"{}\"", self.tcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
+            // Perhaps nobody wrote it.
+            let is_default = self.tcr == Self::default().tcr;
+            let own = if is_default { "is the default, and not" } else { "is not" };
+            refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
         }
         if self.out_of_rate && self.mcr >= self.tcr {
             let problem = format!(
@@ -331,6 +334,19 @@ mod tests {
                 "rif = 0.1 is not a power of two from 1/32768 (0.000030517578125) to 1",
             ]
         );
+    }
+
+    #[test]
+    fn a_default_that_does_not_fit_is_said_to_be_one() {
+        let said = |tcr: u64| {
+            let tcr = BitRate::from_bits_per_second(tcr);
+            let pcr = Some(BitRate::from_bits_per_second(1000));
+            let faults = Parameters { pcr, tcr, ..Parameters::default() }.check(LINK);
+            faults.iter().map(|f| format!("{} = {} {}", f.key, f.value, f.problem)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, and not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(said(1000), [""; 0]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { reduction_factor: 0.5, low_threshold: 6, evaluated_at: EvaluatedAt::default() }
+        Self { reduction_factor: 0.5, low_threshold: DEFAULT_LT, evaluated_at: EvaluatedAt::default() }
     }
 }
 
@@ -155,6 +155,9 @@ impl AdaptiveDiscard {
     }
 }
 
+/// LT where a scenario says nothing, in packets.
+pub(super) const DEFAULT_LT: u32 = 6;
+
 /// f and LT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
@@ -173,7 +176,9 @@ impl Thresholds {
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
-            let problem = format!("is more packets than the buffer holds ({mqs} of the longest)");
+            // Perhaps nobody wrote it.
+            let own = if self.lt == DEFAULT_LT { "is the default, and" } else { "is" };
+            let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         faults

@@ -477,6 +477,14 @@ fn faults_name_key_value_and_what_would_be_right() {
              or the queue never is low",
         ]
     );
+    // Without a word about LT it is 6.
+    assert_eq!(
+        faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
+        [
+            "discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (2 of the \
+             longest)"
+        ]
+    );
     assert!(faults(r#"{"buffer": 192, "memory": "shared", "discard": {"front_drop": {}}}"#).is_empty());
     assert!(faults(r#"{"buffer": 384, "discard": {"adaptive_discard": {"low_threshold": 2}}}"#).is_empty());
     assert!(serde_json::from_str::<EdgeConfig>(r#"{"discard": {"front_drop": {"depth": 1}}}"#).is_err());

@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::adaptive_discard::{AdaState, Phase, Thresholds, Vc};
+use super::adaptive_discard::{AdaState, DEFAULT_LT, Phase, Thresholds, Vc};
 use super::{Cause, Configure, Discard, Memory, Packets};
 use crate::cell::Label;
 use crate::error::Fault;
@@ -38,7 +38,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { reduction_factor: 0.5, low_threshold: 6 }
+        Self { reduction_factor: 0.5, low_threshold: DEFAULT_LT }
     }
 }
 

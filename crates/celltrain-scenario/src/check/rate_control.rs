@@ -1,12 +1,13 @@
 //! ABR VCs and edge devices: every loop can be closed, every buffer holds a packet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
-use celltrain_core::names::is_in_range;
 use celltrain_core::network::{NodeKind, Vc, atm_part};
+use celltrain_core::scheduler::Class;
 
-use super::{frame_cells, meant_vcs};
+use super::{frame_cells, meant_vcs, quoted};
 use crate::build::{self, Channels, Layout};
 use crate::document::join;
 use crate::fault::{KeyFault, nearest};
@@ -48,11 +49,9 @@ pub(super) fn abr(
                 continue;
             }
             for vc in [vc, &channels.vcs[ack_vc]] {
-                if let Some(own) = build::vc_options(scenario, &vc.name) {
-                    // Its own table, or that of a range.
-                    let is_range = |table: &&String| is_in_range(table, &vc.name);
-                    let table = scenario.vc.get_key_value(&vc.name).map(|(name, _)| name);
-                    let table = join("vc", table.or_else(|| scenario.vc.keys().find(is_range)).unwrap_or(&vc.name));
+                let own = build::vc_table(scenario, &vc.name).map(|(table, own)| (join("vc", table), own));
+                // A table that takes the VC out of this one has had its fault.
+                if let Some((table, own)) = own.filter(|(table, _)| !faults.iter().any(|told| told.key == *table)) {
                     if own.gfr.is_some() {
                         let problem = format!(
                             "does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR"
@@ -64,6 +63,14 @@ pub(super) fn abr(
                             "does not go with [vc.{key}.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); leave it out"
                         );
                         once(KeyFault::of_value(join(&table, "tagged"), "true", problem));
+                    }
+                    if own.class != Class::default() {
+                        let problem = format!(
+                            "does not go with [vc.{key}.abr]: a VC has one service, and schedulers by class serve ABR with {}; \
+                             leave it out",
+                            Class::default().name()
+                        );
+                        once(KeyFault::of_value(join(&table, "class"), quoted(own.class.name()), problem));
                     }
                 }
                 let part = atm_part(&layout.graph.nodes, links, &vc.path);
@@ -102,11 +109,52 @@ fn without_allocator(scenario: &Scenario, layout: &Layout, vc: &Vc) -> Vec<KeyFa
         let problem = format!(
             "is missing, and {name} carries the ABR VC {}; write which allocator tells its source the rate: {}",
             vc.name,
-            celltrain_core::abr::allocator::AllocatorConfig::NAMES.join(", ")
+            AllocatorConfig::NAMES.join(", ")
         );
         port.allocator.is_none().then(|| KeyFault::of_key(join(&join("port", table), "allocator"), problem))
     };
     vc.path.iter().filter_map(one).collect()
+}
+
+/// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one of those
+/// VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A VC brings no more
+/// than the slowest link before the port, nor than its PCR; those that come over one link bring no more than that.
+pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, (u64, String)> {
+    #[derive(Default)]
+    struct Port {
+        by_link: BTreeMap<usize, u64>,
+        has_data: bool,
+        abr: Option<String>,
+    }
+
+    if scenario.vc.values().all(|own| own.abr.is_none()) {
+        return BTreeMap::new();
+    }
+    let links = &layout.graph.links;
+    let channels = build::channels(layout);
+    let mut ports: BTreeMap<usize, Port> = BTreeMap::new();
+    let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
+    // A VC of several flows comes once.
+    for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
+        let abr = build::vc_options(scenario, &channels.vcs[data_vc].name).and_then(|own| own.abr.as_ref());
+        let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
+        for hop in channels.vcs[vc].path.windows(2) {
+            most = most.min(links[hop[0]].rate.bits_per_second);
+            if layout.graph.nodes[links[hop[1]].from].kind == NodeKind::Switch {
+                let port = ports.entry(hop[1]).or_default();
+                let sum = port.by_link.entry(hop[0]).or_insert(0);
+                *sum = sum.saturating_add(most);
+                port.has_data |= is_data;
+                port.abr = port.abr.take().or_else(|| abr.map(|_| channels.vcs[vc].name.clone()));
+            }
+        }
+    }
+    let filled = |(link, port): (usize, Port)| {
+        let comes = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second)).sum::<u64>();
+        let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
+        Some((link, (comes, vc)))
+    };
+    ports.into_iter().filter_map(filled).collect()
 }
 
 /// Checks the tables of edge devices: each stands for one, each device has one, each buffer holds the longest packet.

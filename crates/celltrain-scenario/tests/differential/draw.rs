@@ -526,6 +526,7 @@ fn vc() -> impl Strategy<Value = VcOptions> {
             cdvt: Duration::from_microseconds(cdvt),
             tagging,
         });
+        let class = if abr.is_none() { class } else { Class::default() };
         VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
     })
 }
