@@ -295,7 +295,7 @@ def _against_ledger(
         if shown(there[number]) not in told:
             yield from _changed(there[number], known[number])
     old = {number: len(runs) for number, runs in entered.items() if number not in later}
-    yield from miscounted(ledger.path, known, old)
+    yield from miscounted(ledger, known, old)
     for number in sorted(whole.keys() & known.keys()):
         differ = whole[number] ^ entered.get(number, set())
         if differ:

@@ -108,6 +108,13 @@ class Ledger:
         with self._telling():
             return dict(self._connection.execute("SELECT part, count(*) FROM runs GROUP BY part").fetchall())
 
+    def double(self) -> int:
+        """How many runs it has both as done and as another point's, and so counts twice."""
+        with self._telling():
+            query = "SELECT count(*) FROM repeats JOIN runs USING (point, seed)"
+            [count] = self._connection.execute(query).fetchone()
+        return int(count)
+
     def enter(self, number: int, part: Part, entries: Iterable[Entry], repeats: Iterable[Repeat] = ()) -> None:
         """A part and its runs, all or nothing; a run that is there already is a fault."""
         rows = [(e.point, e.seed, bytes.fromhex(e.run_key), number, e.failed, e.seconds, e.value) for e in entries]

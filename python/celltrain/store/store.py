@@ -265,7 +265,7 @@ class Store:
             raise unwritable(one, error) from None
         self._ledger = Ledger(path, write=True)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
-        faults = [*_disagreements(self.path, there, known), *miscounted(path, known, self._ledger.held())]
+        faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
             raise StoreError(faults)
         self._next = max([0, *there, *known]) + 1
@@ -334,7 +334,7 @@ def _disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part])
             yield Fault.of_file(shown(there[number]), problem)
 
 
-def miscounted(ledger: Path, known: dict[int, Part], held: dict[int, int]) -> Iterator[Fault]:
+def miscounted(ledger: Ledger, known: dict[int, Part], held: dict[int, int]) -> Iterator[Fault]:
     """Where a ledger has more or fewer runs of a part than were written with it: it would have runs done twice, or never."""
     for number in sorted(known.keys() | held.keys()):
         runs, written = held.get(number, 0), known[number].runs if number in known else 0
@@ -342,7 +342,10 @@ def miscounted(ledger: Path, known: dict[int, Part], held: dict[int, int]) -> It
             problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which was written with {written:,}"
             if number not in known:
                 problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which it does not know"
-            yield Fault.of_file(shown(ledger), f"{problem}; make it again from the parts: celltrain store repair")
+            yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
+    if double := ledger.double():
+        problem = f"has {double:,} runs twice, as done and as another point's"
+        yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
 
 
 def _not_made(folder: Path, error: OSError) -> StoreError:
