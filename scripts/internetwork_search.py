@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from celltrain.reproduce.paper import seed_count
 from celltrain.reproduce.run import reproduce
 from celltrain.reproduce.score import Scored
 from paper_page import ROOT, grid, replaced
@@ -107,7 +108,7 @@ def report(rows: list[Row]) -> str:
         ]
         for row in sorted(rows, key=lambda row: float(row["goodput_error"]))
     ]
-    length = f"{rows[0]['duration']}, {rows[0]['seeds']} seed" + ("s" if rows[0]["seeds"] != "1" else "")
+    length = f"{rows[0]['duration']}, {seed_count(int(rows[0]['seeds']))}"
     return f"Mean relative errors over the 19 rows, and rows inside their tolerance ({length}):\n\n" + grid(
         heads, lines, left=("setting",)
     )

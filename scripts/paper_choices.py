@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduce.paper import Choice, load
+from celltrain.reproduce.paper import Choice, load, seed_count
 from celltrain.reproduce.run import reproduce
 from celltrain.reproduce.score import Scored, group_scores
 from paper_page import ROOT, figure, grid, replaced
@@ -45,9 +45,7 @@ def main() -> int:
         summary = reproduction.summary
         rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
         print(" | ".join(rows[-1]), flush=True)
-    content = (
-        f"{arguments.seeds} seed{'s' if arguments.seeds > 1 else ''}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
-    )
+    content = f"{seed_count(arguments.seeds)}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
     page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
     page.write_text(replaced(page.read_text(encoding="utf-8"), "choices", content), encoding="utf-8")
     print(f"wrote {page}")

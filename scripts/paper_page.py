@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduce.paper import PAPER, STUDY, Paper, Table, load
+from celltrain.reproduce.paper import PAPER, STUDY, Paper, Table, load, seed_count
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -59,7 +59,9 @@ def replaced(text: str, block: str, content: str) -> str:
 def numbers(answer: dict[str, Any], paper: Paper) -> str:
     """The summary, then every table with every number."""
     summary = answer["summary"]
-    seeds = " and ".join(f"{count} seeds {network}".strip() for network, count in answer["seeds_by_network"].items())
+    seeds = " and ".join(
+        f"{seed_count(count)} {network}".strip() for network, count in answer["seeds_by_network"].items()
+    )
     parts = [
         f"{summary['inside']} of {summary['scored']} scored numbers are inside "
         f"({percent(summary['share_inside'])}); {seeds}, version {answer['build']['version']}.",
@@ -154,13 +156,13 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     ours = answer["numbers"] + answer["experiments"]
     seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
     alike = len(set(seeds.values())) == 1
-    count = f"{answer['seeds']} " if alike else "the "
+    count = seed_count(answer["seeds"]) if alike else "the seeds"
     parts = [
-        f"Mean of {count}seeds \u00b1 half of the 95 % interval of the mean (Student); "
+        f"Mean of {count} \u00b1 half of the 95 % interval of the mean (Student); "
         f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
     for table in paper.tables:
-        parts += [f"### {table.heading}", *([] if alike else [f"{seeds[table.number]} seeds."])]
+        parts += [f"### {table.heading}", *([] if alike else [f"{seed_count(seeds[table.number])}."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
             unit = "" if quantity.unit == "1" else f", in {quantity.unit}"

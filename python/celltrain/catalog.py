@@ -25,7 +25,9 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-KINDS = (*CHOICES, "papers", "studies", "plans", "scenarios")
+# Services of a VC: the key of its table, the class in the schema, the page.
+SERVICES = {"abr": ("Abr", "docs/abr.md"), "gfr": ("Gfr", "docs/gfr.md")}
+KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",
@@ -34,6 +36,7 @@ SINGULAR = {
     "tcp": "TCP variant",
     "traffic": "kind of traffic",
     "topologies": "topology",
+    "services": "service of a VC",
     "papers": "paper",
     "studies": "study",
     "plans": "plan",
@@ -133,6 +136,8 @@ class Entry:
 @cache
 def entries(kind: str) -> tuple[Entry, ...]:
     """Everything of a kind."""
+    if kind == "services":
+        return tuple(_services())
     if kind == "papers":
         return tuple(_papers())
     if kind == "studies":
@@ -175,6 +180,21 @@ def _models(kind: str) -> Iterator[Entry]:
             description=_paragraphs(table.get("description", "")),
             parameters=tuple(_parameters(table, definitions, "")),
             page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
+        )
+
+
+def _services() -> Iterator[Entry]:
+    definitions: Schema = json.loads(_core.schema())["$defs"]
+    keys = definitions["VcOptions"]["properties"]
+    for name, (definition, page) in SERVICES.items():
+        table = definitions[definition]
+        yield Entry(
+            kind="services",
+            name=name,
+            summary=_one_line(keys[name]["description"]),
+            description=_paragraphs(table["description"]),
+            parameters=tuple(_parameters(table, definitions, "")),
+            page=_core.data(page),
         )
 
 

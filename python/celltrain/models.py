@@ -11,6 +11,7 @@ from celltrain.base import Keyed, Model
 
 __all__ = [
     "Aal5Options",
+    "Abr",
     "AdaptiveDiscard",
     "Allocator",
     "Backoff",
@@ -58,7 +59,6 @@ __all__ = [
     "NewrenoHoe",
     "OnOff",
     "OutOfOrder",
-    "Parameters",
     "PartialAcks",
     "PerVc",
     "PerVcAccounting",
@@ -1323,7 +1323,7 @@ RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 """How rates stand in RM cells (A-29)."""
 
 
-class Parameters(Model):
+class Abr(Model):
     """The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells
     too.
 
@@ -1463,7 +1463,7 @@ class Gfr(Model):
 class VcOptions(Model):
     """What a VC has of its own."""
 
-    abr: Parameters | None = Field(
+    abr: Abr | None = Field(
         default=None,
         description="Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.",
     )

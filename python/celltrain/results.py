@@ -26,8 +26,8 @@ TRACES = {
     "occupancy": "cells of each connection waiting there",
     "cwnd": "congestion window and slow start threshold of each connection",
     "delivered": "bytes of each connection handed to its application since the start",
-    "acr": "ACR of each connection's data (ABR)",
-    "edge": "packets of each connection at its edge device, and what the discard algorithm there keeps of it",
+    "acr": "ACR of the data of each ABR connection",
+    "edge": "packets of each connection at its edge device or ABR source, and what the discard algorithm there keeps of it",
 }
 
 
@@ -47,7 +47,8 @@ def run(
         scenario: A scenario, or the path of a TOML file.
         seed: Seed of every random choice; the scenario's own when None.
         trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording
-            changes nothing in the run.
+            changes nothing in the run. The last two have the connections with a controlled rate or an edge device, and
+            are refused where there is none.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
@@ -293,12 +294,14 @@ class Series(Mapping[str, "pa.Table"]):
         """For each naming column, the name of each series."""
         if name == "queue":
             return {tables.PORT: list(self._recorded["ports"])}
-        if name in ("cwnd", "delivered", "acr", "edge"):
-            return {tables.FLOW: list(self._recorded["flows"])}
+        if name in FLOWS:
+            return {tables.FLOW: list(self._recorded[FLOWS[name]])}
         columns = self._recorded["occupancy_columns"]
         return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}
 
 
+# Where the names of a series' connections stand: only ABR connections have an ACR.
+FLOWS = {"cwnd": "flows", "delivered": "flows", "acr": "rate_flows", "edge": "edge_flows"}
 MEASURES = {
     "queue": (tables.QUEUE,),
     "occupancy": (tables.OCCUPANCY,),

@@ -99,8 +99,10 @@ CWND = Column(name="cwnd_segments", kind="float64", unit="segments", meaning="co
 DELIVERED = Column(
     name="delivered_bytes", kind="uint64", unit="bytes", meaning="handed to the application since the start, each once"
 )
-ACR = Column(name="acr_mbps", kind="float64", unit="Mb/s", meaning="ACR, cells included; 0 where no rate is controlled")
-EDGE_PACKETS = Column(name="edge_packets", kind="uint32", unit="packets", meaning="QL: packets at the edge device")
+ACR = Column(name="acr_mbps", kind="float64", unit="Mb/s", meaning="ACR, cells included")
+EDGE_PACKETS = Column(
+    name="edge_packets", kind="uint32", unit="packets", meaning="QL: packets at the edge device, or at the ABR source"
+)
 EDGE_PHASE = Column(name="edge_phase", kind="uint32", unit="1", meaning="phase of the adaptive discard algorithm")
 EDGE_LD_ACR = Column(name="edge_ld_acr_mbps", kind="float64", unit="Mb/s", meaning="its LD_ACR")
 EDGE_P_CTR = Column(name="edge_p_ctr", kind="uint32", unit="packets", meaning="its P_CTR")

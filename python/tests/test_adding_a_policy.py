@@ -14,7 +14,18 @@ from pages import MODEL_HEADINGS, ROOT, blocks, headings, prose, section
 PAGE = ROOT / "docs" / "adding-a-policy.md"
 # Compiled once and kept, so that a second run takes seconds; the copy stands in one place for the same reason.
 TARGET = ROOT / "target" / "adding-a-policy"
-COPIED = ["Cargo.toml", "Cargo.lock", "rustfmt.toml", "crates", "docs/models", "scenarios", "papers", "studies"]
+COPIED = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "rustfmt.toml",
+    "crates",
+    "docs/abr.md",
+    "docs/gfr.md",
+    "docs/models",
+    "scenarios",
+    "papers",
+    "studies",
+]
 
 # Reads the page's scenario with the page's policy in place, and runs a little of it.
 SCENARIO_TEST = """\

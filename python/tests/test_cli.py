@@ -9,6 +9,7 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain import _core, bench, catalog
+from celltrain.results import TRACES
 
 RUN_FIELDS = {
     "scenario": str,
@@ -177,6 +178,23 @@ def test_explain_tells_of_allocators_and_discard_algorithms(celltrain):
     assert told["kind"] == "discard algorithm"
     assert {p["name"]: p["unit"] for p in told["parameters"]}["low_threshold"] == "packets"
     assert "Jagannath" in celltrain("explain", "adaptive_discard").out
+
+
+def test_explain_tells_of_the_services_of_a_vc(celltrain):
+    told = celltrain("explain", "abr", "--json").json
+    assert told["kind"] == "service of a VC"
+    assert {p["name"]: p["default"] for p in told["parameters"]}["nrm"] == 32
+    assert "celltrain.Abr" in celltrain("explain", "abr").out
+    assert told["page"] == (ROOT / "docs" / "abr.md").read_text()
+    assert "F-GCRA" in celltrain("explain", "gfr").out
+    assert names_of(celltrain, "services") == {"abr", "gfr"}
+
+
+def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):
+    """The list was cut off after the fourth."""
+    monkeypatch.setenv("COLUMNS", "80")
+    told = celltrain("run", "--help").out
+    assert all(name in told for name in TRACES)
 
 
 def test_of_two_models_of_one_name_the_first_is_explained_and_the_other_named(celltrain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ from celltrain.plan import Plan
 from celltrain.reports import words
 from celltrain.reports.data import of_store
 from celltrain.store import Ran, Store
+from celltrain.sweep import Local, run_plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -118,6 +120,29 @@ def test_the_means_are_those_of_the_store(grid):
         for one, other in zip(ours[name].to_pylist(), theirs[name].to_pylist(), strict=True):
             # Student's quantile of the store has three decimals.
             assert one == other if isinstance(other, str | None) else one == pytest.approx(other, abs=1e-3), name
+
+
+def test_a_report_says_how_much_of_the_plan_is_still_to_be_run(tmp_path):
+    plan = Plan.of_toml(
+        'scenario = "lan-selective-drop"\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
+        '{ path = "port.bottleneck.policy.selective_drop.z", values = [0.8, 0.9] }'
+    )
+
+    class Stops(Local):
+        chunk_runs = 1
+
+        def work(self, chunks, take):
+            super().work(itertools.islice(chunks, 5), take)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, tmp_path / "s", Stops(1))
+    begun = ct.report(tmp_path / "s")
+    assert (begun.to_dict()["runs"], begun.to_dict()["missing"]) == (5, 7)
+    page = begun.write(tmp_path / "r")[0].read_text()
+    assert "still to be run" in page
+    run_plan(plan, tmp_path / "s", Local(1), resume=True)
+    assert ct.report(tmp_path / "s").to_dict()["missing"] == 0
 
 
 def test_the_page_needs_nothing_else_and_nothing_of_the_store_becomes_markup(written):

@@ -197,9 +197,17 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
     assert {f"{DRAFT_JAGAN}-{figure['id']}.svg" for figure in paper.figures} <= names
     [drawn] = [figure for figure in paper.figures if figure["id"] == "ada-goodput"]
     axes = figures.along(reproduction, drawn).axes  # type: ignore[union-attr]
-    # One cross a panel, for LT = 6: what Tables 6 and 7 print for ADA.
-    crosses = [[float(y) for dots in panel.collections[1::2] for _, y in dots.get_offsets()] for panel in axes]
-    assert crosses == [[87.68], [112.86]]
+    # One dashed line a panel: what Tables 6 and 7 print for ADA. They do not say for which LT, so it has no line's colour.
+    dashed = [[line for line in panel.get_lines() if line.get_linestyle() == "--"] for panel in axes]
+    lines_at = [[float(line.get_ydata()[0]) for line in lines if len(line.get_ydata())] for lines in dashed]
+    assert {line.get_color() for lines in dashed for line in lines} == {"black"}
+    assert [panel.get_title() for panel in axes] == ["edge buffer of 500 cells", "edge buffer of 1000 cells"]
+    labels = axes[0].get_legend_handles_labels()[1]
+    assert labels[0] == "LT = 4 packets"
+    assert "printed in the draft" in labels
+    ticks = list(axes[0].get_xticks())
+    assert ticks == [0.25, 0.5, 0.75, 0.9], "to scale"
+    assert lines_at == [[87.68], [112.86]]
 
 
 @needs_edge_devices

@@ -189,6 +189,7 @@ def test_what_was_overridden_is_said_in_the_answer_and_in_the_comparison() -> No
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
     assert "Not the paper as it stands: switch.tie_order" in text_of(fixed)
+    assert "1 seed LAN;" in text_of(fixed)
 
 
 def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed: Reproduction) -> None:

@@ -151,6 +151,40 @@ def test_series_are_long_tables(traced):
     assert totals["occupancy_cells_sum"].to_pylist() == queue["queue_cells"].to_pylist()
 
 
+def two_of_three_are_abr(**changes):
+    lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=500, policy=ct.TailDrop(), duration="20ms")
+    port = lan.port["bottleneck"].replace(allocator=ct.EqualShare())
+    vc = {"tcp2-3": ct.VcOptions(abr=ct.Abr(icr="10Mbps"))}
+    return lan.replace(port={**lan.port, "bottleneck": port}, vc=vc, **changes)
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_only_connections_with_a_rate_have_the_series_of_rates(engine):
+    """Others were in it, with rates of 0, as if they had stopped."""
+    result = ct.run(two_of_three_are_abr(), trace=["acr", "edge", "cwnd"], step="1ms", engine=engine)
+    rates = result.series["acr"]
+    assert set(rates["flow"].to_pylist()) == {"tcp2", "tcp3"} == set(result.series["edge"]["flow"].to_pylist())
+    assert min(rates["acr_mbps"].to_pylist()) > 0
+    assert set(result.series["cwnd"]["flow"].to_pylist()) == {"tcp1", "tcp2", "tcp3"}
+    last = {row["flow"]: row["acr_mbps"] for row in rates.to_pylist()}
+    assert last == {row["vc"]: row["acr_mbps"] for row in result.abr.to_pylist() if not row["vc"].endswith("-acks")}
+
+
+@pytest.mark.parametrize("name, why", [("acr", r"\[vc\.NAME\.abr\]"), ("edge", "edge device")])
+def test_a_series_that_no_connection_has_is_refused(name, why):
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
+    with pytest.raises(ct.ScenarioError, match=f'"{name}" has nothing to record: .*{why}'):
+        ct.run(lan, trace=["queue", name])
+
+
+def test_connections_through_edge_devices_have_the_series_of_edges_without_abr_too():
+    ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
+    packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
+    assert max(packets) > 0
+    with pytest.raises(ct.ScenarioError, match='"acr" has nothing to record'):
+        ct.run(ubr, trace=["acr", "edge"])
+
+
 def test_other_ports_can_be_watched():
     result = ct.run(lan(), trace="queue", ports=["source1->sw1", "bottleneck"])
     assert set(result.series["queue"]["port"].to_pylist()) == {"source1->sw1", "sw1->sw2"}

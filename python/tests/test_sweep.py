@@ -17,7 +17,7 @@ from sweeps import rows
 import celltrain as ct
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.store import Store
-from celltrain.sweep import Chunk, Local, Task, run_chunk, run_plan
+from celltrain.sweep import Chunk, Local, Task, coordinator, run_chunk, run_plan
 from celltrain.sweep.coordinator import seeds_needed
 
 LAN = """
@@ -208,6 +208,30 @@ def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     assert Store.open(tmp_path / "t").verify() == []
 
 
+def test_a_plan_is_looked_at_in_pieces_and_none_is_left_out(tmp_path, monkeypatch):
+    run_plan(plan(), tmp_path / "one", Local(1))
+    monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
+    monkeypatch.setattr(coordinator, "BLOCK", 2)
+    run_plan(plan(), tmp_path / "pieces", Local(1))
+    assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
+
+
+def test_points_that_stay_wide_with_all_their_seeds_are_counted(tmp_path):
+    narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
+    text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
+    text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
+    wide = plan(text.replace("INTERVAL", "1e-12"))
+    assert 0 < run_plan(wide, tmp_path / "wide", Local(1)).wide <= len(wide.points)
+    assert run_plan(plan(text.replace("INTERVAL", "1.0")), tmp_path / "narrow", Local(1)).wide == 0
+
+
+def test_what_python_is_given_is_judged_too():
+    with pytest.raises(ct.PlanError, match="base = 42 is not a scenario"):
+        ct.sweep(42)
+    with pytest.raises(ct.PlanError, match="measures"):
+        ct.sweep("lan-selective-drop", measures="efficiency")
+
+
 def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
     text = PLAN.replace(
         "seeds = { first = 3, count = 4 }",
@@ -268,6 +292,19 @@ def test_series_are_kept_where_the_plan_asks_for_them(tmp_path):
     next((tmp_path / "s" / "series").iterdir()).unlink()
     [fault] = store.verify()
     assert "lacks the series of 1 run" in fault.message
+
+
+@pytest.mark.parametrize("sources, connections", [([1, 2], [[], []]), (None, [["tcp1"]])])
+def test_a_series_of_rates_is_empty_where_no_connection_has_one(tmp_path, sources, connections):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    if sources is None:
+        port = lan.port["bottleneck"].replace(allocator=ct.EqualShare())
+        lan = lan.replace(port={**lan.port, "bottleneck": port}, vc={"tcp1": ct.VcOptions(abr=ct.Abr())})
+    over = {"topology.n_source.sources": sources or [2]}
+    record = {"record": ["acr"], "step": "1ms"}
+    with ct.sweep(lan, over=over, seeds=1, series=record, store=tmp_path / "s") as store:
+        rows = [store.series(row["run_key"]).to_pylist() for row in store.wide().to_pylist()]
+    assert [sorted({row["flow"] for row in series}) for series in rows] == connections
 
 
 def test_measures_without_a_value_are_null_and_those_that_lead_nowhere_say_so(tmp_path):

@@ -59,9 +59,10 @@ pub struct SeriesChoice {
     pub windows: bool,
     /// Bytes delivered of each flow.
     pub delivered: bool,
-    /// ACR of each flow's data.
+    /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
     pub rates: bool,
-    /// Packets of each flow's data at its edge device, and what the discard algorithm there keeps of it.
+    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there keeps of
+    /// them.
     pub edges: bool,
 }
 
@@ -70,8 +71,10 @@ pub struct SeriesChoice {
 pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<usize>,
-    /// By flow: the VC of its data.
-    data_vcs: Vec<usize>,
+    /// The flow and the VC of its data, where its rate is controlled.
+    rates: Vec<(usize, usize)>,
+    /// Likewise, where its packets wait before the ATM network.
+    edges: Vec<(usize, usize)>,
     step: Duration,
     clock: Clock,
     /// How many samples were taken.
@@ -89,11 +92,11 @@ pub struct Recorder {
     pub ssthresh_segments: Vec<f64>,
     /// Bytes handed to the application in order, each once, since the start; one row a sample, one column a flow.
     pub delivered_bytes: Vec<u64>,
-    /// ACR in megabits per second of cells, one row a sample, one column a flow; 0 where no rate is controlled.
+    /// ACR in megabits per second of cells, one row a sample, one column for each of `rate_flows`.
     pub acr_mbps: Vec<f64>,
-    /// QL: packets at the edge device, one row a sample, one column a flow.
+    /// QL: packets at the edge device or ABR source, one row a sample, one column for each of `edge_flows`.
     pub edge_packets: Vec<u32>,
-    /// The phase of the adaptive discard algorithm, 0 or 1, one row a sample, one column a flow; 0 of another algorithm.
+    /// The phase of the adaptive discard algorithm, 0 or 1, likewise; 0 of another algorithm.
     pub edge_phase: Vec<u32>,
     /// Its `LD_ACR` in megabits per second of cells, likewise.
     pub edge_ld_acr_mbps: Vec<f64>,
@@ -107,10 +110,14 @@ impl Recorder {
     pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
+        let data = || network.flows.iter().enumerate().map(|(flow, of)| (flow, of.data_vc));
+        let is_abr = |vc: usize| network.vcs[vc].abr.is_some();
+        let waits = |vc: usize| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
         Self {
             choice,
             links,
-            data_vcs: network.flows.iter().map(|flow| flow.data_vc).collect(),
+            rates: data().filter(|&(_, vc)| is_abr(vc)).collect(),
+            edges: data().filter(|&(_, vc)| waits(vc)).collect(),
             step,
             clock,
             taken: 0,
@@ -132,6 +139,17 @@ impl Recorder {
     /// The ports whose queues it records, by link.
     pub fn links(&self) -> &[usize] {
         &self.links
+    }
+
+    /// The flows whose data has an ACR, the columns of that series.
+    pub fn rate_flows(&self) -> impl Iterator<Item = usize> {
+        self.rates.iter().map(|&(flow, _)| flow)
+    }
+
+    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge device,
+    /// and those whose host is an ABR source itself.
+    pub fn edge_flows(&self) -> impl Iterator<Item = usize> {
+        self.edges.iter().map(|&(flow, _)| flow)
     }
 }
 
@@ -162,28 +180,26 @@ impl Probe for Recorder {
         if self.choice.delivered {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
-        if self.choice.rates || self.choice.edges {
-            for i in 0..self.data_vcs.len() {
-                self.look_at_shaping(self.data_vcs[i], view.shaping);
-            }
-        }
-    }
-}
-
-impl Recorder {
-    fn look_at_shaping(&mut self, vc: usize, shaping: &Shaping) {
-        let at = shaping.place(vc).and_then(|place| Some((shaping.port(place.link)?, place.label)));
+        let place = |vc: usize| {
+            let place = view.shaping.place(vc).expect("what is traced of it is shaped");
+            (view.shaping.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
+        };
         let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;
         if self.choice.rates {
-            let source = at.and_then(|(port, label)| port.source(label));
-            self.acr_mbps.push(source.map_or(0.0, |source| mbps(source.acr())));
+            for &(_, vc) in &self.rates {
+                let (port, label) = place(vc);
+                self.acr_mbps.push(mbps(port.source(label).expect("an ABR VC has a source").acr()));
+            }
         }
         if self.choice.edges {
-            let state = at.and_then(|(port, label)| port.buffer().state(label));
-            self.edge_packets.push(at.map_or(0, |(port, label)| port.buffer().queue_packets(label)));
-            self.edge_phase.push(state.map_or(0, |state| u32::from(state.phase == Phase::One)));
-            self.edge_ld_acr_mbps.push(state.map_or(0.0, |state| mbps(state.ld_acr)));
-            self.edge_p_ctr.push(state.map_or(0, |state| state.p_ctr));
+            for &(_, vc) in &self.edges {
+                let (port, label) = place(vc);
+                let state = port.buffer().state(label);
+                self.edge_packets.push(port.buffer().queue_packets(label));
+                self.edge_phase.push(state.map_or(0, |state| u32::from(state.phase == Phase::One)));
+                self.edge_ld_acr_mbps.push(state.map_or(0.0, |state| mbps(state.ld_acr)));
+                self.edge_p_ctr.push(state.map_or(0, |state| state.p_ctr));
+            }
         }
     }
 }

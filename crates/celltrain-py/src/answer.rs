@@ -312,15 +312,15 @@ impl Trace {
                 names.iter().map(find).collect::<Result<_, _>>()?
             }
         };
+        let recorder = Recorder::new(self.choice, links, self.step, network);
+        let links = recorder.links();
         let routing = network.routing();
         let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
         let columns = usize::from(self.choice.queue) * links.len()
             + usize::from(self.choice.occupancy) * occupancies
-            + (2 * usize::from(self.choice.windows)
-                + usize::from(self.choice.delivered)
-                + usize::from(self.choice.rates)
-                + 4 * usize::from(self.choice.edges))
-                * network.flows.len();
+            + (2 * usize::from(self.choice.windows) + usize::from(self.choice.delivered)) * network.flows.len()
+            + usize::from(self.choice.rates) * recorder.rate_flows().count()
+            + 4 * usize::from(self.choice.edges) * recorder.edge_flows().count();
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
         if samples.saturating_mul(columns as u64) > MAX_VALUES {
             return Err(format!(
@@ -328,7 +328,21 @@ impl Trace {
                 self.step
             ));
         }
-        Ok(Recorder::new(self.choice, links, self.step, network))
+        Ok(recorder)
+    }
+
+    /// A series that no connection of this network has is refused: nothing would be in it.
+    pub(crate) fn refuse_empty(&self, network: &Network) -> Result<(), String> {
+        let recorder = self.recorder(network)?;
+        if self.choice.rates && recorder.rate_flows().next().is_none() {
+            return Err(
+                "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into()
+            );
+        }
+        if self.choice.edges && recorder.edge_flows().next().is_none() {
+            return Err("\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC".into());
+        }
+        Ok(())
     }
 }
 
@@ -343,6 +357,8 @@ pub(crate) struct Series {
     pub(crate) time_s: Vec<f64>,
     pub(crate) ports: Vec<String>,
     pub(crate) flows: Vec<String>,
+    pub(crate) rate_flows: Vec<String>,
+    pub(crate) edge_flows: Vec<String>,
     pub(crate) occupancy_columns: Vec<(String, String)>,
     pub(crate) queue_cells: Option<Vec<u32>>,
     pub(crate) occupancy_cells: Option<Vec<u32>>,
@@ -366,13 +382,16 @@ impl Series {
             let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
             flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
         };
+        let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             ports: links.into_iter().map(port).collect(),
-            flows: network.flows.iter().map(|flow| flow.name.clone()).collect(),
+            flows: (0..network.flows.len()).map(name).collect(),
+            rate_flows: recorder.rate_flows().map(name).collect(),
+            edge_flows: recorder.edge_flows().map(name).collect(),
             queue_cells: trace.choice.queue.then_some(recorder.queue_cells),
             occupancy_cells: trace.choice.occupancy.then_some(recorder.occupancy_cells),
             cwnd_segments: trace.choice.windows.then_some(recorder.cwnd_segments),

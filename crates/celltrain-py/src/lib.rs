@@ -99,6 +99,9 @@ fn run<'py>(
     let engine = engine_named(engine)?;
     let scenario = read(scenario_json)?;
     let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
+    if let Some(trace) = &trace {
+        trace.refuse_empty(&celltrain_scenario::build::network(&scenario, seed)).map_err(PyValueError::new_err)?;
+    }
     let (result, series) = work::one(py, &scenario, seed, trace.as_ref(), engine, on_progress)?;
     let series = series.map(|series| arrays(py, series)).transpose()?;
     Ok((result, series))
@@ -219,6 +222,8 @@ fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("time_s", series.time_s.into_pyarray(py))?;
     dict.set_item("ports", series.ports)?;
     dict.set_item("flows", series.flows)?;
+    dict.set_item("rate_flows", series.rate_flows)?;
+    dict.set_item("edge_flows", series.edge_flows)?;
     dict.set_item("occupancy_columns", series.occupancy_columns)?;
     for (name, cells) in [
         ("queue_cells", series.queue_cells),

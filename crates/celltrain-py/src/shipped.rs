@@ -1,4 +1,4 @@
-//! Files that go with the package: the data of papers and studies, the models' pages, example plans and scenarios.
+//! Files that go with the package: the data of papers and studies, the pages of models and services, example plans and scenarios.
 
 use include_dir::{Dir, include_dir};
 
@@ -7,6 +7,10 @@ static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
 static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
+
+/// Pages of services, which stand among those for reading.
+const SERVICES: [(&str, &str); 2] =
+    [("docs/abr.md", include_str!("../../../docs/abr.md")), ("docs/gfr.md", include_str!("../../../docs/gfr.md"))];
 
 fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
     [
@@ -19,6 +23,9 @@ fn roots() -> [(&'static str, &'static Dir<'static>); 5] {
 }
 
 pub(crate) fn text(path: &str) -> Option<&'static str> {
+    if let Some((_, text)) = SERVICES.iter().find(|(name, _)| *name == path) {
+        return Some(text);
+    }
     let (root, dir) = roots().into_iter().find(|(root, _)| path.starts_with(root))?;
     dir.get_file(&path[root.len()..])?.contents_utf8()
 }
@@ -28,6 +35,7 @@ pub(crate) fn names(prefix: &str) -> Vec<String> {
     for (root, dir) in roots() {
         collect(root, dir, &mut names);
     }
+    names.extend(SERVICES.map(|(name, _)| name.to_string()));
     names.retain(|name| name.starts_with(prefix));
     names.sort();
     names

@@ -19,12 +19,12 @@ fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
     engine.run(network, probe, |_| true).expect("nothing interrupts it")
 }
 
-/// The ACR of each flow's data in Mb/s, every millisecond.
+/// The ACR of the data of each flow with one in Mb/s, every millisecond.
 fn rates(network: &Network) -> (Vec<Vec<f64>>, RunResult) {
     let choice = SeriesChoice { rates: true, ..SeriesChoice::default() };
     let mut recorder = Recorder::new(choice, Vec::new(), Duration::from_milliseconds(1), network);
     let result = run(Engine::Fast, network, &mut recorder);
-    (recorder.acr_mbps.chunks(network.flows.len()).map(<[f64]>::to_vec).collect(), result)
+    (recorder.acr_mbps.chunks(recorder.rate_flows().count()).map(<[f64]>::to_vec).collect(), result)
 }
 
 /// Ten sources that would send at the links' rate over a path whose round trip is 6 ms.

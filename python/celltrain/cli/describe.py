@@ -25,6 +25,7 @@ class Kind(str, Enum):
     tcp = "tcp"
     traffic = "traffic"
     topologies = "topologies"
+    services = "services"
     papers = "papers"
     studies = "studies"
     plans = "plans"
@@ -43,7 +44,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: shell.Json = False,
 ) -> None:
-    """List what there is of a kind: models such as policies and TCP variants, papers, studies, plans or scenarios."""
+    """List what there is of a kind: models such as policies and TCP variants, services, papers, studies, plans or scenarios."""
     from celltrain.catalog import entries
 
     found = entries(kind.value)
@@ -61,8 +62,8 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
-            "example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
+            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, service (abr, gfr), "
+            "paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
         ),
     ],
     as_json: shell.Json = False,
@@ -82,7 +83,7 @@ def explain(
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
         problem = (
-            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, paper, study, "
+            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, service, paper, study, "
             "plan or scenario"
         )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])

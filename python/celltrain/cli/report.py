@@ -69,10 +69,10 @@ def _said(report: Report) -> Iterator[str]:
     from celltrain.reports.words import counted
 
     data, front, compared = report.data, report.analysis.front, report.comparison
-    runs = len(data.point) + len(data.failures)
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    missing = f", {data.missing:,} still to be run" if data.missing else ""
     points = counted(len(data.points), "point")
-    yield f"{data.name or 'a sweep'}, by celltrain {data.version}: {points}, {counted(runs, 'run')}{failed}"
+    yield f"{data.name or 'a sweep'}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " and ".join(data.measures[i].name for i in (front.x, front.y))
         yield f"{counted(len(front.order), 'point')} on the front of {two}"

@@ -35,7 +35,9 @@ def run(
     ] = None,
     trace: Annotated[
         list[str] | None,
-        typer.Option(metavar="SERIES", help="Series to record: queue,occupancy,cwnd,delivered,acr,edge."),
+        typer.Option(
+            metavar="SERIES", help="Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge."
+        ),
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
     port: Annotated[

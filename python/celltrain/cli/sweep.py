@@ -90,6 +90,10 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
                 f"{shown(folder)}"
             )
         show(Store.open(folder))
+    if progress is not None and progress.wide:
+        shell.complain(
+            f"{progress.wide:,} points have all the seeds they may have, and a wider interval than asked for"
+        )
     if failed:
         shell.complain(f"{failed:,} runs failed; their rows in the store say why")
     return shell.NO if failed else shell.DONE

@@ -74,11 +74,17 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
     """The plan of Python values."""
     judge = Judge(file, None)
     known = plain(document)
-    if isinstance(base, str | os.PathLike):
-        found = Base.named(str(base), judge, Path())
-    else:
-        found = Base(base.to_dict(), base.name or "scenario", None)
+    found = base_of(base, judge)
     return Reader(known, judge, found).plan(found.name)
+
+
+def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
+    """What a plan starts from: a scenario, or the path or the name of one."""
+    if isinstance(base, str | os.PathLike):
+        return Base.named(str(base), judge, Path())
+    if hasattr(base, "to_dict"):
+        return Base(base.to_dict(), base.name or "scenario", None)
+    raise PlanError([Fault.of_option("base", repr(base), "is not a scenario, nor the path or the name of one")])
 
 
 def read_again(document: Mapping[str, Any]) -> Plan:

@@ -115,6 +115,13 @@ class Data:
     values: NDArray[np.float64]
     """Runs by measures; NaN where a run lacks one."""
     failures: tuple[Failure, ...]
+    missing: int | None = None
+    """Runs of the plan that are still to be done; None where that is not known."""
+
+    @property
+    def runs(self) -> int:
+        """Runs that are there, those that failed among them."""
+        return len(self.point) + len(self.failures)
 
     def value(self, point: int, axis: int) -> float | str:
         """A point's value on an axis."""
@@ -191,7 +198,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
         raise StoreError([Fault.of_file(shown(store.path), problem)])
     scattered = _scattered(manifest["plan"])
-    return from_table(
+    data = from_table(
         pa.concat_tables(tables).unify_dictionaries(),
         axes=[
             Axis(
@@ -208,6 +215,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         profile=manifest["profile"],
         plan=manifest["plan"],
     )
+    return replace(data, missing=store.missing(data.runs))
 
 
 def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measure], **about: Any) -> Data:

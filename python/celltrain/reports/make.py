@@ -273,7 +273,8 @@ class Report:
             "version": data.version,
             "profile": data.profile,
             "points": len(data.points),
-            "runs": len(data.point) + len(data.failures),
+            "runs": data.runs,
+            "missing": data.missing,
             "failures": len(data.failures),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [

@@ -140,10 +140,11 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
 
 def _facts(data: Data) -> Iterator[dict[str, str]]:
     fewest, most = data.seeds
-    runs = len(data.point) + len(data.failures)
     yield {"number": f"{len(data.points):,}", "text": "point" if len(data.points) == 1 else "points"}
     yield {"number": f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}", "text": "seeds a point"}
-    yield {"number": f"{runs:,}", "text": "run" if runs == 1 else "runs"}
+    yield {"number": f"{data.runs:,}", "text": "run" if data.runs == 1 else "runs"}
+    if data.missing:
+        yield {"number": f"{data.missing:,}", "text": "still to be run"}
     yield {"number": f"{len(data.failures):,}", "text": "failed"}
     yield {"number": data.version, "text": "version of celltrain"}
 
@@ -229,9 +230,8 @@ def _failures(data: Data) -> dict[str, Any]:
         )
     heads = [Head(text=text) for text in ("runs", "points", "error", "for example")]
     left = len(errors) - len(rows)
-    runs = len(data.point) + len(data.failures)
     return {
-        "text": f"{len(data.failures):,} of {words.counted(runs, 'run')} failed and count nowhere below.",
+        "text": f"{len(data.failures):,} of {words.counted(data.runs, 'run')} failed and count nowhere below.",
         "table": Table(
             title="failures",
             heads=heads,

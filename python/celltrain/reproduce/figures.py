@@ -18,7 +18,7 @@ import numpy as np
 from celltrain import _core
 from celltrain.plot import require_matplotlib
 from celltrain.reproduce.measure import named
-from celltrain.reproduce.paper import PaperError, Value, matches
+from celltrain.reproduce.paper import PaperError, Value, matches, seed_count
 from celltrain.reproduce.score import Scored
 
 if TYPE_CHECKING:
@@ -182,11 +182,13 @@ def drop_probability(reproduction: Reproduction, spec: Mapping[str, Any]) -> Fig
 
 
 def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
-    """A quantity of an experiment along a key, a panel for each value of another; what tables print as crosses beside it.
+    """A quantity of an experiment along a key, a panel for each value of another, with what tables print as dashed lines.
 
-    Only the figure of a paper has crosses, and one without `columns` has one panel. `printed` is a table or several;
-    `printed_where` says which of their rows, where it is not all. `where` says which rows of the experiment. With a
-    `scale`, `linear` or `log`, the key's values stand at their places on it, otherwise evenly.
+    Only the figure of a paper has such lines, and one without `columns` has one panel. `printed` is a table or several;
+    `printed_where` says which of their rows, where it is not all. A printed value is black, with the label `printed_label`,
+    unless its table tells apart what `colour` does: then it has the colour of that line. `where` says which rows of the
+    experiment. Numbers stand at their places on the `scale`, `linear` (as when absent) or `log`, words evenly.
+    `columns_label` and `colour_label` are texts for panels and lines with {} for the value.
     """
     from matplotlib.figure import Figure
 
@@ -198,40 +200,50 @@ def along(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None:
     tables = tables if isinstance(tables, list) else [tables]
     printed = _of([s for table in tables for s in _members(reproduction, table)], spec["quantity"])
     printed = [s for s in printed if matches(s.number.keys, spec.get("printed_where", {}))]
-    columns, scale = spec.get("columns"), spec.get("scale")
+    columns = spec.get("columns")
     across = _values(members, columns) if columns else [None]
     places = _values(members, spec["x"])
+    numeric = not any(isinstance(place, str) for place in places)
+    scale = spec.get("scale", "linear")
+    ticks = _apart(places) if numeric and scale == "linear" else places
+    told_apart = all(spec["colour"] in s.number.row for s in printed)
     figure = Figure(figsize=(3.6 * len(across) if columns else 7, 3.6 if columns else 4.2), layout="constrained")
-    heading = f"{spec['title']} ({_seeds(members)} seeds{'' if printed else ': mean and range'})"
-    figure.suptitle(heading, fontsize="large" if columns and printed else "medium")
+    figure.suptitle(f"{spec['title']} ({_seeds(members)}: mean and range)", fontsize="medium")
     for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
         _height(axes, spec)
         for index, value in enumerate(_values(members, spec["colour"])):
             colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
             wanted = {spec["colour"]: value} | ({columns: column} if columns else {})
             line = [s for s in members if matches(s.number.keys, wanted)]
-            at = [s.number.keys[spec["x"]] if scale else places.index(s.number.keys[spec["x"]]) for s in line]
-            label = f"{spec['colour']} {value}".replace("_", " ") if printed or not isinstance(value, str) else value
+            at = [s.number.keys[spec["x"]] if numeric else places.index(s.number.keys[spec["x"]]) for s in line]
+            label = _named(spec, "colour", value, reproduction)
             axes.plot(at, [s.mean for s in line], color=colour, marker=marker, markersize=5, linewidth=1.2, label=label)
             axes.fill_between(at, [s.low for s in line], [s.high for s in line], color=colour, alpha=0.12, linewidth=0)
-            dots = [s.printed for s in printed if matches(s.number.keys, wanted)]
-            axes.scatter([-0.7] * len(dots), dots, color=colour, marker="x", s=26)
-        if scale:
+            if told_apart:
+                for s in (s for s in printed if matches(s.number.keys, wanted)):
+                    axes.axhline(s.printed, color=colour, linewidth=1, linestyle="--", zorder=1)
+        if not told_apart:
+            for s in (s for s in printed if columns is None or s.number.keys[columns] == column):
+                axes.axhline(s.printed, color="black", linewidth=1.2, linestyle="--", zorder=1)
+        if printed:
+            colour = "grey" if told_apart else "black"
+            axes.plot([], [], color=colour, linestyle="--", label=spec.get("printed_label", "printed"))
+        if numeric:
             axes.set_xscale(scale)
         axes.set_xticks(
-            places if scale else range(len(places)),
-            [str(place) for place in places],
+            ticks if numeric else range(len(ticks)),
+            [str(place) for place in ticks],
             rotation=60 if len(places) > 6 else 0,
         )
         axes.minorticks_off()
         axes.set_xlabel(spec.get("x_label") or _label(spec["x"], reproduction.paper.keys[spec["x"]].unit))
         if columns:
-            axes.set_title(f"{columns} {column}", fontsize="medium")
+            axes.set_title(_named(spec, "columns", column, reproduction), fontsize="medium")
     quantity = reproduction.paper.quantities[spec["quantity"]]
     figure.axes[0].set_ylabel(spec.get("y_label") or _label(quantity.name, quantity.unit))
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if columns:
-        figure.legend(handles, labels, loc="outside lower center", ncols=5 if printed else 6, fontsize="small")
+        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize="small")
     else:
         figure.legend(handles, labels, loc="outside center right", fontsize="small")
     return figure
@@ -269,7 +281,7 @@ def scatter(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | Non
         )
         right.scatter([x.mean for x, _ in chosen], [y.mean for _, y in chosen], color=colour, s=22, label=label)
     left.set(title="printed", ylabel=_label(quantities[spec["y"]].name, quantities[spec["y"]].unit))
-    right.set(title=f"ours: mean of {_seeds(members)} seeds (pale: each seed)")
+    right.set(title=f"ours: mean of {_seeds(members)} (pale: each seed)")
     for axes in (left, right):
         axes.set_xlabel(_label(quantities[spec["x"]].name, quantities[spec["x"]].unit))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
@@ -291,9 +303,7 @@ def ranges(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure | None
     across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
     quantity = reproduction.paper.quantities[spec["quantity"]]
     figure = Figure(figsize=(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)), layout="constrained")
-    figure.suptitle(
-        f"{spec['title']} ({_seeds(members)} seeds{'' if members[0].number.scored else ': mean and range'})"
-    )
+    figure.suptitle(f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})")
     grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
     for row, first in enumerate(down):
         for column, second in enumerate(across):
@@ -358,6 +368,25 @@ def _valued(key: str, value: Value | None, unit: str) -> str:
     return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
 
 
+def _named(spec: Mapping[str, Any], part: str, value: Value | None, reproduction: Reproduction) -> str:
+    """A panel's or a line's value as the figure's `<part>_label` words it, else with key and unit; a line's word by itself."""
+    if template := spec.get(f"{part}_label"):
+        return str(template).replace("{}", str(value))
+    key = spec[part]
+    if part == "colour" and isinstance(value, str):
+        return value
+    return _valued(key, value, reproduction.paper.keys[key].unit)
+
+
+def _apart(places: Sequence[Any]) -> list[Any]:
+    """The places whose labels do not run into the one before."""
+    apart: list[Any] = []
+    for place in sorted(places):
+        if not apart or place - apart[-1] >= 0.03 * (max(places) - min(places)):
+            apart.append(place)
+    return apart
+
+
 def _height(axes: Axes, spec: Mapping[str, Any]) -> None:
     """A line at a `level` of its own, such as an equal share, and a logarithmic height where `y_scale` is `log`."""
     from matplotlib.ticker import LogLocator, NullLocator
@@ -385,11 +414,13 @@ def _values(members: Sequence[Scored], key: str) -> list[Value]:
 
 def _seeds(members: Sequence[Scored]) -> str:
     counts = sorted({len(s.seeds) for s in members})
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return seed_count(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def _label(name: str, unit: str) -> str:
     words = name.replace("_", " ")
     if unit in ("", "1"):
         return words
-    return f"{words.removesuffix(' ' + unit)} ({unit})"
+    for ending in (unit, unit.replace("/", "p").lower()):
+        words = words.removesuffix(f" {ending}")
+    return f"{words} ({unit})"

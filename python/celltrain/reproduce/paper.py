@@ -302,6 +302,15 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     place[last] = value
 
 
+def seed_count(count: int) -> str:
+    """So many seeds, in words.
+
+    >>> seed_count(1), seed_count(30)
+    ('1 seed', '30 seeds')
+    """
+    return f"{count} seed" if count == 1 else f"{count} seeds"
+
+
 def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
     """Whether a row has these values; a list means any of its members."""
     return all(

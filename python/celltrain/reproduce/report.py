@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from celltrain.reproduce.paper import STUDY, Table
+from celltrain.reproduce.paper import STUDY, Table, seed_count
 from celltrain.reproduce.score import Scored
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
         console.print(f"{paper.question}\nIt follows {paper.follows}\n")
     else:
         console.print(Text(f"{paper.title} ({paper.published_in})", style="bold"))
-    seeds = ", ".join(f"{count} seeds {network}".rstrip() for network, count in reproduction.seeds.items())
+    seeds = ", ".join(f"{seed_count(count)} {network}".rstrip() for network, count in reproduction.seeds.items())
     ours_is = "ours: " if any(not table.experiment for table in paper.tables) else ""
     console.print(f"{seeds}; {ours_is}mean over the seeds (lowest to highest)\n")
     for path, value in paper.overrides.items():

@@ -138,13 +138,14 @@ class Ledger:
             query = "SELECT 1 FROM runs WHERE run_key = ?"
             return self._connection.execute(query, (bytes.fromhex(run_key),)).fetchone() is not None
 
-    def settled(self, first: int, last: int) -> set[tuple[int, int]]:
-        """Point and seed of every run that is done, or is another point's, of the points from `first` to before `last`."""
+    def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
+        """Point and seed of every run that is done, or is another point's, of some points and seeds."""
         found: set[tuple[int, int]] = set()
         with self._telling():
             for table in ("runs", "repeats"):
-                query = f"SELECT point, seed FROM {table} WHERE point >= ? AND point < ?"
-                found.update(self._connection.execute(query, (first, last)))
+                query = f"SELECT point, seed FROM {table} WHERE point = ? AND seed >= ? AND seed < ?"
+                for point in points:
+                    found.update(self._connection.execute(query, (point, seeds.start, seeds.stop)))
         return found
 
     def values(self, first: int, last: int) -> dict[int, dict[int, float | None]]:

@@ -103,6 +103,21 @@ class Store:
 
         return shapes.summary(self, measures)
 
+    def missing(self, runs: int) -> int | None:
+        """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
+        planned = self.manifest.get("runs")
+        if planned is None:
+            return None
+        try:
+            ledger = Ledger(self.path / LEDGER, write=False)
+        except StoreError:
+            return None
+        try:
+            repeats = ledger.counts()[3]
+        finally:
+            ledger.close()
+        return max(0, int(planned) - runs - repeats)
+
     def failures(self) -> pa.Table:
         """The rows of runs that failed."""
         from celltrain.store import shapes
@@ -313,6 +328,8 @@ def _half_made(folder: Path) -> bool:
 def _facts(plan: Plan) -> dict[str, Any]:
     """What else a store says about itself."""
     return {
+        # None: how many there will be follows from what they show.
+        "runs": plan.runs if plan.seeds.until is None else None,
         "measures": list(plan.measures),
         "columns": columns.as_json(columns.fixed(plan)),
         "units": {one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},

@@ -21,6 +21,8 @@ from celltrain.sweep.work import Chunk, Rows, Task, Worker
 
 #: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
 BLOCK = 1000
+#: Of these points so many runs are looked at together, so that memory does not grow with the plan.
+BLOCK_RUNS = 100_000
 #: Runs of a part, at most.
 PART_RUNS = 4096
 #: Seconds between two parts: what a kill costs. Longer sweeps write seldom, so that there are not too many.
@@ -42,6 +44,8 @@ class Progress:
     elapsed_seconds: float
     rate: float
     """Runs a second since it was begun or resumed; 0 before the first."""
+    wide: int = 0
+    """Points that have all the seeds they may have, and an interval wider than asked for all the same."""
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -65,7 +69,7 @@ class Coordinator:
         self._held: dict[str, Ran] = {}
         self._repeats: list[Repeat] = []
         self._done, self._failed, _, self._repeated = store.ledger.counts()
-        self._now = 0
+        self._now = self._wide = 0
         self._total = plan.runs if plan.seeds.until is None else len(plan.points) * plan.seeds.until.at_least
         self._begun = self._written = self._told = time.monotonic()
 
@@ -76,8 +80,9 @@ class Coordinator:
                 if not self._finished():
                     self._hand_out(self._missing())
             else:
-                for first in range(0, len(self._plan.points), BLOCK):
-                    self._until_narrow(first, min(first + BLOCK, len(self._plan.points)))
+                step = max(1, min(BLOCK, BLOCK_RUNS // self._plan.seeds.until.at_most))
+                for first in range(0, len(self._plan.points), step):
+                    self._until_narrow(first, min(first + step, len(self._plan.points)))
         except StoreError:
             raise
         except BaseException:
@@ -97,15 +102,15 @@ class Coordinator:
 
     def _missing(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """By blocks of points: point and seed of the runs that are not there, seed by seed."""
-        seeds = self._plan.seeds
-        for first in range(0, len(self._plan.points), BLOCK):
-            last = min(first + BLOCK, len(self._plan.points))
-            settled = self._store.ledger.settled(first, last)
-            every = (
-                (point, seed) for seed in range(seeds.first, seeds.first + seeds.count) for point in range(first, last)
-            )
-            if len(settled) < (last - first) * seeds.count:
-                yield first, [run for run in every if run not in settled]
+        count, begin = len(self._plan.points), self._plan.seeds.first
+        for first in range(0, count, BLOCK):
+            points = range(first, min(first + BLOCK, count))
+            step = max(1, BLOCK_RUNS // len(points))
+            for low in range(begin, begin + self._plan.seeds.count, step):
+                seeds = range(low, min(low + step, begin + self._plan.seeds.count))
+                settled = self._store.ledger.settled(points, seeds)
+                if len(settled) < len(points) * len(seeds):
+                    yield first, [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
 
     def _until_narrow(self, first: int, last: int) -> None:
         """Rounds over some points, until the interval of each is narrow enough, or it has all the seeds it may have.
@@ -128,6 +133,7 @@ class Coordinator:
                 if seed < begin + targets[point] and seed not in values.get(point, {})
             ]
             if not wanted:
+                self._wide += sum(self._is_wide(values.get(point, {})) for point in range(first, last))
                 return
             self._hand_out(iter([(first, wanted)]))
 
@@ -143,6 +149,13 @@ class Coordinator:
                 break
             target = min(until.at_most, target + needed - len(known))
         return target
+
+    def _is_wide(self, values: Mapping[int, float | None]) -> bool:
+        """Whether a point that has all the seeds it may have still has a wider interval than asked for."""
+        until = self._plan.seeds.until
+        assert until is not None, "asked of plans that say until when"
+        known = [value for value in values.values() if value is not None]
+        return len(values) >= until.at_most and half_width(known) > until.interval
 
     def _chunks(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> Iterator[Chunk]:
         tasks: list[Task] = []
@@ -244,6 +257,7 @@ class Coordinator:
             repeated=self._repeated,
             elapsed_seconds=elapsed,
             rate=self._now / elapsed if elapsed > 0 else 0.0,
+            wide=self._wide,
         )
 
     def _report(self, *, last: bool = False) -> None:
@@ -262,8 +276,22 @@ def seeds_needed(values: list[float], interval: float, most: int) -> int:
     n = len(values)
     if n < 2:
         return min(n, most)
-    mean = math.fsum(values) / n
-    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    sd = _sd(values)
     while n < most and student(n - 1) * sd / math.sqrt(n) > interval:
         n += 1
     return n
+
+
+def half_width(values: list[float]) -> float:
+    """Half the width of the 95 % interval of a mean; infinite where there are fewer than two values.
+
+    >>> round(half_width([0.8, 0.9, 1.0]), 3)
+    0.248
+    """
+    n = len(values)
+    return math.inf if n < 2 else student(n - 1) * _sd(values) / math.sqrt(n)
+
+
+def _sd(values: list[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -72,7 +72,7 @@ def sweep(
             "paired": list(paired) or None,
             "sample": sample,
             "seeds": seeds,
-            "measures": None if measures is None else list(measures),
+            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
             "series": series,
             "limits": None if limit is None else {"time": limit},
         }

@@ -149,7 +149,7 @@ def recorded(series: Mapping[str, Any]) -> bytes:
                 pa.table(
                     {
                         "time_s": table["time_s"],
-                        "measure": pa.array([name]).dictionary_encode().take(pa.array([0] * len(table))),
+                        "measure": pa.array([name]).dictionary_encode().take(pa.array([0] * len(table), pa.int32())),
                         "port": table["port"] if "port" in table.column_names else nothing,
                         "flow": table["flow"] if "flow" in table.column_names else nothing,
                         "value": table[name].cast(pa.float64()),

@@ -21,7 +21,7 @@ from celltrain.plan.axis import DIGITS, Interval, written
 from celltrain.plan.document import Judge, join, parse
 from celltrain.plan.plan import MAX_RUNS, Group
 from celltrain.plan.quantity import exact
-from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, plain
+from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, base_of, plain
 from celltrain.reproduce.measure import check_syntax
 from celltrain.reproduce.paper import PaperError, set_key
 from celltrain.scenario import Reading, read_text
@@ -155,10 +155,7 @@ class TunePlan:
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         judge, known = Judge("tune", None), plain(document)
-        if isinstance(base, str | os.PathLike):
-            found = Base.named(str(base), judge, Path())
-        else:
-            found = Base(base.to_dict(), base.name or "scenario", None)
+        found = base_of(base, judge)
         return _TuneReader(known, judge, found).tune_plan(found.name)
 
     @classmethod

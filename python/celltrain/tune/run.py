@@ -87,7 +87,7 @@ def tune(
         }
         document = {
             "axes": over,
-            "measures": None if measures is None else list(measures),
+            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
             "limits": None if limit is None else {"time": limit},
             "tune": {key: value for key, value in said.items() if value is not None},
         }

@@ -12,6 +12,7 @@ use crate::units::{BitRate, CELL_BITS, Duration};
 /// Source: ATM Forum TM 4.0 as `MECHANISMS` 4.1 gives it; its names in lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Abr")]
 pub struct Parameters {
     /// PCR: the rate the source never exceeds; that of the VC's first link when absent.
     pub pcr: Option<BitRate>,
