@@ -106,7 +106,7 @@ class Store:
     def missing(self, runs: int) -> int | None:
         """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
         planned = self.manifest.get("runs")
-        if planned is None:
+        if not isinstance(planned, int):
             return None
         try:
             ledger = Ledger(self.path / LEDGER, write=False)
@@ -116,7 +116,7 @@ class Store:
             repeats = ledger.counts()[3]
         finally:
             ledger.close()
-        return max(0, int(planned) - runs - repeats)
+        return max(0, planned - runs - repeats)
 
     def failures(self) -> pa.Table:
         """The rows of runs that failed."""
