@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from test_sweep import PLAN, plan, rows
 import celltrain as ct
 from celltrain import _core
 from celltrain.reproduce.score import student
-from celltrain.store import Store
+from celltrain.store import Store, check, parts
 from celltrain.store.check import repair
 from celltrain.sweep import Local, run_plan
 
@@ -138,8 +140,15 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
     (half / "parts").mkdir(parents=True)
     (half / "ledger.sqlite").write_bytes(b"")
     (half / ".manifest.json.tmp").write_bytes(b"{")
+    shutil.copytree(half, tmp_path / "again")
     run_plan(plan(), half, Local(2))
     assert messages(half) == []
+    # Who goes on with it after a full disk begins it.
+    run_plan(plan(), tmp_path / "again", Local(2), resume=True)
+    assert messages(tmp_path / "again") == []
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ct.StoreError, match="is not a store"):
+        run_plan(plan(), tmp_path / "empty", Local(2), resume=True)
 
 
 def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store):
@@ -162,6 +171,16 @@ def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store):
     (store / "manifest.json").write_text("{")
     with pytest.raises(ct.StoreError, match="is not JSON"):
         Store.open(store)
+    for harmed, words in (
+        ({"format": 1}, "has no version, profile, name, digest, plan, measures as celltrain writes them"),
+        ({**manifest, "plan": [], "measures": None}, "has no plan, measures as celltrain writes them"),
+        ({key: value for key, value in manifest.items() if key != "digest"}, "has no digest as celltrain writes it"),
+    ):
+        (store / "manifest.json").write_text(json.dumps(harmed))
+        with pytest.raises(ct.StoreError, match=words):
+            Store.open(store)
+        with pytest.raises(ct.StoreError, match=words):
+            run_plan(plan(), store, Local(2), resume=True)
 
 
 def test_a_name_or_a_limit_is_no_other_plan(store):
@@ -188,7 +207,85 @@ def test_a_part_that_was_changed_without_a_change_of_size_is_found(store, made):
     content[len(content) // 3] ^= 0xFF
     part.write_bytes(bytes(content))
     assert messages(store) != []
-    mended(store, made)
+    assert any(line.startswith("set aside part-000001.parquet") for line in mended(store, made))
+
+
+def test_values_that_were_changed_are_not_taken_for_what_was_run(store, made):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    part = store / "parts" / "part-000001.parquet"
+    for attempt in range(2):
+        table = parts.read(part)
+        place = table.column_names.index("value")
+        changed = pa.chunked_array([pc.multiply(table["value"], 2.0).combine_chunks()])
+        part.write_bytes(parts.encoded(table.set_column(place, table.schema.field("value"), changed)))
+        assert any("part-000001.parquet: is not what was written (its sha256 differs)" in m for m in messages(store))
+        assert any(line.startswith("set aside part-000001.parquet") for line in repair(store))
+        assert messages(store) == []
+        assert run_plan(plan(), store, Local(2), resume=True).done == 24
+        assert rows(store) == rows(made)
+        if attempt == 0:
+            # The runs came back under another number.
+            assert not part.exists()
+            (store / "parts" / "part-000005.parquet").rename(part)
+            repair(store)
+    assert sorted(one.name for one in (store / "set-aside").iterdir()) == [
+        "part-000001-2.parquet",
+        "part-000001.parquet",
+    ]
+
+
+def test_whatever_bits_are_flipped_is_a_fault_and_is_mended(made, tmp_path):
+    chance = random.Random(20)
+    before = Store.open(made).table()
+    told = set()
+    for attempt in range(40):
+        folder = tmp_path / str(attempt)
+        shutil.copytree(made, folder)
+        part = chance.choice(Store.open(folder).parts())
+        content = bytearray(part.read_bytes())
+        # Half of them in what no page's checksum covers.
+        low = 0 if attempt % 2 else len(content) - len(content) // 4
+        for _ in range(chance.choice((1, 1, 4))):
+            content[chance.randrange(low, len(content))] ^= 1 << chance.randrange(8)
+        part.write_bytes(content)
+        [fault] = Store.open(folder).verify()
+        assert part.name in str(fault.file)
+        told.add(fault.problem[:20])
+        for shape in (Store.table, Store.wide, Store.summary, Store.failures):
+            try:
+                shape(Store.open(folder))
+            except ct.StoreError as error:
+                assert part.name in str(error)
+        done = repair(folder)
+        assert done[0].startswith(f"set aside {part.name}")
+        assert messages(folder) == []
+        if attempt % 10 == 0:
+            run_plan(plan(), folder, Local(2), resume=True)
+            assert messages(folder) == []
+            assert Store.open(folder).table().equals(before)
+        shutil.rmtree(folder)
+    assert len(told) > 1
+
+
+def test_damage_to_a_part_that_no_ledger_knows_comes_to_a_fault_too(made, tmp_path):
+    chance = random.Random(21)
+    shutil.copytree(made, tmp_path / "s")
+    (tmp_path / "s" / "ledger.sqlite").unlink()
+    part = Store.open(tmp_path / "s").parts()[1]
+    whole = part.read_bytes()
+    before = rows(made)
+    found = 0
+    for _ in range(60):
+        content = bytearray(whole)
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        part.write_bytes(content)
+        faults = messages(tmp_path / "s")
+        found += any(part.name in message for message in faults)
+        if not any(part.name in message for message in faults):
+            assert rows(tmp_path / "s") == before
+    assert found > 30
 
 
 def test_a_part_that_is_gone_is_named_and_its_runs_are_run_again(store, made):
@@ -199,8 +296,6 @@ def test_a_part_that_is_gone_is_named_and_its_runs_are_run_again(store, made):
 
 
 def test_a_part_the_ledger_does_not_know_is_entered(store, made):
-    import sqlite3
-
     with sqlite3.connect(store / "ledger.sqlite") as ledger:
         ledger.execute("DELETE FROM runs WHERE part = 4")
         ledger.execute("DELETE FROM parts WHERE number = 4")
@@ -211,12 +306,102 @@ def test_a_part_the_ledger_does_not_know_is_entered(store, made):
 
 
 def test_a_ledger_that_disagrees_about_runs_is_made_again(store, made):
-    import sqlite3
-
     with sqlite3.connect(store / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE runs SET run_key = x'000102030405060708090a0b' WHERE point = 2 AND seed = 4")
     assert any("disagree on 2 runs" in message for message in messages(store))
     assert "made the ledger again from the parts" in mended(store, made)
+
+
+RUN = "INSERT INTO runs SELECT 5, 9, x'000102030405060708090a0b', {}, 0, 1.0, NULL"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("DELETE FROM runs WHERE point = 0 AND seed < 5", r"runs of part-000001\.parquet, which was written with 6"),
+        (RUN.format(2), r"has 7 runs of part-000002\.parquet, which was written with 6"),
+        (RUN.format(8), r"has 1 runs of part-000008\.parquet, which it does not know"),
+        ("INSERT INTO repeats SELECT point, seed, run_key FROM runs WHERE part = 1", "has 6 runs twice"),
+        ("UPDATE parts SET runs = 5 WHERE number = 3", r"has 6 runs of part-000003\.parquet, which was written with 5"),
+        ("ALTER TABLE runs RENAME COLUMN seconds TO minutes", "is no ledger of this celltrain"),
+        ("DROP TABLE repeats", r"is no ledger of this celltrain \(its table repeats has no columns\)"),
+    ],
+)
+def test_a_ledger_that_has_other_runs_is_not_gone_on_with(store, made, change, words):
+    with sqlite3.connect(store / "ledger.sqlite") as ledger:
+        ledger.execute(change)
+    with pytest.raises(ct.StoreError, match=rf"{words}.*celltrain store repair"):
+        run_plan(plan(), store, Local(2), resume=True)
+    assert messages(store) != []
+    assert rows(store) == rows(made)
+    assert "made the ledger again from the parts" in mended(store, made)
+
+
+def test_a_ledger_that_has_a_run_as_anothers_is_made_again(store, made):
+    with sqlite3.connect(store / "ledger.sqlite") as ledger:
+        ledger.execute("UPDATE runs SET seed = 99 WHERE point = 2 AND seed = 4")
+    assert any("disagree on 2 runs" in message for message in messages(store))
+    assert "made the ledger again from the parts" in mended(store, made)
+
+
+@pytest.mark.parametrize("entered", ["with it", "a moment later"])
+def test_what_a_sweep_writes_while_a_store_is_verified_is_no_fault(store, made, monkeypatch, entered):
+    last = Store.open(store).parts()[3]
+    content = last.read_bytes()
+    last.unlink()
+    with sqlite3.connect(store / "ledger.sqlite") as ledger:
+        ledger.execute("DELETE FROM runs WHERE part = 4")
+        ledger.execute("DELETE FROM parts WHERE number = 4")
+
+    def enter():
+        ledger = sqlite3.connect(store / "ledger.sqlite")
+        ledger.execute("ATTACH ? AS whole", (str(made / "ledger.sqlite"),))
+        with ledger:
+            ledger.execute("INSERT INTO parts SELECT * FROM whole.parts WHERE number = 4")
+            ledger.execute("INSERT INTO runs SELECT * FROM whole.runs WHERE part = 4")
+        ledger.close()
+
+    listed, came = parts.listed, []
+
+    def listing(folder):
+        found = listed(folder)
+        if not came:
+            came.append(True)
+            last.write_bytes(content)
+            if entered == "with it":
+                enter()
+            else:
+                found = listed(folder)
+        return found
+
+    def moment(seconds):
+        came.append(seconds)
+        enter()
+
+    monkeypatch.setattr(parts, "listed", listing)
+    monkeypatch.setattr(check.time, "sleep", moment)
+    assert messages(store) == []
+    assert came == ([True] if entered == "with it" else [True, check.MOMENT])
+    monkeypatch.undo()
+    assert messages(store) == []
+    assert rows(store) == rows(made)
+
+
+def test_equal_sweeps_have_equal_tables_however_they_are_cut(made, tmp_path):
+    run_plan(plan(), tmp_path / "one", Local(2))
+    one, several = Store.open(tmp_path / "one"), Store.open(made)
+    assert (len(one.parts()), len(several.parts())) == (1, 4)
+    assert one.table().equals(several.table())
+    assert one.wide().equals(several.wide())
+    assert one.summary().equals(several.summary())
+    assert one.table(["fairness"]).equals(several.table(["fairness"]))
+    assert not one.table(["fairness"]).equals(several.table(["efficiency"]))
+    table = one.table()
+    for name in ("run_key", "measure", "configuration"):
+        texts = table[name].chunk(0).dictionary.to_pylist()
+        assert texts == sorted(set(table[name].to_pylist()))
+    by = [(row["point"], row["seed"], one.plan.measures.index(row["measure"])) for row in table.to_pylist()]
+    assert by == sorted(by)
 
 
 @pytest.mark.parametrize("content", [None, b"this is no data base, but it is long enough to be looked at" * 20, b""])
@@ -236,7 +421,9 @@ def test_a_run_that_is_there_twice_is_found_and_dropped(store, made):
     shutil.copy(first, store / "parts" / "part-000009.parquet")
     found = messages(store)
     assert sum("more than once (part-000001.parquet, part-000009.parquet)" in message for message in found) == 5
-    with pytest.raises(ct.StoreError, match="and the parts disagree"):
+    with pytest.raises(
+        ct.StoreError, match=r"part-000009\.parquet has runs that another part has.*celltrain store repair"
+    ):
         run_plan(plan(), store, Local(2), resume=True)
     assert any("dropped 6 runs from part-000009.parquet" in line for line in mended(store, made))
 
@@ -246,6 +433,10 @@ def test_a_part_of_another_store_is_found_and_set_aside(store, made, tmp_path):
     run_plan(plan(other.replace("buffer = {", "size = {")), tmp_path / "other", Local(2))
     shutil.copy(Store.open(tmp_path / "other").parts()[0], store / "parts" / "part-000007.parquet")
     assert any("it is another store's" in message for message in messages(store))
+    with pytest.raises(ct.StoreError, match=r"part-000007\.parquet.*it is another store's.*celltrain store repair"):
+        run_plan(plan(), store, Local(2), resume=True)
+    with pytest.raises(ct.StoreError, match=r"part-000007\.parquet"):
+        Store.open(store).table()
     mended(store, made)
 
 
@@ -270,7 +461,7 @@ import celltrain.sweep.coordinator as coordinator
 from celltrain.cli import main
 coordinator.PART_RUNS = 200
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-sys.argv = ["celltrain", "sweep", {plan!r}, "--store", {store!r}, "--resume"]
+sys.argv = ["celltrain", "sweep", {plan!r}, "--store", {store!r}, *{more!r}]
 main()
 """
 
@@ -288,6 +479,7 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
             limit=limit or -1,
             plan=str(tmp_path / "plan.toml"),
             store=str(tmp_path / "s"),
+            more=["--resume"],
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
         limits.append((limit, done.returncode, done.stderr))
@@ -300,6 +492,27 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
     assert limits[-1][1] == 0, limits
     run_plan(plan(text), tmp_path / "one", Local(2))
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
+
+
+@POSIX
+@pytest.mark.parametrize("limit", [0, 1_000, 5_000, 20_000])
+def test_a_disk_that_is_full_from_the_first_is_said_and_gone_on_with(tmp_path, limit):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    ends = []
+    for size, more in ((limit, []), (-1, ["--resume"])):
+        program = IN_A_PROCESS.format(
+            tests=str(Path(__file__).parent),
+            limit=size,
+            plan=str(tmp_path / "plan.toml"),
+            store=str(tmp_path / "s"),
+            more=more,
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+        ends.append((done.returncode, done.stderr))
+    assert [code for code, _ in ends] == [2, 0], ends
+    assert "then --resume" in ends[0][1], ends
+    assert messages(tmp_path / "s") == []
+    assert len(Store.open(tmp_path / "s").wide()) == 24
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import itertools
+import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from celltrain.plan import run_key
 from celltrain.scenario import shown
 from celltrain.store import parts
 from celltrain.store.files import Lock, put, sync, uninterrupted
-from celltrain.store.ledger import Ledger
+from celltrain.store.ledger import Ledger, Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,15 +26,26 @@ if TYPE_CHECKING:
 #: Keys that occur twice are named up to here.
 MOST_NAMED = 5
 ASIDE = "set-aside"
+#: A part that a sweep has written is in the ledger after this, s.
+MOMENT = 0.5
+#: Key, point and seed of a run.
+Identity = tuple[str, int, int]
+#: Columns without which there is no run.
+_NEEDED = ("run_key", "point", "seed", "configuration", "version", "profile")
 
 
 def verify(store: Store) -> list[Fault]:
-    """Every part is read, every key worked out again and counted, and the ledger compared, part by part."""
+    """Every part is read, every key worked out again and counted, and the ledger compared, part by part.
+
+    A sweep may go on meanwhile: what it writes after this began is not looked at.
+    """
     from celltrain.store.store import LEDGER, PARTS
 
     faults: list[Fault] = []
+    # Before the folder is looked at: what the ledger has by then must be there.
+    before = _known(store.path / LEDGER, write=False)
     there = parts.listed(store.path / PARTS)
-    whole: dict[int, set[str]] = {}
+    whole: dict[int, set[Identity]] = {}
     keys: list[Any] = []
     for number, path in there.items():
         try:
@@ -40,14 +53,13 @@ def verify(store: Store) -> list[Fault]:
         except StoreError as error:
             faults += error.faults
             continue
-        found = list(_strange(store, path, table))
+        found = list(strange(store, path, table))
         faults += found
         if not found:
-            own = set(table["run_key"].unique().to_pylist())
-            if store.manifest.get("plan", {}).get("series") is not None:
+            if store.manifest["plan"].get("series") is not None:
                 faults += _without_series(store, table)
-            keys.append(np.array([bytes.fromhex(key) for key in sorted(own)], dtype="S12"))
-            whole[number] = own
+            whole[number] = _identities(table)
+            keys.append(np.array([bytes.fromhex(key) for key, _, _ in sorted(whole[number])], dtype="S12"))
     faults += _twice(store, there, keys)
     ledger_path = store.path / LEDGER
     if not ledger_path.exists():
@@ -60,24 +72,27 @@ def verify(store: Store) -> list[Fault]:
     except StoreError as error:
         return [*faults, *error.faults]
     with contextlib.closing(ledger):
-        faults += _against_ledger(store, ledger, there, whole)
+        try:
+            faults += _against_ledger(store, ledger, before.keys(), there, whole, {fault.file for fault in faults})
+        except StoreError as error:
+            faults += error.faults
     return faults
 
 
 def repair(path: Path) -> list[str]:
-    """Sets aside what cannot be read, drops what is there twice, makes ledger and parts agree; says what it did.
+    """Sets aside what is not what was written, drops what is there twice, makes ledger and parts agree; says what it did.
 
     Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write.
     """
-    from celltrain.store.store import LEDGER, LOCK, PARTS, Store
+    from celltrain.store.store import JOURNAL, LEDGER, LOCK, PARTS, Store
 
     store = Store.open(path)
     done: list[str] = []
     lock = Lock(path / LOCK)
     try:
         with uninterrupted():
-            done += _mend_parts(store, parts.listed(path / PARTS))
             ledger = path / LEDGER
+            done += _mend_parts(store, parts.listed(path / PARTS), _known(ledger, write=True))
             try:
                 store._ledger = Ledger(ledger, write=True)
                 with contextlib.closing(Ledger(ledger, write=False)) as now:
@@ -94,7 +109,7 @@ def repair(path: Path) -> list[str]:
                 # It is an index: what it says is in the parts.
                 store.close()
                 ledger.unlink(missing_ok=True)
-                ledger.with_name(f"{LEDGER}-journal").unlink(missing_ok=True)
+                ledger.with_name(JOURNAL).unlink(missing_ok=True)
                 store._ledger = Ledger(ledger, write=True)
                 done.append("made the ledger again from the parts")
                 _enter_missing(store, [])
@@ -108,22 +123,33 @@ def repair(path: Path) -> list[str]:
     return done
 
 
-def _mend_parts(store: Store, there: dict[int, Path]) -> Iterator[str]:
-    """Sets aside the parts that cannot be read or are of something else, and drops runs that an earlier part has."""
+def _known(ledger: Path, *, write: bool) -> dict[int, Part]:
+    """The parts a ledger knows, as far as there is one that can be read; to write, so as to undo what was half done."""
+    if not ledger.exists():
+        return {}
+    with contextlib.suppress(StoreError), contextlib.closing(Ledger(ledger, write=write)) as now:
+        return now.parts()
+    return {}
+
+
+def _mend_parts(store: Store, there: dict[int, Path], known: dict[int, Part]) -> Iterator[str]:
+    """Sets aside the parts that are not what was written, or of something else, and drops runs that an earlier part has."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     seen: set[bytes] = set()
-    for path in there.values():
+    for number, path in there.items():
         try:
             table = parts.read(path)
-            problems = list(_strange(store, path, table))
+            problems = list(strange(store, path, table))
+            if not problems and number in known:
+                problems = list(_changed(path, known[number]))
         except StoreError as error:
             problems = error.faults
         if problems:
             aside = store.path / ASIDE
             aside.mkdir(exist_ok=True)
-            path.rename(aside / path.name)
+            path.rename(_free(aside / path.name))
             sync(aside)
             sync(path.parent)
             yield f"set aside {path.name}: {problems[0].problem}"
@@ -137,6 +163,18 @@ def _mend_parts(store: Store, there: dict[int, Path]) -> Iterator[str]:
             yield f"dropped {len(again):,} runs from {path.name}, which an earlier part has"
 
 
+def _free(path: Path) -> Path:
+    """The path, or one like it where there is something already."""
+    again = (path.with_name(f"{path.stem}-{count}{path.suffix}") for count in itertools.count(2))
+    return path if not path.exists() else next(one for one in again if not one.exists())
+
+
+def _changed(path: Path, part: Part) -> Iterator[Fault]:
+    if part.digest != _digest(path):
+        problem = "is not what was written (its sha256 differs)"
+        yield Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
+
+
 def _enter_missing(store: Store, done: list[str]) -> None:
     from celltrain.store.store import PARTS
 
@@ -147,12 +185,32 @@ def _enter_missing(store: Store, done: list[str]) -> None:
             done.append(f"entered the runs of {path.name}")
 
 
-def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
+def strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
     """What is wrong with the rows of a part by themselves."""
+    import pyarrow as pa
+
+    try:
+        yield from _strange(store, path, table)
+    except (*parts.DAMAGE, pa.ArrowException) as error:
+        yield parts.damaged(path, error)
+
+
+def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
     names = store.schema.names
     if table.column_names != names:
         problem = f"has the columns {', '.join(table.column_names)}, and the plan's are {', '.join(names)}"
         yield Fault.of_file(shown(path), f"{problem}: it is another store's; set it aside with: celltrain store repair")
+        return
+    if not table.schema.equals(store.schema):
+        yield parts.damaged(path, TypeError("its columns are of other types"))
+        return
+    if any(table[name].null_count for name in _NEEDED):
+        yield parts.damaged(path, ValueError("rows lack what tells whose they are"))
+        return
+    other = set(table["measure"].unique().to_pylist()) - {None, *store.manifest["measures"]}
+    if other:
+        problem = f"has the measure {min(other)}, which is not in the plan: it is another store's"
+        yield Fault.of_file(shown(path), f"{problem}; set it aside with: celltrain store repair")
         return
     for column in ("version", "profile"):
         for value in table[column].unique().to_pylist():
@@ -161,9 +219,8 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
                     f"holds rows of {column} {value}, and the store is of {store.manifest[column]}: they do not mix"
                 )
                 yield Fault.of_file(shown(path), f"{problem}; set it aside with: celltrain store repair")
-    runs = (
-        table.select(["run_key", "configuration", "seed"]).group_by(["run_key", "configuration", "seed"]).aggregate([])
-    )
+    by = ["run_key", "point", "configuration", "seed"]
+    runs = table.select(by).group_by(by).aggregate([])
     known: set[str] = set()
     for row in runs.to_pylist():
         key = row["run_key"]
@@ -172,6 +229,13 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
             yield Fault.of_file(shown(path), f"{problem}: it was changed; set it aside with: celltrain store repair")
             return
         known.add(key)
+
+
+def _identities(table: pa.Table) -> set[Identity]:
+    """The runs of a part."""
+    by = ["run_key", "point", "seed"]
+    runs = table.select(by).group_by(by).aggregate([])
+    return set(zip(*(runs[name].to_pylist() for name in by), strict=True))
 
 
 def run_key_of(store: Store, configuration: str, seed: int) -> str:
@@ -200,13 +264,26 @@ def _twice(store: Store, there: dict[int, Path], keys: list[Any]) -> Iterator[Fa
 
 
 def _against_ledger(
-    store: Store, ledger: Ledger, there: dict[int, Path], whole: dict[int, set[str]]
+    store: Store,
+    ledger: Ledger,
+    before: Collection[int],
+    there: dict[int, Path],
+    whole: dict[int, set[Identity]],
+    told: set[str | None],
 ) -> Iterator[Fault]:
-    from celltrain.store.store import _disagreements
+    """Where ledger and parts disagree, beside the parts of which something was told already."""
+    from celltrain.store.store import _disagreements, miscounted
 
-    known = ledger.parts()
+    known, entered = ledger.snapshot()
+    if there.keys() - known.keys():
+        # A sweep that goes on enters a part once it is on the disk.
+        time.sleep(MOMENT)
+        known, entered = ledger.snapshot()
+    # A part that came after the folder was looked at is the sweep's that goes on.
+    later = known.keys() - there.keys() - set(before)
+    known = {number: part for number, part in known.items() if number not in later}
     first = list(_disagreements(store.path, there, known))
-    told = {fault.file for fault in first}
+    told |= {fault.file for fault in first}
     yield from first
     place = shown(ledger.path)
     for number in sorted(there.keys() - known.keys()):
@@ -215,23 +292,15 @@ def _against_ledger(
             f"does not know {there[number].name}: the next --resume enters it, and so does celltrain store repair",
         )
     for number in sorted(known.keys() & there.keys()):
-        path = there[number]
-        if shown(path) not in told and known[number].digest != _digest(path):
-            problem = "is not what was written (its sha256 differs)"
-            yield Fault.of_file(
-                shown(path), f"{problem}; set it aside or enter it as it is with: celltrain store repair"
-            )
-    entered: dict[int, set[str]] = {}
-    for key, _, _, number in ledger.entries():
-        entered.setdefault(number, set()).add(key)
+        if shown(there[number]) not in told:
+            yield from _changed(there[number], known[number])
+    old = {number: len(runs) for number, runs in entered.items() if number not in later}
+    yield from miscounted(ledger, known, old)
     for number in sorted(whole.keys() & known.keys()):
         differ = whole[number] ^ entered.get(number, set())
         if differ:
-            problem = f"and {there[number].name} disagree on {len(differ):,} runs, {min(differ)} one of them"
+            problem = f"and {there[number].name} disagree on {len(differ):,} runs, {min(differ)[0]} one of them"
             yield Fault.of_file(place, f"{problem}; make it again from the parts: celltrain store repair")
-    lost = sorted(entered.keys() - known.keys())
-    if lost:
-        yield Fault.of_file(place, f"has runs of parts {lost} it does not know; make it again: celltrain store repair")
 
 
 def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:

@@ -83,8 +83,8 @@ class Lock:
         self._file = file
         with contextlib.suppress(OSError):
             file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
+            # Past the buffer, which a full disk would have written once more at the release.
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         """Lets others write."""

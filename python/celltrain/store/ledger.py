@@ -5,6 +5,7 @@ Losing it loses nothing but time: `celltrain store repair` makes it again from t
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from celltrain.errors import Fault, StoreError
 from celltrain.scenario import shown
+from celltrain.store import parts
 
 _TABLES = """
 CREATE TABLE parts (number INTEGER PRIMARY KEY, runs INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL);
@@ -26,6 +28,11 @@ CREATE TABLE repeats (
     point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)
 ) WITHOUT ROWID;
 """
+_COLUMNS = {
+    "parts": ["number", "runs", "bytes", "digest"],
+    "runs": ["point", "seed", "run_key", "part", "failed", "seconds", "value"],
+    "repeats": ["point", "seed", "run_key"],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +84,13 @@ class Ledger:
                 self._connection.execute("PRAGMA synchronous = FULL")
                 if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
                     self._connection.executescript(f"BEGIN;{_TABLES}COMMIT;")
-            self._connection.execute("SELECT count(*) FROM parts").fetchone()
+            for table, columns in _COLUMNS.items():
+                found = [row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")]
+                if found != columns:
+                    self._connection.close()
+                    has = f"the columns {', '.join(found)}" if found else "no columns"
+                    problem = f"is no ledger of this celltrain (its table {table} has {has})"
+                    raise self._fault(f"{problem}; make it again from the parts: celltrain store repair")
 
     def close(self) -> None:
         """Gives the file free."""
@@ -90,10 +103,22 @@ class Ledger:
             rows = self._connection.execute("SELECT number, runs, bytes, digest FROM parts").fetchall()
         return {number: Part(runs=runs, bytes=size, digest=digest) for number, runs, size, digest in rows}
 
+    def held(self) -> dict[int, int]:
+        """How many runs it has of each part, by number; also of parts it does not know."""
+        with self._telling():
+            return dict(self._connection.execute("SELECT part, count(*) FROM runs GROUP BY part").fetchall())
+
+    def double(self) -> int:
+        """How many runs it has both as done and as another point's, and so counts twice."""
+        with self._telling():
+            query = "SELECT count(*) FROM repeats JOIN runs USING (point, seed)"
+            [count] = self._connection.execute(query).fetchone()
+        return int(count)
+
     def enter(self, number: int, part: Part, entries: Iterable[Entry], repeats: Iterable[Repeat] = ()) -> None:
         """A part and its runs, all or nothing; a run that is there already is a fault."""
         rows = [(e.point, e.seed, bytes.fromhex(e.run_key), number, e.failed, e.seconds, e.value) for e in entries]
-        with self._telling(), self._connection as connection:
+        with self._telling(number), self._connection as connection:
             connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (number, part.runs, part.bytes, part.digest))
             connection.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._repeats(connection, repeats)
@@ -144,12 +169,20 @@ class Ledger:
             [repeats] = self._connection.execute("SELECT count(*) FROM repeats").fetchone()
         return row[0], row[1] or 0, row[2], repeats
 
-    def entries(self) -> Iterator[tuple[str, int, int, int]]:
-        """Key, point, seed and part of every run, by part."""
+    def snapshot(self) -> tuple[dict[int, Part], dict[int, set[tuple[str, int, int]]]]:
+        """The parts it knows and, by part, key, point and seed of the runs it has: both of one instant."""
+        entered: dict[int, set[tuple[str, int, int]]] = {}
         with self._telling():
-            query = "SELECT run_key, point, seed, part FROM runs ORDER BY part, point, seed"
-            for key, point, seed, part in self._connection.execute(query):
-                yield key.hex(), point, seed, part
+            self._connection.execute("BEGIN")
+            try:
+                known = self.parts()
+                query = "SELECT lower(hex(run_key)), point, seed, part FROM runs"
+                for key, point, seed, part in self._connection.execute(query):
+                    entered.setdefault(part, set()).add((key, point, seed))
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.rollback()
+        return known, entered
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Parts that are no more, with their runs."""
@@ -161,12 +194,14 @@ class Ledger:
             connection.execute("DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)")
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _telling(self, part: int | None = None) -> Iterator[None]:
         try:
             with self._lock:
                 yield
         except sqlite3.IntegrityError as error:
-            raise self._fault(f"and the parts disagree ({error}); type: celltrain store verify") from None
+            which = "" if part is None else f": {parts.named(Path(), part).name} has runs that another part has"
+            problem = f"and the parts disagree{which} ({error}); see which: celltrain store verify, and mend it"
+            raise self._fault(f"{problem}: celltrain store repair") from None
         except sqlite3.OperationalError as error:
             problem = f"cannot be used ({error}); what was stored before is whole: mend that, then --resume"
             raise self._fault(problem) from None

@@ -12,6 +12,9 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError
 from celltrain.scenario import shown
 
+#: What every manifest says, and as what.
+_EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}
+
 
 class Planned(Protocol):
     """A plan, of a sweep or of a search."""
@@ -40,6 +43,8 @@ class Kind:
     error: type[InputError]
     unseen: str
     """Where two plans differ when they say the same."""
+    needs: tuple[str, ...] = ()
+    """What its manifest says beside what every one says."""
 
     def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
         """The manifest of a folder that is made now."""
@@ -64,6 +69,11 @@ class Kind:
             found = manifest.get("format") if isinstance(manifest, dict) else None
             problem = f"has format {found!r}, and this celltrain reads {self.format}: use the version that made it"
             raise self.error([Fault.of_file(shown(path), problem)])
+        known = {**_EVERY, **dict.fromkeys(self.needs, list)}
+        wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]
+        if wrong:
+            problem = f"has no {', '.join(wrong)} as celltrain writes {'it' if len(wrong) == 1 else 'them'}"
+            raise self.error([Fault.of_file(shown(path), f"{problem}: it was changed; take it from a backup")])
         return manifest
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:

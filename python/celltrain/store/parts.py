@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from celltrain.plan import Plan
 
+#: What comes of reading a damaged file, beside Arrow's own.
+DAMAGE = (OSError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
@@ -112,26 +115,38 @@ def encoded(table: pa.Table) -> bytes:
 
     sink = pa.BufferOutputStream()
     statistics = ["point"] if "point" in table.column_names else True
-    pq.write_table(table, sink, compression="zstd", write_statistics=statistics)
+    pq.write_table(table, sink, compression="zstd", write_statistics=statistics, write_page_checksum=True)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A part's rows; raises `StoreError` when it is not whole."""
+    """A part's rows; raises `StoreError` when it is not whole, however it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         # From memory: Arrow's threads call no Python, which may be ending.
-        return pq.ParquetFile(pa.BufferReader(path.read_bytes())).read(columns=columns)
+        content = pa.BufferReader(path.read_bytes())
+        table = pq.ParquetFile(content, page_checksum_verification=True).read(columns=columns)
+        # What no page's checksum covers: codes beyond their dictionary, texts that are none, names of columns.
+        table.validate(full=True)
+        missing = set(columns or ()) - set(table.column_names)
+        if missing:
+            raise pa.ArrowInvalid(f"no column {min(missing)}")
+        return table
     except FileNotFoundError:
         raise StoreError(
             [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]
         ) from None
-    except (OSError, pa.ArrowException) as error:
-        problem = f"is cut short or damaged ({_first_line(error)}); set it aside and forget its runs with: celltrain store repair"
-        raise StoreError([Fault.of_file(shown(path), problem)]) from None
+    except (*DAMAGE, pa.ArrowException) as error:
+        raise StoreError([damaged(path, error)]) from None
+
+
+def damaged(path: Path, error: BaseException) -> Fault:
+    """What to say of a part whose rows cannot be had."""
+    problem = f"is cut short or damaged ({_first_line(error)})"
+    return Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
 
 
 def _places(ran: Ran, plan: Plan) -> range:

@@ -53,7 +53,7 @@ def runs_of(table: pa.Table, measure: str | None) -> Iterator[Run]:
 
 
 def long(store: Store, measures: Sequence[str] | None) -> pa.Table:
-    """All rows by point, seed and measure."""
+    """All rows by point, seed and measure; equal for equal rows, however they were cut into parts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -63,14 +63,36 @@ def long(store: Store, measures: Sequence[str] | None) -> pa.Table:
         table = parts.read(path)
         if measures is not None:
             table = table.filter(pc.is_in(table["measure"].cast(pa.string()), pa.array(wanted)))
-        tables.append(table.cast(store.schema))
+        try:
+            tables.append(table.cast(store.schema))
+        except (*parts.DAMAGE, pa.ArrowException) as error:
+            raise StoreError([parts.damaged(path, error)]) from None
     if not tables:
         return store.schema.empty_table()
     table = pa.concat_tables(tables).unify_dictionaries()
     order = np.lexsort(
         (_measure_codes(table, store), table["seed"].to_numpy().astype(np.uint64), table["point"].to_numpy())
     )
-    return table.take(order).combine_chunks()
+    table = table.take(order)
+    columns = [_in_order(c) if pa.types.is_dictionary(c.type) else c.combine_chunks() for c in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _in_order(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column with only the texts it uses in its dictionary, sorted: what a dictionary was is the parts' affair."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = column.unify_dictionaries()
+    texts = column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
+    chunks = [chunk.indices for chunk in column.chunks]
+    codes = pa.chunked_array(chunks, pa.int32()).fill_null(len(texts)).to_numpy()
+    used = np.unique(codes[codes < len(texts)])
+    used = used[pc.sort_indices(texts.take(pa.array(used, pa.int32()))).to_numpy()]
+    place = np.zeros(len(texts) + 1, dtype=np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    indices = pa.array(place[codes], mask=codes == len(texts))
+    return pa.DictionaryArray.from_arrays(indices, texts.take(pa.array(used, pa.int32())))
 
 
 def failures(store: Store) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 #: Of the folder and its files.
 FORMAT = 1
 MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
-KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample")
+JOURNAL = f"{LEDGER}-journal"
+KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample", needs=("measures",))
 
 
 class Store:
@@ -104,7 +106,7 @@ class Store:
     def missing(self, runs: int) -> int | None:
         """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
         planned = self.manifest.get("runs")
-        if planned is None:
+        if not isinstance(planned, int):
             return None
         try:
             ledger = Ledger(self.path / LEDGER, write=False)
@@ -114,7 +116,7 @@ class Store:
             repeats = ledger.counts()[3]
         finally:
             ledger.close()
-        return max(0, int(planned) - runs - repeats)
+        return max(0, planned - runs - repeats)
 
     def failures(self) -> pa.Table:
         """The rows of runs that failed."""
@@ -148,14 +150,9 @@ class Store:
         folder = Path(path)
         _refuse_existing(folder)
         try:
-            known = {LEDGER, PARTS, SERIES, LOCK}
             if folder.exists() and not folder.is_dir():
                 raise StoreError([Fault.of_file(shown(folder), "is a file, not a folder")])
-            # What a creation that was killed has left is no obstacle.
-            if folder.is_dir() and (
-                any(one.name not in known and not _left_over(one) for one in folder.iterdir())
-                or parts.listed(folder / PARTS)
-            ):
+            if folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
                 raise StoreError(
                     [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
                 )
@@ -169,7 +166,8 @@ class Store:
         try:
             # Another sweep may have made it meanwhile.
             _refuse_existing(folder)
-            (folder / LEDGER).unlink(missing_ok=True)
+            for name in (LEDGER, JOURNAL):
+                (folder / name).unlink(missing_ok=True)
             store._ledger = Ledger(folder / LEDGER, write=True)
             sync(folder)
             put(folder / MANIFEST, json.dumps(store.manifest, indent=1, ensure_ascii=False).encode())
@@ -180,9 +178,18 @@ class Store:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole."""
+        """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole.
+
+        One whose creation was killed, or found no room, is created.
+        """
         folder = Path(path)
-        manifest = KIND.read(folder)
+        try:
+            manifest = KIND.read(folder)
+        except StoreError:
+            with contextlib.suppress(OSError):
+                if _half_made(folder):
+                    return cls.create(folder, plan)
+            raise
         faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
@@ -273,7 +280,7 @@ class Store:
             raise unwritable(one, error) from None
         self._ledger = Ledger(path, write=True)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
-        faults = list(_disagreements(self.path, there, known))
+        faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
             raise StoreError(faults)
         self._next = max([0, *there, *known]) + 1
@@ -281,10 +288,17 @@ class Store:
             self.enter(number, there[number])
 
     def enter(self, number: int, path: Path) -> None:
-        """Enters a part that the ledger does not know: its coordinator died between the two."""
+        """Enters a part that the ledger does not know: its coordinator died between the two.
+
+        Raises `StoreError` where it is no part of this store, or has runs that another part has.
+        """
+        from celltrain.store.check import strange
         from celltrain.store.shapes import runs_of
 
         table = parts.read(path)
+        faults = list(strange(self, path, table))
+        if faults:
+            raise StoreError(faults)
         until = self.plan.seeds.until
         entries = [
             Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
@@ -303,8 +317,12 @@ def _part(runs: int, content: bytes) -> Part:
     return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
 
 
-def _left_over(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+def _half_made(folder: Path) -> bool:
+    """Whether all that is there is what a creation leaves that was killed or found no room."""
+    names = [one.name for one in folder.iterdir()]
+    known = {LEDGER, JOURNAL, PARTS, SERIES, LOCK}
+    ours = all(name in known or (name.startswith(".") and name.endswith(".tmp")) for name in names)
+    return bool(names) and ours and not parts.listed(folder / PARTS)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
@@ -331,6 +349,20 @@ def _disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part])
                 "and forget its runs with: celltrain store repair"
             )
             yield Fault.of_file(shown(there[number]), problem)
+
+
+def miscounted(ledger: Ledger, known: dict[int, Part], held: dict[int, int]) -> Iterator[Fault]:
+    """Where a ledger has more or fewer runs of a part than were written with it: it would have runs done twice, or never."""
+    for number in sorted(known.keys() | held.keys()):
+        runs, written = held.get(number, 0), known[number].runs if number in known else 0
+        if runs != written:
+            problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which was written with {written:,}"
+            if number not in known:
+                problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which it does not know"
+            yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
+    if double := ledger.double():
+        problem = f"has {double:,} runs twice, as done and as another point's"
+        yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
 
 
 def _not_made(folder: Path, error: OSError) -> StoreError:
