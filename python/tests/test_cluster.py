@@ -295,13 +295,14 @@ def test_a_worker_without_celltrain_says_so(tmp_path, client):
 def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
     kept = []
+    worker = Cluster(client)
 
     def stop(progress):
         # When several came back together, too few may be out still.
-        if progress.done < 30 or len(client.futures) < 4:
+        if progress.done < 30 or len(worker._out) < 4:
             return
         deadline = time.monotonic() + 60
-        while (finished := [state.status for state in client.futures.values()].count("finished")) < 4:
+        while (finished := [future.status for future in worker._out].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         # One of them is the run that is just told.
@@ -309,7 +310,7 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_plan(plan(10_000, "50ms"), tmp_path / "s", Cluster(client), progress=stop)
+        run_plan(plan(10_000, "50ms"), tmp_path / "s", worker, progress=stop)
     assert sweeps.done(tmp_path / "s") >= kept[0]
     deadline = time.monotonic() + 30
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
