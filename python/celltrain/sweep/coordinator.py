@@ -87,6 +87,8 @@ class Coordinator:
             raise
         except BaseException:
             self._write()
+            # Whoever is told now and then is told how it ended.
+            self._report(last=True)
             raise
         self._write()
         self._report(last=True)
