@@ -18,7 +18,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
-use answer::{Series, Trace, Wanted};
+use celltrain_run::answer::{Build, Wanted, outlined};
+use celltrain_run::series::{Array, Recorded, Trace};
+use celltrain_run::tables;
 use work::How;
 
 /// The private module.
@@ -28,6 +30,8 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(costs, module)?)?;
+    module.add_function(wrap_pyfunction!(measures, module)?)?;
+    module.add_function(wrap_pyfunction!(outline, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(network, module)?)?;
@@ -45,7 +49,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The version, and whether the core was compiled with optimisation.
 #[pyfunction]
 fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let build = answer::Build::this();
+    let build = Build::this();
     let dict = PyDict::new(py);
     dict.set_item("version", build.version)?;
     dict.set_item("profile", build.profile)?;
@@ -62,6 +66,21 @@ fn schema() -> String {
 #[pyfunction]
 fn costs() -> String {
     answer::costs()
+}
+
+/// Every measure that an answer or a series has: name, kind, unit, meaning, by table.
+#[pyfunction]
+fn measures() -> String {
+    tables::described_all().to_string()
+}
+
+/// What the answer of a run of a scenario would have, every number 1.
+#[pyfunction]
+fn outline(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
+    py.detach(|| {
+        let scenario = read(scenario_json)?;
+        Ok(outlined(&celltrain_scenario::build::network(&scenario, scenario.seed)).to_string())
+    })
 }
 
 /// Reads a scenario in TOML.
@@ -98,7 +117,7 @@ fn run<'py>(
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
     let engine = engine_named(engine)?;
     let scenario = read(scenario_json)?;
-    let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
+    let trace = Trace::new(scenario.duration, &trace, step, links).map_err(PyValueError::new_err)?;
     if let Some(trace) = &trace {
         trace.refuse_empty(&celltrain_scenario::build::network(&scenario, seed)).map_err(PyValueError::new_err)?;
     }
@@ -143,7 +162,7 @@ fn run_many(
     let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
     let trace = match (trace.is_empty(), (0..scenarios.len()).find_map(|index| scenarios.get(index).as_ref().ok())) {
         // A step is for all of them; without one it would be the first's.
-        (false, Some(first)) => Trace::new(first, &trace, step, links).map_err(PyValueError::new_err)?,
+        (false, Some(first)) => Trace::new(first.duration, &trace, step, links).map_err(PyValueError::new_err)?,
         _ => None,
     };
     let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
@@ -216,37 +235,19 @@ fn machine() -> Machine {
     Machine { memory: kib.map(|kib| kib * 1024).into_iter().chain(group).min() }
 }
 
-fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
+fn arrays(py: Python<'_>, recorded: Recorded) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    let rows = series.time_s.len();
-    dict.set_item("time_s", series.time_s.into_pyarray(py))?;
-    dict.set_item("ports", series.ports)?;
-    dict.set_item("flows", series.flows)?;
-    dict.set_item("rate_flows", series.rate_flows)?;
-    dict.set_item("edge_flows", series.edge_flows)?;
-    dict.set_item("occupancy_columns", series.occupancy_columns)?;
-    for (name, cells) in [
-        ("queue_cells", series.queue_cells),
-        ("occupancy_cells", series.occupancy_cells),
-        ("edge_packets", series.edge_packets),
-        ("edge_phase", series.edge_phase),
-        ("edge_p_ctr", series.edge_p_ctr),
-    ] {
-        if let Some(cells) = cells {
-            dict.set_item(name, matrix(py, rows, cells)?)?;
-        }
+    let rows = recorded.time_s.len();
+    dict.set_item("time_s", recorded.time_s.into_pyarray(py))?;
+    dict.set_item("occupancy_columns", recorded.occupancy_columns)?;
+    for (name, names) in recorded.names {
+        dict.set_item(name, names)?;
     }
-    if let Some(bytes) = series.delivered_bytes {
-        dict.set_item("delivered_bytes", matrix(py, rows, bytes)?)?;
-    }
-    for (name, values) in [
-        ("cwnd_segments", series.cwnd_segments),
-        ("ssthresh_segments", series.ssthresh_segments),
-        ("acr_mbps", series.acr_mbps),
-        ("edge_ld_acr_mbps", series.edge_ld_acr_mbps),
-    ] {
-        if let Some(values) = values {
-            dict.set_item(name, matrix(py, rows, values)?)?;
+    for (name, values) in recorded.arrays {
+        match values {
+            Array::Counts(values) => dict.set_item(name, matrix(py, rows, values)?)?,
+            Array::Bytes(values) => dict.set_item(name, matrix(py, rows, values)?)?,
+            Array::Numbers(values) => dict.set_item(name, matrix(py, rows, values)?)?,
         }
     }
     Ok(dict)

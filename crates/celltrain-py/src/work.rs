@@ -14,7 +14,10 @@ use celltrain_scenario::{Machine, Scenario, build};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace, Wanted};
+use celltrain_run::answer::{self, Wanted};
+use celltrain_run::series::{Recorded, Trace};
+use celltrain_run::tables::RunRecord;
+
 use crate::{arrays, read_on};
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
@@ -28,7 +31,7 @@ pub(crate) fn one(
     trace: Option<&Trace>,
     engine: Engine,
     on_progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(String, Option<Series>)> {
+) -> PyResult<(String, Option<Recorded>)> {
     let mut outcome = None;
     let share = AtomicU64::new(0);
     let report =
@@ -116,7 +119,7 @@ pub(crate) fn many(
     watched(py, runs.len(), threads, work, hand_over, || Ok(()))
 }
 
-type Done = Option<Result<(String, Option<Series>), String>>;
+type Done = Option<Result<(String, Option<Recorded>), String>>;
 
 /// None when it was told to stop. `share` says how much of the run is done.
 fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: &AtomicU64) -> Done {
@@ -141,9 +144,10 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
     if let (true, Some(limit)) = (too_long, limit) {
         return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
     }
-    let bottleneck = &network.links[network.bottleneck].name;
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
-    let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
+    let bottleneck = network.links[network.bottleneck].name.clone();
+    let record = RunRecord::new(scenario.name.clone(), seed, engine, bottleneck, seconds, outcome.ok()?);
+    let result = answer::answer(&record, wanted).to_string();
+    let series = trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
     Some(Ok((result, series)))
 }
 

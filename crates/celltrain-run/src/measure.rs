@@ -1,0 +1,221 @@
+//! What a measure is: its name, unit, meaning, and where a row has it.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// One measure of a row of type `T`: one line of a table.
+pub struct Measure<T> {
+    /// Its name. A dot separates a group from its member: `cells.lost`.
+    pub name: &'static str,
+    /// The unit; empty for texts, `1` for pure numbers.
+    pub unit: &'static str,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+    /// How a table for people shows it.
+    pub printed: Printed,
+    /// Its value of a row.
+    pub value: Accessor<T>,
+}
+
+/// Where a row has a measure, and of which kind it is.
+pub enum Accessor<T> {
+    /// A text.
+    Text(fn(&T) -> &str),
+    /// A whole number; none where the row has no such thing.
+    Count(fn(&T) -> Option<u64>),
+    /// A number; none where the row has no such thing.
+    Number(fn(&T) -> Option<f64>),
+}
+
+/// How a table for people shows a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Only the answer has it.
+    Never,
+    /// In every table.
+    Always,
+    /// Where its rows differ in it.
+    Differs,
+    /// Where some row has it, and above zero if it is a number.
+    Present,
+}
+
+/// Heading and occasion in a table for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Printed {
+    /// Heading of its column, or name of its line.
+    pub heading: &'static str,
+    /// When it is there.
+    pub when: When,
+}
+
+impl<T> Measure<T> {
+    /// A text.
+    pub const fn text(name: &'static str, meaning: &'static str, of: fn(&T) -> &str) -> Self {
+        Self::new(name, "", meaning, Accessor::Text(of))
+    }
+
+    /// A whole number.
+    pub const fn count(
+        name: &'static str,
+        unit: &'static str,
+        meaning: &'static str,
+        of: fn(&T) -> Option<u64>,
+    ) -> Self {
+        Self::new(name, unit, meaning, Accessor::Count(of))
+    }
+
+    /// A number.
+    pub const fn number(
+        name: &'static str,
+        unit: &'static str,
+        meaning: &'static str,
+        of: fn(&T) -> Option<f64>,
+    ) -> Self {
+        Self::new(name, unit, meaning, Accessor::Number(of))
+    }
+
+    const fn new(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<T>) -> Self {
+        Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, value }
+    }
+
+    /// The same, shown in tables for people.
+    #[must_use]
+    pub const fn printed(mut self, heading: &'static str, when: When) -> Self {
+        self.printed = Printed { heading, when };
+        self
+    }
+
+    /// The name of the Arrow type of its column.
+    pub const fn kind(&self) -> &'static str {
+        match self.value {
+            Accessor::Text(_) => "string",
+            Accessor::Count(_) => "int64",
+            Accessor::Number(_) => "float64",
+        }
+    }
+
+    /// Its value of a row; null where the row has no such thing.
+    pub fn of(&self, row: &T) -> Value {
+        match self.value {
+            Accessor::Text(of) => json!(of(row)),
+            Accessor::Count(of) => json!(of(row)),
+            Accessor::Number(of) => json!(of(row)),
+        }
+    }
+
+    /// Its line of the table.
+    pub fn described(&self) -> Value {
+        let Printed { heading, when } = self.printed;
+        json!({
+            "name": self.name,
+            "kind": self.kind(),
+            "unit": self.unit,
+            "meaning": self.meaning,
+            "heading": heading,
+            "printed": when,
+        })
+    }
+}
+
+/// A row as a JSON object, as far as `keep` says of a measure's name, or of its group's. A group without any value is
+/// null.
+pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&str) -> bool) -> Map<String, Value> {
+    object_of(measures, |measure| measure.of(row), keep)
+}
+
+/// A row that has every measure: numbers are 1, texts are empty but for the first, which is its name.
+pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
+    let value = |measure: &Measure<T>| match measure.value {
+        Accessor::Text(_) if measure.name == measures[0].name => json!(name),
+        Accessor::Text(_) => json!(""),
+        Accessor::Count(_) | Accessor::Number(_) => json!(1),
+    };
+    object_of(measures, value, |_| true)
+}
+
+fn object_of<T>(
+    measures: &[Measure<T>],
+    value: impl Fn(&Measure<T>) -> Value,
+    keep: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
+    let mut object = Map::new();
+    for measure in measures {
+        let (group, member) = match measure.name.split_once('.') {
+            Some((group, member)) => (group, Some(member)),
+            None => (measure.name, None),
+        };
+        if !keep(group) {
+            continue;
+        }
+        let value = value(measure);
+        match member {
+            None => {
+                object.insert(group.to_owned(), value);
+            }
+            Some(member) => {
+                let members = object.entry(group).or_insert_with(|| json!({}));
+                let members = members.as_object_mut().expect("a group's name is no measure's");
+                members.insert(member.to_owned(), value);
+            }
+        }
+    }
+    for value in object.values_mut() {
+        if value.as_object().is_some_and(|members| members.values().all(Value::is_null)) {
+            *value = Value::Null;
+        }
+    }
+    object
+}
+
+/// A table's lines.
+pub fn described<T>(measures: &[Measure<T>]) -> Value {
+    measures.iter().map(Measure::described).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row {
+        name: String,
+        waits: Option<[f64; 2]>,
+    }
+
+    const MEASURES: &[Measure<Row>] = &[
+        Measure::text("name", "whose", |row| &row.name),
+        Measure::number("wait.mean", "ms", "how long", |row| row.waits.map(|waits| waits[0])),
+        Measure::number("wait.most", "ms", "the longest", |row| row.waits.map(|waits| waits[1])),
+        Measure::count("bytes", "B", "in all", |_| Some(u64::MAX)).printed("bytes in all", When::Present),
+    ];
+
+    fn row(waits: Option<[f64; 2]>) -> Row {
+        Row { name: "tcp1".into(), waits }
+    }
+
+    #[test]
+    fn a_group_is_an_object_within_the_row_and_null_where_it_has_nothing() {
+        let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_| true));
+        assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
+        let without = Value::Object(object(MEASURES, &row(None), |_| true));
+        assert_eq!(without, json!({"name": "tcp1", "wait": null, "bytes": u64::MAX}));
+    }
+
+    #[test]
+    fn what_is_not_kept_is_not_there() {
+        let kept = object(MEASURES, &row(Some([1.5, 2.0])), |name| name == "wait");
+        assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
+    }
+
+    #[test]
+    fn a_line_tells_kind_unit_and_meaning() {
+        let lines = described(MEASURES);
+        assert_eq!(lines[1]["kind"], "float64");
+        assert_eq!(
+            lines[3],
+            json!({"name": "bytes", "kind": "int64", "unit": "B", "meaning": "in all", "heading": "bytes in all",
+                   "printed": "present"})
+        );
+    }
+}

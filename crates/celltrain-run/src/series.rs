@@ -1,0 +1,466 @@
+//! Recorded series: one line of the table for each, which to record, and what was recorded.
+
+use celltrain_core::network::Network;
+use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::units::Duration;
+use serde_json::{Value, json};
+
+/// One series: what a trace may name.
+pub struct Series {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+    /// What it has a column for.
+    pub over: Over,
+    /// Its measures.
+    pub columns: &'static [Column],
+    choose: fn(&mut SeriesChoice),
+}
+
+/// One measure of a series.
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit; `1` for pure numbers.
+    pub unit: &'static str,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+    values: Values,
+}
+
+/// What a series has a column for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The chosen ports.
+    Ports,
+    /// The connections at each of the chosen ports.
+    PortFlows,
+    /// All connections.
+    Flows,
+    /// Those whose data has a controlled rate.
+    RateFlows,
+    /// Those whose packets wait before the ATM network.
+    EdgeFlows,
+}
+
+impl Over {
+    /// Where the names of its columns stand beside the recorded series.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Over::Ports => "ports",
+            Over::PortFlows => "occupancy_columns",
+            Over::Flows => "flows",
+            Over::RateFlows => "rate_flows",
+            Over::EdgeFlows => "edge_flows",
+        }
+    }
+
+    /// How many columns.
+    fn width(self, recorder: &Recorder, network: &Network) -> usize {
+        match self {
+            Over::Ports => recorder.links().len(),
+            Over::PortFlows => {
+                let routing = network.routing();
+                recorder.links().iter().map(|&link| routing.vcs[link].len()).sum()
+            }
+            Over::Flows => network.flows.len(),
+            Over::RateFlows => recorder.rate_flows().count(),
+            Over::EdgeFlows => recorder.edge_flows().count(),
+        }
+    }
+
+    /// Why a network may have no such column.
+    fn lacking(self) -> Option<&'static str> {
+        match self {
+            Over::Ports | Over::PortFlows | Over::Flows => None,
+            Over::RateFlows => Some("no connection's data is an ABR VC, as [vc.NAME.abr] makes it"),
+            Over::EdgeFlows => Some("no connection crosses an edge device or is an ABR VC"),
+        }
+    }
+}
+
+/// Where a recorder keeps a measure, by type.
+enum Values {
+    Counts(fn(&mut Recorder) -> &mut Vec<u32>),
+    Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
+    Numbers(fn(&mut Recorder) -> &mut Vec<f64>),
+}
+
+/// A measure of a series as recorded: one row a sample, rows one behind the other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Array {
+    /// Whole numbers below 2^32.
+    Counts(Vec<u32>),
+    /// Whole numbers below 2^64.
+    Bytes(Vec<u64>),
+    /// Numbers.
+    Numbers(Vec<f64>),
+}
+
+impl Column {
+    /// The name of the Arrow type of its column.
+    pub const fn kind(&self) -> &'static str {
+        match self.values {
+            Values::Counts(_) => "uint32",
+            Values::Bytes(_) => "uint64",
+            Values::Numbers(_) => "float64",
+        }
+    }
+
+    fn take(&self, recorder: &mut Recorder) -> Array {
+        match self.values {
+            Values::Counts(of) => Array::Counts(std::mem::take(of(recorder))),
+            Values::Bytes(of) => Array::Bytes(std::mem::take(of(recorder))),
+            Values::Numbers(of) => Array::Numbers(std::mem::take(of(recorder))),
+        }
+    }
+}
+
+const fn column(name: &'static str, unit: &'static str, meaning: &'static str, values: Values) -> Column {
+    Column { name, unit, meaning, values }
+}
+
+/// Every series there is.
+pub const SERIES: &[Series] = &[
+    Series {
+        name: "queue",
+        meaning: "cells waiting at the chosen ports",
+        over: Over::Ports,
+        columns: &[column(
+            "queue_cells",
+            "cells",
+            "cells waiting, the one in service not counted",
+            Values::Counts(|recorder| &mut recorder.queue_cells),
+        )],
+        choose: |choice| choice.queue = true,
+    },
+    Series {
+        name: "occupancy",
+        meaning: "cells of each connection waiting there",
+        over: Over::PortFlows,
+        columns: &[column(
+            "occupancy_cells",
+            "cells",
+            "the connection's cells waiting there",
+            Values::Counts(|recorder| &mut recorder.occupancy_cells),
+        )],
+        choose: |choice| choice.occupancy = true,
+    },
+    Series {
+        name: "cwnd",
+        meaning: "congestion window and slow start threshold of each connection",
+        over: Over::Flows,
+        columns: &[
+            column(
+                "cwnd_segments",
+                "segments",
+                "congestion window",
+                Values::Numbers(|recorder| &mut recorder.cwnd_segments),
+            ),
+            column(
+                "ssthresh_segments",
+                "segments",
+                "slow start threshold",
+                Values::Numbers(|recorder| &mut recorder.ssthresh_segments),
+            ),
+        ],
+        choose: |choice| choice.windows = true,
+    },
+    Series {
+        name: "delivered",
+        meaning: "bytes of each connection handed to its application since the start",
+        over: Over::Flows,
+        columns: &[column(
+            "delivered_bytes",
+            "bytes",
+            "handed to the application since the start, each once",
+            Values::Bytes(|recorder| &mut recorder.delivered_bytes),
+        )],
+        choose: |choice| choice.delivered = true,
+    },
+    Series {
+        name: "acr",
+        meaning: "ACR of the data of each ABR connection",
+        over: Over::RateFlows,
+        columns: &[column(
+            "acr_mbps",
+            "Mb/s",
+            "ACR, cells included",
+            Values::Numbers(|recorder| &mut recorder.acr_mbps),
+        )],
+        choose: |choice| choice.rates = true,
+    },
+    Series {
+        name: "edge",
+        meaning: "packets of each connection at its edge device or ABR source, and what the discard algorithm there keeps \
+                  of it",
+        over: Over::EdgeFlows,
+        columns: &[
+            column(
+                "edge_packets",
+                "packets",
+                "QL: packets at the edge device, or at the ABR source",
+                Values::Counts(|recorder| &mut recorder.edge_packets),
+            ),
+            column(
+                "edge_phase",
+                "1",
+                "phase of the adaptive discard algorithm",
+                Values::Counts(|recorder| &mut recorder.edge_phase),
+            ),
+            column(
+                "edge_ld_acr_mbps",
+                "Mb/s",
+                "its LD_ACR",
+                Values::Numbers(|recorder| &mut recorder.edge_ld_acr_mbps),
+            ),
+            column("edge_p_ctr", "packets", "its P_CTR", Values::Counts(|recorder| &mut recorder.edge_p_ctr)),
+        ],
+        choose: |choice| choice.edges = true,
+    },
+];
+
+/// The lines of the table.
+pub fn described() -> Value {
+    let line = |series: &Series| {
+        let columns = series.columns.iter().map(|column| {
+            json!({"name": column.name, "kind": column.kind(), "unit": column.unit, "meaning": column.meaning})
+        });
+        json!({
+            "name": series.name,
+            "meaning": series.meaning,
+            "over": series.over.name(),
+            "columns": columns.collect::<Vec<_>>(),
+        })
+    };
+    SERIES.iter().map(line).collect()
+}
+
+/// Which series to record, where and how often.
+#[derive(Clone)]
+pub struct Trace {
+    series: Vec<&'static Series>,
+    links: Option<Vec<String>>,
+    step: Duration,
+}
+
+/// Fine enough for a plot, coarse enough for a screen: a thousand samples where no step is given.
+const SAMPLES: u64 = 1000;
+
+/// A million rows of every series is what a laptop still draws.
+const MAX_SAMPLES: u64 = 1_000_000;
+
+/// Some 800 MB of series.
+const MAX_VALUES: u64 = 100_000_000;
+
+impl Trace {
+    /// A trace of the series of these names, at `links` or the bottleneck, for runs of `duration`. None when nothing is
+    /// to be recorded.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a name or with the step, in words.
+    pub fn new(
+        duration: Duration,
+        names: &[String],
+        step: Option<&str>,
+        links: Option<Vec<String>>,
+    ) -> Result<Option<Self>, String> {
+        let mut chosen = Vec::new();
+        for name in names {
+            let Some(series) = SERIES.iter().find(|series| series.name == *name) else {
+                let known = SERIES.iter().map(|series| series.name).collect::<Vec<_>>().join(", ");
+                return Err(format!("{name:?} is not a series; it must be one of {known}"));
+            };
+            if !chosen.iter().any(|known: &&Series| known.name == series.name) {
+                chosen.push(series);
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(None);
+        }
+        let step = match step {
+            Some(text) => text.parse::<Duration>().map_err(|error| format!("step = {text:?} is not {error}"))?,
+            None => Duration { picoseconds: (duration.picoseconds / SAMPLES).max(1) },
+        };
+        if step == Duration::default() || duration.picoseconds / step.picoseconds > MAX_SAMPLES {
+            return Err(format!("step = \"{step}\" must be above zero and give at most {MAX_SAMPLES} samples"));
+        }
+        Ok(Some(Self { series: chosen, links, step }))
+    }
+
+    /// What records it in a run of this network.
+    ///
+    /// # Errors
+    ///
+    /// A port that is not there, or more values than are recorded, in words.
+    pub fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+        let links = match &self.links {
+            None => vec![network.bottleneck],
+            Some(names) => {
+                let find = |name: &String| {
+                    let link = network.links.iter().position(|link| link.name == *name);
+                    let named_so = || (name == "bottleneck").then_some(network.bottleneck);
+                    link.or_else(named_so).ok_or_else(|| format!("{name:?} is not a port of this network"))
+                };
+                names.iter().map(find).collect::<Result<_, _>>()?
+            }
+        };
+        let mut choice = SeriesChoice::default();
+        for series in &self.series {
+            (series.choose)(&mut choice);
+        }
+        let recorder = Recorder::new(choice, links, self.step, network);
+        let columns: usize =
+            self.series.iter().map(|series| series.columns.len() * series.over.width(&recorder, network)).sum();
+        let samples = network.duration.picoseconds / self.step.picoseconds + 1;
+        if samples.saturating_mul(columns as u64) > MAX_VALUES {
+            return Err(format!(
+                "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
+                self.step
+            ));
+        }
+        Ok(recorder)
+    }
+
+    /// Refuses a series that no connection of this network has: nothing would be in it.
+    ///
+    /// # Errors
+    ///
+    /// Which series, and why it has nothing; and what [`Trace::recorder`] refuses.
+    pub fn refuse_empty(&self, network: &Network) -> Result<(), String> {
+        let recorder = self.recorder(network)?;
+        for series in &self.series {
+            if let Some(lacking) = series.over.lacking()
+                && series.over.width(&recorder, network) == 0
+            {
+                return Err(format!("{:?} has nothing to record: {lacking}", series.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Recorded series with the names of their columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The instants of the samples, in seconds.
+    pub time_s: Vec<f64>,
+    /// What there was to record, by [`Over::name`].
+    pub names: Vec<(&'static str, Vec<String>)>,
+    /// Port and connection of each column of occupancies.
+    pub occupancy_columns: Vec<(String, String)>,
+    /// By the measure's name: samples by columns.
+    pub arrays: Vec<(&'static str, Array)>,
+}
+
+impl Recorded {
+    /// What a recorder of this trace has recorded in a run of this network.
+    pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
+        let clock = network.clock();
+        let routing = network.routing();
+        let port = |link: usize| network.links[link].name.clone();
+        let flow_of = |vc: u32| {
+            let number = vc as usize;
+            let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
+            flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
+        };
+        let name = |flow: usize| network.flows[flow].name.clone();
+        let links: Vec<usize> = recorder.links().to_vec();
+        let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
+        Self {
+            time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
+            occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
+            names: vec![
+                (Over::Ports.name(), links.iter().copied().map(port).collect()),
+                (Over::Flows.name(), (0..network.flows.len()).map(name).collect()),
+                (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
+                (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
+            ],
+            arrays: trace
+                .series
+                .iter()
+                .flat_map(|series| series.columns)
+                .map(|column| (column.name, column.take(&mut recorder)))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celltrain_core::engine::Engine;
+    use celltrain_scenario::{Machine, build, read_toml};
+
+    use super::*;
+
+    fn network(more: &str) -> Network {
+        let text = format!(
+            "duration = \"1ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
+             [port.bottleneck]\nbuffer = 100\n[port.bottleneck.policy.ppd]\n{more}"
+        );
+        let reading = read_toml(&text, "test", Machine::default());
+        build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn trace(network: &Network, series: &[&str], step: &str) -> Result<Option<Trace>, String> {
+        Trace::new(network.duration, &names(series), Some(step), None)
+    }
+
+    #[test]
+    fn every_series_records_samples_by_columns() {
+        let network = network(
+            "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\n[port.default.policy.tail_drop]\n[port.default.allocator.equal_share]\n[vc.tcp1.abr]\n",
+        );
+        let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
+        let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
+        let mut recorder = trace.recorder(&network).expect("it is right");
+        Engine::Fast.run(&network, &mut recorder, |_| true).expect("nobody stops it");
+        let widths: Vec<usize> = SERIES
+            .iter()
+            .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
+            .collect();
+        let taken = Recorded::of(&network, &trace, recorder);
+        assert_eq!(taken.time_s.len(), 11);
+        assert_eq!(taken.arrays.len(), widths.len());
+        for ((name, array), width) in taken.arrays.iter().zip(widths) {
+            let length = match array {
+                Array::Counts(values) => values.len(),
+                Array::Bytes(values) => values.len(),
+                Array::Numbers(values) => values.len(),
+            };
+            assert!(width > 0, "{name} has columns");
+            assert_eq!(length, 11 * width, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_recorded_is_refused_in_words() {
+        let network = network("");
+        let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
+            Err(problem) => problem,
+            Ok(Some(trace)) => trace.refuse_empty(&network).expect_err("it records nothing"),
+            Ok(None) => panic!("it names series"),
+        };
+        assert_eq!(
+            refusal(&["window"], "1us"),
+            "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
+        );
+        assert!(refusal(&["cwnd"], "0s").contains("must be above zero"));
+        assert!(refusal(&["cwnd", "acr"], "1us").starts_with("\"acr\" has nothing to record: no connection's data"));
+        assert!(refusal(&["edge"], "1us").starts_with("\"edge\" has nothing to record: no connection crosses"));
+    }
+
+    #[test]
+    fn a_series_named_twice_is_recorded_once() {
+        let network = network("");
+        let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us").expect("it is right").expect("it names series");
+        assert_eq!(twice.series.len(), 2);
+        assert!(trace(&network, &[], "1us").expect("it is right").is_none());
+    }
+}

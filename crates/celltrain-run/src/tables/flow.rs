@@ -1,0 +1,77 @@
+//! What a connection is measured by.
+
+use celltrain_core::metrics::FlowResult;
+
+use crate::measure::{Measure, When};
+
+type Flow = Measure<FlowResult>;
+
+/// Of one connection.
+pub const FLOW: &[Flow] = &[
+    Flow::text("name", "the connection", |flow| &flow.name),
+    Flow::number(
+        "goodput_mbps",
+        "Mb/s",
+        "bytes handed to the application in order, each once, over the whole run",
+        |flow| Some(flow.goodput_mbps),
+    )
+    .printed("goodput Mb/s", When::Always),
+    Flow::number(
+        "throughput_mbps",
+        "Mb/s",
+        "payload of all segments that arrived whole, repetitions included",
+        |flow| Some(flow.throughput_mbps),
+    ),
+    Flow::count("delivered_bytes", "B", "bytes handed to the application", |flow| Some(flow.delivered_bytes)),
+    Flow::count("segments_sent", "segments", "segments sent, retransmissions included", |flow| {
+        Some(flow.segments_sent)
+    })
+    .printed("segments sent", When::Always),
+    Flow::count("retransmitted_segments", "segments", "segments sent again", |flow| Some(flow.retransmitted_segments))
+        .printed("retransmitted", When::Always),
+    Flow::count("repeated_segments", "segments", "segments that arrived and held nothing new", |flow| {
+        Some(flow.repeated_segments)
+    }),
+    Flow::count("timeouts", "1", "times the retransmission timer ran out", |flow| Some(flow.timeouts))
+        .printed("timeouts", When::Always),
+    Flow::count("fast_retransmits", "1", "times duplicate acknowledgements started a retransmission", |flow| {
+        Some(flow.fast_retransmits)
+    })
+    .printed("fast retransmits", When::Always),
+    Flow::number("cwnd_segments", "segments", "congestion window at the end; 0 without TCP", |flow| {
+        Some(flow.cwnd_segments)
+    }),
+    Flow::text("traffic", "what it has to send", |flow| flow.traffic),
+    Flow::count("packets_sent", "packets", "packets put in; 0 with TCP", |flow| Some(flow.packets_sent))
+        .printed("packets sent", When::Present),
+    Flow::count("packets_delivered", "packets", "packets that arrived whole; 0 with TCP", |flow| {
+        Some(flow.packets_delivered)
+    })
+    .printed("packets delivered", When::Present),
+    Flow::number(
+        "completion_s",
+        "s",
+        "from its start until all of a file was acknowledged; null while it is not",
+        |flow| flow.completion_s,
+    )
+    .printed("completed after, s", When::Present),
+    Flow::number(
+        "file_delay_ms.mean",
+        "ms",
+        "mean delay of the files its stream is cut into; null where not asked for",
+        |flow| flow.file_delay?.mean_ms,
+    )
+    .printed("file delay, ms", When::Present),
+    Flow::number("file_delay_ms.median", "ms", "half of these files took no longer", |flow| flow.file_delay?.median_ms),
+    Flow::number("file_delay_ms.p95", "ms", "95 % of these files took no longer", |flow| flow.file_delay?.p95_ms),
+    Flow::count("file_delay_ms.files", "files", "files of its stream that are complete", |flow| {
+        flow.file_delay.map(|delay| delay.files)
+    }),
+    Flow::number(
+        "max_min_mbps",
+        "Mb/s",
+        "the goodput it would have at its max-min fair share of the network",
+        |flow| Some(flow.max_min_mbps),
+    )
+    .printed("max-min Mb/s", When::Differs),
+];

@@ -1,0 +1,30 @@
+//! A table for each kind of row in an answer. To add a measure, add its line here and a test of its value.
+
+use serde_json::{Value, json};
+
+use crate::measure::described;
+use crate::series;
+
+mod abr;
+mod contract;
+mod flow;
+mod port;
+mod run;
+
+pub use abr::ABR;
+pub use contract::CONTRACT;
+pub use flow::FLOW;
+pub use port::PORT;
+pub use run::{RUN, RunRecord};
+
+/// All tables with all their lines, as the bridge hands them over.
+pub fn described_all() -> Value {
+    json!({
+        "run": described(RUN),
+        "flows": described(FLOW),
+        "ports": described(PORT),
+        "contracts": described(CONTRACT),
+        "abr": described(ABR),
+        "series": series::described(),
+    })
+}

@@ -1,0 +1,57 @@
+//! What an output port is measured by.
+
+use celltrain_core::metrics::PortResult;
+
+use crate::measure::{Measure, When};
+
+type Port = Measure<PortResult>;
+
+/// Of one output port.
+pub const PORT: &[Port] = &[
+    Port::text("name", "the output port, named after its link", |port| &port.name),
+    Port::count("buffer_cells", "cells", "places for waiting cells; null without limit", |port| {
+        port.buffer_cells.map(u64::from)
+    })
+    .printed("buffer, cells", When::Always),
+    Port::text("policy", "the buffer policy", |port| port.policy).printed("policy", When::Always),
+    Port::text("scheduler", "the scheduler", |port| port.scheduler).printed("scheduler", When::Always),
+    Port::count(
+        "max_queue_cells",
+        "cells",
+        "largest number of cells that ever waited, the one in service not counted",
+        |port| Some(port.max_queue_cells.into()),
+    )
+    .printed("largest queue, cells", When::Always),
+    Port::count("queue_cells", "cells", "cells waiting at the end", |port| Some(port.queue_cells.into())),
+    Port::count("offered_cells", "cells", "cells that arrived", |port| Some(port.counters.offered))
+        .printed("cells offered", When::Always),
+    Port::count("forwarded_cells", "cells", "cells handed to the transmitter", |port| Some(port.counters.forwarded)),
+    Port::count("lost_cells", "cells", "cells lost for want of room", |port| Some(port.counters.lost())),
+    Port::count("lost_overflow_cells", "cells", "arriving cells lost for want of room", |port| {
+        Some(port.counters.lost_overflow)
+    })
+    .printed("lost for want of room", When::Always),
+    Port::count("lost_pushed_out_cells", "cells", "waiting cells pushed out for want of room", |port| {
+        Some(port.counters.lost_pushed_out)
+    })
+    .printed("lost, pushed out", When::Always),
+    Port::count("discarded_cells", "cells", "cells discarded by the policy", |port| Some(port.counters.discarded())),
+    Port::count("discarded_frame_cells", "cells", "cells of frames the policy refused whole", |port| {
+        Some(port.counters.discarded_frame)
+    })
+    .printed("discarded, whole frames", When::Always),
+    Port::count("discarded_remainder_cells", "cells", "later cells of frames that had already lost one", |port| {
+        Some(port.counters.discarded_remainder)
+    })
+    .printed("discarded, rest of frames", When::Always),
+    Port::count("discarded_frames", "frames", "frames the policy refused whole", |port| {
+        Some(port.counters.discarded_frames)
+    }),
+    Port::count("cut_frames", "frames", "frames that lost a cell for want of room", |port| {
+        Some(port.counters.cut_frames)
+    }),
+    Port::number("utilisation", "1", "share of the run during which the port transmitted", |port| {
+        Some(port.utilisation)
+    })
+    .printed("utilisation", When::Always),
+];

@@ -1,0 +1,81 @@
+//! What a run as a whole is measured by.
+
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+
+use crate::measure::Measure;
+
+/// A run that has ended, and how it was run.
+pub struct RunRecord {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// The engine that ran it.
+    pub engine: Engine,
+    /// The name of the port that efficiency is measured at.
+    pub bottleneck: String,
+    /// Real time the engine took, in seconds.
+    pub engine_seconds: f64,
+    /// What was measured.
+    pub result: RunResult,
+    /// Its fingerprint as 16 hex digits.
+    fingerprint: String,
+}
+
+impl RunRecord {
+    /// A run's record.
+    pub fn new(
+        scenario: String,
+        seed: u64,
+        engine: Engine,
+        bottleneck: String,
+        engine_seconds: f64,
+        result: RunResult,
+    ) -> Self {
+        let fingerprint = result.fingerprint.to_string();
+        Self { scenario, seed, engine, bottleneck, engine_seconds, result, fingerprint }
+    }
+}
+
+type Run = Measure<RunRecord>;
+
+/// Of a whole run.
+pub const RUN: &[Run] = &[
+    Run::text("scenario", "the scenario's name", |run| &run.scenario),
+    Run::count("seed", "1", "seed of every random choice of the run", |run| Some(run.seed)),
+    Run::text("engine", "the engine that ran it", |run| run.engine.name()),
+    Run::number("duration_s", "s", "simulated time", |run| Some(run.result.duration_s)),
+    Run::number(
+        "efficiency",
+        "1",
+        "sum of the goodputs, each as a share of the most its bottleneck could carry of it",
+        |run| Some(run.result.efficiency),
+    ),
+    Run::number("fairness", "1", "Jain's index of the goodputs", |run| Some(run.result.fairness)),
+    Run::number(
+        "fairness_max_min",
+        "1",
+        "Jain's index of the goodputs, each as a share of its max-min fair one",
+        |run| Some(run.result.fairness_max_min),
+    ),
+    Run::text("bottleneck", "the port that efficiency is measured at", |run| &run.bottleneck),
+    Run::number("goodput_mbps", "Mb/s", "sum of the goodputs", |run| Some(run.result.goodput_mbps)),
+    Run::number("file_delay_ms.mean", "ms", "mean delay of the files", |run| run.result.file_delay?.mean_ms),
+    Run::number("file_delay_ms.median", "ms", "median delay of the files", |run| run.result.file_delay?.median_ms),
+    Run::number("file_delay_ms.p95", "ms", "95 % of the files took no longer", |run| run.result.file_delay?.p95_ms),
+    Run::count("file_delay_ms.files", "files", "files that are complete", |run| {
+        run.result.file_delay.map(|delay| delay.files)
+    }),
+    Run::count("cells.offered", "cells", "cells put in", |run| Some(run.result.cells.offered)),
+    Run::count("cells.delivered", "cells", "cells that arrived", |run| Some(run.result.cells.delivered)),
+    Run::count("cells.lost", "cells", "cells lost for want of room", |run| Some(run.result.cells.lost)),
+    Run::count("cells.discarded", "cells", "cells discarded by policies", |run| Some(run.result.cells.discarded)),
+    Run::count("cells.in_flight", "cells", "cells under way at the end", |run| Some(run.result.cells.in_flight)),
+    Run::count("cell_hops", "1", "cells that crossed a link, counted once a link", |run| Some(run.result.cell_hops)),
+    Run::number("engine_seconds", "s", "real time the engine took", |run| Some(run.engine_seconds)),
+    Run::number("cell_hops_per_second", "1/s", "cell-hops in a second of real time", |run| {
+        Some(run.result.cell_hops as f64 / run.engine_seconds.max(f64::MIN_POSITIVE))
+    }),
+    Run::text("fingerprint", "16 hex digits that change with any segment's instant", |run| &run.fingerprint),
+];
