@@ -8,11 +8,10 @@ What is counted stands on the page itself.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import page_tables
 from celltrain.catalog import Cost, entries
 
 PAGE = Path(__file__).parent.parent / "docs" / "policy-costs.md"
@@ -61,29 +60,5 @@ def table(title: str, rows: Iterable[tuple[str, list[Cost]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def written(page: str) -> str:
-    """The page with its tables as they should be."""
-    for name, text in tables().items():
-        begin, end = f"<!-- table: {name} -->\n", "<!-- end -->\n"
-        before, _, rest = page.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise SystemExit(f"{PAGE} has no place for the table {name}")
-        page = f"{before}{begin}{text}{end}{after}"
-    return page
-
-
-def main() -> None:
-    """Writes or checks the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the page is stale")
-    page = PAGE.read_text()
-    new = written(page)
-    if not parser.parse_args().check:
-        PAGE.write_text(new)
-    elif new != page:
-        sys.exit(f"{PAGE} is stale: run python scripts/policy_costs.py")
-
-
 if __name__ == "__main__":
-    main()
+    page_tables.main(PAGE, tables())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
+from celltrain.measures import SERIES
 from celltrain.scenario import read
 
 if TYPE_CHECKING:
@@ -21,14 +22,8 @@ if TYPE_CHECKING:
     from celltrain.plot import Plot
 
 ENGINES = ("fast", "reference")
-TRACES = {
-    "queue": "cells waiting at the chosen ports",
-    "occupancy": "cells of each connection waiting there",
-    "cwnd": "congestion window and slow start threshold of each connection",
-    "delivered": "bytes of each connection handed to its application since the start",
-    "acr": "ACR of the data of each ABR connection",
-    "edge": "packets of each connection at its edge device or ABR source, and what the discard algorithm there keeps of it",
-}
+#: What can be recorded: each series and what it is.
+TRACES = {name: series.meaning for name, series in SERIES.items()}
 
 
 def run(
@@ -268,7 +263,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in TRACES if MEASURES[name][0].name in self._recorded)
+        return (name for name in TRACES if tables.SERIES[name][0].name in self._recorded)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -282,31 +277,20 @@ class Series(Mapping[str, "pa.Table"]):
             raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
-        arrays = [self._recorded[column.name] for column in MEASURES[name]]
+        arrays = [self._recorded[column.name] for column in tables.SERIES[name]]
         labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
         return self._recorded["time_s"], labels, arrays
 
     def _table(self, name: str) -> pa.Table:
         times, _, arrays = self.raw(name)
-        return tables.long_table(times, self._names(name), dict(zip(MEASURES[name], arrays, strict=True)))
+        return tables.long_table(times, self._names(name), dict(zip(tables.SERIES[name], arrays, strict=True)))
 
     def _names(self, name: str) -> dict[tables.Column, list[str]]:
         """For each naming column, the name of each series."""
-        if name == "queue":
-            return {tables.PORT: list(self._recorded["ports"])}
-        if name in FLOWS:
-            return {tables.FLOW: list(self._recorded[FLOWS[name]])}
-        columns = self._recorded["occupancy_columns"]
+        over = SERIES[name].over
+        if over == "ports":
+            return {tables.PORT: list(self._recorded[over])}
+        if over != "occupancy_columns":
+            return {tables.FLOW: list(self._recorded[over])}
+        columns = self._recorded[over]
         return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}
-
-
-# Where the names of a series' connections stand: only ABR connections have an ACR.
-FLOWS = {"cwnd": "flows", "delivered": "flows", "acr": "rate_flows", "edge": "edge_flows"}
-MEASURES = {
-    "queue": (tables.QUEUE,),
-    "occupancy": (tables.OCCUPANCY,),
-    "cwnd": (tables.CWND, tables.SSTHRESH),
-    "delivered": (tables.DELIVERED,),
-    "acr": (tables.ACR,),
-    "edge": (tables.EDGE_PACKETS, tables.EDGE_PHASE, tables.EDGE_LD_ACR, tables.EDGE_P_CTR),
-}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,11 @@ import typer
 from rich.text import Text
 
 from celltrain.cli import shell
+from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from celltrain.results import RunResult
 
@@ -96,8 +99,8 @@ def show(result: RunResult, console: Console) -> None:
         console.print(f"file delay  {mean}")
     _flows(answer["flows"], console)
     _ports(answer["ports"], console)
-    _contracts(answer["contracts"], console)
-    _abr(answer["abr"], console)
+    _vcs("contracts", CONTRACTS, answer["contracts"], console)
+    _vcs("VCs whose rate is controlled", ABR, answer["abr"], console)
     cells = result.cells
     console.print(
         f"cells: {cells['offered']:,} offered = {cells['delivered']:,} delivered + {cells['lost']:,} lost "
@@ -114,63 +117,22 @@ def show(result: RunResult, console: Console) -> None:
 
 
 def _flows(flows: list[dict[str, Any]], console: Console) -> None:
-    shown, title = flows, ""
+    shown = flows
     if len(flows) > MOST_FLOWS:
         half = MOST_FLOWS // 2
         ordered = sorted(flows, key=lambda flow: -flow["goodput_mbps"])
         shown = [*ordered[:half], *ordered[-half:]]
-        title = f"{len(flows)} flows; the {half} fastest and the {half} slowest"
-    columns = {"goodput Mb/s": [f"{flow['goodput_mbps']:.3f}" for flow in shown]}
-    # Where all have the same share the column says nothing.
-    if len({round(flow["max_min_mbps"], 6) for flow in flows}) > 1:
-        columns["max-min Mb/s"] = [f"{flow['max_min_mbps']:.3f}" for flow in shown]
-    columns |= {
-        "timeouts": [f"{flow['timeouts']:,}" for flow in shown],
-        "fast retransmits": [f"{flow['fast_retransmits']:,}" for flow in shown],
-        "segments sent": [f"{flow['segments_sent']:,}" for flow in shown],
-        "retransmitted": [f"{flow['retransmitted_segments']:,}" for flow in shown],
-    }
-    if any(flow["packets_sent"] for flow in flows):
-        columns["packets sent"] = [f"{flow['packets_sent']:,}" for flow in shown]
-        columns["packets delivered"] = [f"{flow['packets_delivered']:,}" for flow in shown]
-    if any(flow["traffic"] == "file" for flow in flows):
-        times = [flow["completion_s"] for flow in shown]
-        columns["completed after, s"] = ["" if time is None else f"{time:.3f}" for time in times]
-    if any(flow["file_delay_ms"] for flow in flows):
-        means = [(flow["file_delay_ms"] or {}).get("mean") for flow in shown]
-        columns["file delay, ms"] = ["" if mean is None else f"{mean:.4g}" for mean in means]
-    grid = shell.grid("flow", *columns, left=("flow",))
-    for flow, *cells in zip(shown, *columns.values(), strict=True):
-        grid.add_row(Text(flow["name"]), *cells)
-    if title:
-        console.print(f"\n{title}")
-    console.print(grid)
+        console.print(f"\n{len(flows)} flows; the {half} fastest and the {half} slowest")
+    console.print(_rows("flow", FLOWS, shown, flows))
 
 
-def _contracts(contracts: list[dict[str, Any]], console: Console) -> None:
-    """The VCs with a contract, if there are any."""
-    if not contracts:
-        return
-    grid = shell.grid("VC", "frames", "eligible", "tagged", "discarded", "cut", "nonconforming cells", left=("VC",))
-    keys = ("frames", "eligible_frames", "tagged_frames", "discarded_frames", "cut_frames", "nonconforming_cells")
-    for contract in contracts[:MOST_FLOWS]:
-        grid.add_row(Text(contract["vc"]), *(f"{contract[key]:,}" for key in keys))
-    if len(contracts) > MOST_FLOWS:
-        console.print(f"\n{len(contracts)} contracts; the first {MOST_FLOWS}")
-    console.print(grid)
-
-
-def _abr(vcs: list[dict[str, Any]], console: Console) -> None:
-    """The VCs whose rate is controlled, if there are any."""
+def _vcs(what: str, measures: Sequence[Measure], vcs: list[dict[str, Any]], console: Console) -> None:
+    """The VCs of a kind, if there are any."""
     if not vcs:
         return
-    grid = shell.grid("VC", "ACR at the end, Mb/s", "forward RM cells", "came back", "RM share", left=("VC",))
-    for vc in vcs[:MOST_FLOWS]:
-        counts = (f"{vc[key]:,}" for key in ("forward_rm_cells", "returned_rm_cells"))
-        grid.add_row(Text(vc["vc"]), f"{vc['acr_mbps']:.3f}", *counts, f"{vc['rm_share']:.1%}")
     if len(vcs) > MOST_FLOWS:
-        console.print(f"\n{len(vcs)} VCs whose rate is controlled; the first {MOST_FLOWS}")
-    console.print(grid)
+        console.print(f"\n{len(vcs)} {what}; the first {MOST_FLOWS}")
+    console.print(_rows("VC", measures, vcs[:MOST_FLOWS], vcs))
 
 
 def _ports(ports: list[dict[str, Any]], console: Console) -> None:
@@ -185,22 +147,8 @@ def _ports(ports: list[dict[str, Any]], console: Console) -> None:
     telling.sort(key=lambda port: (-_lost(port), -port["max_queue_cells"]))
     shown = telling[:MOST_PORTS]
     grid = shell.grid("port", *(port["name"] for port in shown), left=("port",))
-    lines = {
-        "policy": [port["policy"] for port in shown],
-        "scheduler": [port["scheduler"] for port in shown],
-        "buffer, cells": [
-            "infinite" if port["buffer_cells"] is None else f"{port['buffer_cells']:,}" for port in shown
-        ],
-        "largest queue, cells": [f"{port['max_queue_cells']:,}" for port in shown],
-        "cells offered": [f"{port['offered_cells']:,}" for port in shown],
-        "lost for want of room": [f"{port['lost_overflow_cells']:,}" for port in shown],
-        "lost, pushed out": [f"{port['lost_pushed_out_cells']:,}" for port in shown],
-        "discarded, whole frames": [f"{port['discarded_frame_cells']:,}" for port in shown],
-        "discarded, rest of frames": [f"{port['discarded_remainder_cells']:,}" for port in shown],
-        "utilisation": [f"{port['utilisation']:.1%}" for port in shown],
-    }
-    for label, values in lines.items():
-        grid.add_row(label, *values)
+    for measure in _printed(PORTS, ports):
+        grid.add_row(measure.heading, *(_text(measure, port) for port in shown))
     console.print(grid)
     if len(telling) > MOST_PORTS:
         console.print(f"{len(telling) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
@@ -208,3 +156,37 @@ def _ports(ports: list[dict[str, Any]], console: Console) -> None:
 
 def _lost(port: dict[str, Any]) -> int:
     return int(port["lost_cells"]) + int(port["discarded_cells"])
+
+
+def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Table:
+    """One line for each row that is shown: its name and its printed measures."""
+    printed = _printed(measures, rows)
+    grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))
+    for row in shown:
+        grid.add_row(Text(measures[0].of(row)), *(_text(measure, row) for measure in printed))
+    return grid
+
+
+def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
+    """The measures that tables of these rows have."""
+
+    def says_something(measure: Measure) -> bool:
+        if measure.printed == "differs":
+            return len({_text(measure, row) for row in rows}) > 1
+        return measure.printed == "always" or (measure.printed == "present" and any(map(measure.of, rows)))
+
+    return [measure for measure in measures if says_something(measure)]
+
+
+#: How numbers of a unit are written; whole numbers with commas.
+FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
+
+
+def _text(measure: Measure, row: dict[str, Any]) -> str:
+    value = measure.of(row)
+    if value is None:
+        # Cells that have no limit; anything else is not there.
+        return "infinite" if measure.unit == "cells" else ""
+    if measure.kind == "string":
+        return str(value)
+    return format(value, "," if measure.kind == "int64" else FORMATS.get(measure.unit, ".4g"))

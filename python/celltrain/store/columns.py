@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from celltrain import tables
+from celltrain.measures import ROWS, RUN
 from celltrain.reproduce.paper import seconds
 from celltrain.tables import Column
 
@@ -39,26 +39,9 @@ _LAST = (
     Column(name="profile", kind="name", unit="", meaning="of its build: release or debug"),
 )
 
-#: Measures that are no column of a table of results.
-_KNOWN = {
-    "efficiency": ("1", "sum of the goodputs, each as a share of the most its bottleneck could carry of it"),
-    "fairness": ("1", "Jain's index of the goodputs"),
-    "goodput_mbps": ("Mb/s", "sum of the goodputs"),
-    "cell_hops": ("1", "cells that crossed a link, counted once a link"),
-    "duration_s": ("s", "simulated time"),
-    **{
-        f"cells.{name}": ("cells", meaning)
-        for name, meaning in {
-            "offered": "cells put in",
-            "delivered": "cells that arrived",
-            "lost": "cells lost for want of room",
-            "discarded": "cells discarded by policies",
-            "in_flight": "cells under way at the end",
-        }.items()
-    },
-    **{f"file_delay_ms.{name}": ("ms", f"{name} delay of the files") for name in ("mean", "median", "p95")},
-}
-_TABLES = {"flows": tables.FLOWS, "ports": tables.PORTS, "contracts": tables.CONTRACTS, "abr": tables.ABR}
+#: Measures of the whole run.
+_RUN = {measure.name: measure for measure in RUN}
+_ROWS = {name: {measure.name: measure for measure in measures} for name, measures in ROWS.items()}
 #: What is made of several numbers and has no unit.
 _PURE = ("variation", "fairness")
 
@@ -79,17 +62,16 @@ def measured(text: str) -> Measured:
     >>> measured("ports.bottleneck.max_queue_cells").unit
     'cells'
     """
-    if text in _KNOWN:
-        unit, meaning = _KNOWN[text]
-        return Measured(name=text, unit=unit, meaning=meaning)
-    path = text.split(".")
-    columns = {column.name: column for column in _TABLES.get(path[0], ())}
-    # A path of three steps; a name with dots, or an expression, says what it is itself.
-    column = columns.get(path[-1].replace("file_delay_ms.", "file_delay_ms_")) if len(path) == 3 else None
-    if column is None or " " in text:
+    if text in _RUN:
+        return Measured(name=text, unit=_RUN[text].unit, meaning=_RUN[text].meaning)
+    # A list, a row's name, and the measure, whose own name may have a dot; an expression, and a row's name with dots, say
+    # what they are themselves.
+    path = text.split(".", 2)
+    measure = _ROWS.get(path[0], {}).get(path[-1]) if len(path) == 3 else None
+    if measure is None or " " in text:
         return Measured(name=text, unit="", meaning=text)
     pure = path[1].startswith(tuple(f"{name}(" for name in _PURE))
-    return Measured(name=text, unit="1" if pure else column.unit, meaning=f"{path[1]}: {column.meaning}")
+    return Measured(name=text, unit="1" if pure else measure.unit, meaning=f"{path[1]}: {measure.meaning}")
 
 
 def fixed(plan: Plan) -> list[Column]:

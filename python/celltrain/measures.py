@@ -1,0 +1,86 @@
+"""What is measured: every measure of an answer and of the recorded series, as the core's tables have them.
+
+A measure's name, unit and meaning stand in one place, in the crate `celltrain-run`; the columns of all tables, what a plan
+may record, the printed tables and the page `docs/measures.md` follow from it.
+
+>>> [measure.unit for measure in PORTS if measure.name == "max_queue_cells"]
+['cells']
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from celltrain import _core
+
+__all__ = ["ABR", "CONTRACTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Measure", "Series"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One measure of a run, a flow, a port, a VC, or of a series."""
+
+    name: str
+    """A dot separates a group from its member: `file_delay_ms.mean`."""
+    kind: str
+    """The name of an Arrow type."""
+    unit: str
+    """Empty for texts, `1` for pure numbers."""
+    meaning: str
+    heading: str = ""
+    """Its heading in tables for people."""
+    printed: str = "never"
+    """When it is in such a table: `never`, `always`, where rows `differ`, or where some row has it (`present`)."""
+
+    @property
+    def column(self) -> str:
+        """The name of its column in a table without groups."""
+        return self.name.replace(".", "_")
+
+    def of(self, row: Mapping[str, Any]) -> Any:
+        """Its value of a row of the answer; None where the row has no such thing."""
+        value: Any = row
+        for step in self.name.split("."):
+            value = None if value is None else value[step]
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One kind of recorded series."""
+
+    name: str
+    meaning: str
+    over: str
+    """What it has a column for: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
+    columns: tuple[Measure, ...]
+
+
+def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
+    return tuple(Measure(**line) for line in lines)
+
+
+_TABLES = json.loads(_core.measures())
+
+#: Of a whole run.
+RUN = _measures(_TABLES["run"])
+#: Of a connection.
+FLOWS = _measures(_TABLES["flows"])
+#: Of an output port.
+PORTS = _measures(_TABLES["ports"])
+#: Of a VC with a contract (GFR).
+CONTRACTS = _measures(_TABLES["contracts"])
+#: Of a VC whose rate is controlled (ABR).
+ABR = _measures(_TABLES["abr"])
+#: The lists of an answer by name, and what their rows have.
+ROWS = {"flows": FLOWS, "ports": PORTS, "contracts": CONTRACTS, "abr": ABR}
+#: What can be recorded, by name.
+SERIES = {
+    line["name"]: Series(
+        name=line["name"], meaning=line["meaning"], over=line["over"], columns=_measures(line["columns"])
+    )
+    for line in _TABLES["series"]
+}

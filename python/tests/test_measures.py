@@ -1,0 +1,74 @@
+"""The tables of measures: what follows from them, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from pages import ROOT
+
+import celltrain as ct
+from celltrain import _core, tables
+from celltrain.measures import ROWS, RUN, SERIES
+from celltrain.plan.reader import read_file
+from celltrain.store.columns import measured
+
+
+@pytest.fixture(scope="module")
+def answer() -> dict:
+    scenario = ct.n_source(
+        sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms", tcp=ct.Tahoe()
+    )
+    return ct.run(scenario).to_dict()
+
+
+def test_the_tables_of_the_page_are_those_of_the_core():
+    command = [sys.executable, str(ROOT / "scripts" / "measures_page.py"), "--check"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_an_answer_has_what_the_tables_say_and_nothing_else(answer):
+    groups = {measure.name.partition(".")[0] for measure in RUN}
+    assert set(answer) == {*groups, *ROWS, "build"}
+    for name in ("flows", "ports"):
+        for row in answer[name]:
+            assert set(row) == {measure.name.partition(".")[0] for measure in ROWS[name]}
+
+
+def test_every_measure_of_the_whole_run_has_its_unit_in_a_store():
+    for measure in RUN:
+        assert measured(measure.name).unit == measure.unit
+    assert measured("fairness_max_min").unit == "1"
+    assert measured("flows.tcp1.file_delay_ms.mean").unit == "ms"
+    assert measured("flows.fairness(*).goodput_mbps").unit == "1"
+
+
+def test_every_series_can_be_recorded_by_a_plan(tmp_path):
+    scenario = "scenario = 'internetwork-abr-ada.toml'\n"
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f"name = 'all'\n{scenario}[series]\nrecord = {json.dumps(list(SERIES))}\nstep = '1s'\n")
+    assert read_file(plan).recording.trace == tuple(SERIES)
+
+
+def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
+    def ran(*_arguments):
+        raise AssertionError("a plan is read without running anything")
+
+    monkeypatch.setattr(_core, "run", ran)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        "name = 'x'\nscenario = 'lan-epd.toml'\n"
+        "measures = ['efficiency', 'flows.tcp9.timeouts', 'flows.tcp1.timeout', 'series.climb.tcp1']\n"
+    )
+    with pytest.raises(ct.PlanError) as refused:
+        read_file(plan)
+    assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
+
+
+def test_columns_follow_the_tables(answer):
+    assert [column.name for column in tables.FLOWS] == [measure.column for measure in ROWS["flows"]]
+    table = tables.table(answer["flows"], tables.FLOWS)
+    assert table.schema.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"
