@@ -562,6 +562,28 @@ pub(crate) mod tests {
         network
     }
 
+    /// A star whose hosts each send to the next, the last to the first, with the TCP of a first test.
+    pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let mut network =
+            n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
+        let mut graph = Graph::default();
+        let switch = graph.add_node("sw", NodeKind::Switch);
+        let (flow, rate) = (network.flows.remove(0), network.links[0].rate);
+        network.vcs.clear();
+        for host in 0..hosts {
+            let node = graph.add_node(format!("host{host}"), NodeKind::Host);
+            graph.connect(node, switch, rate, "5us".parse().unwrap());
+            let next = (host + 1) % hosts;
+            for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
+                network.vcs.push(Vc { name: format!("tcp{host}{name}"), path: path.to_vec(), ..Vc::default() });
+            }
+            let (name, data_vc) = (format!("tcp{host}"), 2 * host);
+            network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
+        }
+        Network { nodes: graph.nodes, links: graph.links, ..network }
+    }
+
     #[test]
     fn every_vc_is_labelled_densely_on_each_of_its_links() {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());

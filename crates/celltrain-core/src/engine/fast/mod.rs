@@ -8,6 +8,7 @@
 // For the benchmarks.
 #[doc(hidden)]
 pub mod agenda;
+mod feeders;
 mod nic;
 mod plan;
 mod rm;
@@ -552,8 +553,9 @@ fn server(
         marks_above,
         notes: allocator.is_some(),
     };
-    let inputs = routing.inputs[link.from];
-    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), vcs, inputs, timing)
+    let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
+    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
+    Server::new(port, ties, vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.

@@ -5,6 +5,7 @@
 //! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
 //! several links meet ([`super::server`]).
 
+use super::feeders::Feeders;
 use crate::cell::Label;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::shaping::{Place, Shaping};
@@ -57,7 +58,7 @@ pub(super) enum StageEnd {
     Port {
         /// Its number among contended ports.
         server: u32,
-        /// Number of the input at its node.
+        /// Number of the input among those of the port.
         input: u32,
         /// The VC's label on its link.
         label: Label,
@@ -125,6 +126,8 @@ pub(super) struct RmEnd {
 pub(super) struct Plan {
     /// By link.
     pub(super) roles: Vec<Role>,
+    /// Who feeds each port.
+    pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
     pub(super) hosts: Vec<usize>,
     /// Links of the contended ports, by number.
@@ -155,6 +158,7 @@ impl Plan {
     pub(super) fn new(network: &Network, routing: &Routing, shaping: &Shaping, times: &[LinkTimes]) -> Self {
         let mut plan = Plan {
             roles: Vec::with_capacity(network.links.len()),
+            feeders: Feeders::new(network),
             hosts: Vec::new(),
             contended: Vec::new(),
             shaped: Vec::new(),
@@ -168,15 +172,14 @@ impl Plan {
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
-        let feeders = feeders(network);
-        for (link, feeder) in feeders.iter().enumerate() {
+        for link in 0..network.links.len() {
             let role = if shaping.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
-            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
+            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, plan.feeders.of(link)) {
                 Role::Transparent
             } else {
                 plan.contended.push(link);
@@ -256,13 +259,15 @@ impl Plan {
                         break StageEnd::Host { vc, link: index(link), lane };
                     }
                     Next::Port { link: next, label } => {
-                        let input = routing.input[link];
                         let came_in = link;
                         link = next as usize;
                         at = label as usize;
                         match self.roles[link] {
                             Role::Transparent => passed.push(Passed { link, label, lead }),
-                            Role::Contended(server) => break StageEnd::Port { server: index(server), input, label },
+                            Role::Contended(server) => {
+                                let input = self.feeders.input(link, came_in);
+                                break StageEnd::Port { server: index(server), input, label };
+                            }
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
                                 let lane = index(self.lanes.len() - 1);
@@ -285,36 +290,12 @@ fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")
 }
 
-/// Which link feeds a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Feeder {
-    /// No VC crosses it.
-    None,
-    /// All its VCs come from this link.
-    One(usize),
-    /// They come from several.
-    Several,
-}
-
-fn feeders(network: &Network) -> Vec<Feeder> {
-    let mut feeders = vec![Feeder::None; network.links.len()];
-    for hop in network.vcs.iter().flat_map(|vc| vc.path.windows(2)) {
-        let feeder = &mut feeders[hop[1]];
-        *feeder = match *feeder {
-            Feeder::None => Feeder::One(hop[0]),
-            Feeder::One(link) if link == hop[0] => Feeder::One(link),
-            Feeder::One(_) | Feeder::Several => Feeder::Several,
-        };
-    }
-    feeders
-}
-
-fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &Feeder) -> bool {
+fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeders: &[u32]) -> bool {
     let port = &network.links[link];
-    let fed_slowly = match *feeder {
-        Feeder::None => true,
-        Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
-        Feeder::Several => false,
+    let fed_slowly = match *feeders {
+        [] => true,
+        [from] => times[from as usize].cell_time >= times[link].cell_time,
+        _ => false,
     };
     fed_slowly
         && port.allocator.is_none()
