@@ -296,9 +296,11 @@ impl Ended<'_> {
         for (number, vc) in self.network.vcs.iter().enumerate() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
-            for &link in &vc.path {
-                let label = self.routing.vcs[link].iter().position(|&vc| vc as usize == number);
-                frames.add(&label.map(|label| self.ports[link].counters[label]).unwrap_or_default());
+            for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
+                // A label it shares is its merge's first branch's.
+                if self.routing.vcs[link][label as usize] as usize == number {
+                    frames.add(&self.ports[link].counters[label as usize]);
+                }
             }
             contracts.push(ContractResult {
                 name: vc.name.clone(),
