@@ -158,7 +158,7 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
 }
 
 /// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.
-fn needed(
+pub(crate) fn needed(
     network: &Network,
     engine: Engine,
     trace: Option<&Trace>,
