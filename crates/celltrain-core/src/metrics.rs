@@ -392,14 +392,4 @@ pub fn jain(x: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
-        assert_eq!(jain(&[0.0, 0.0]), 1.0);
-    }
-}
+mod tests;
