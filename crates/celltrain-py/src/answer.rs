@@ -10,7 +10,9 @@ use celltrain_scenario::{Reading, Scenario, build};
 use serde_json::{Value, json};
 
 pub(crate) fn reading(reading: &Reading) -> String {
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
+    let bytes = reading.footprint.map(|footprint| footprint.bytes);
+    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
+        .to_string()
 }
 
 /// A text's values, and the line of every key.

@@ -53,6 +53,16 @@ pub fn answer(run: &RunRecord, wanted: Option<&Wanted>) -> Value {
     Value::Object(answer)
 }
 
+/// Memory of a row of an answer: its values, its text, and what Python makes of it.
+const BYTES_PER_ROW: u64 = 4096;
+
+/// What putting the answer of a run of this network together takes of memory, in bytes.
+pub fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
+    let lists = [("flows", network.flows.len()), ("ports", network.links.len())];
+    let rows = lists.iter().filter(|(list, _)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
+    rows.map(|&(_, rows)| rows as u64 * BYTES_PER_ROW).sum()
+}
+
 /// What the answer of a run of this network would have: every row that it would have by name, with every measure. It tells
 /// which measures lead somewhere, without a run.
 pub fn outlined(network: &Network) -> Value {

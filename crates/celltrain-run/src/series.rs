@@ -312,16 +312,31 @@ impl Trace {
             (series.choose)(&mut choice);
         }
         let recorder = Recorder::new(choice, links, self.step, network);
+        self.values(network, &recorder)?;
+        Ok(recorder)
+    }
+
+    /// Memory of what is recorded of a run, in bytes: of each value, as lists grow and are handed over.
+    ///
+    /// # Errors
+    ///
+    /// What [`Trace::recorder`] refuses.
+    pub fn bytes(&self, network: &Network) -> Result<u64, String> {
+        Ok(self.values(network, &self.recorder(network)?)? * 16)
+    }
+
+    /// How many values are recorded of a run.
+    fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
         let columns: usize =
-            self.series.iter().map(|series| series.columns.len() * series.over.width(&recorder, network)).sum();
+            self.series.iter().map(|series| series.columns.len() * series.over.width(recorder, network)).sum();
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
-        if samples.saturating_mul(columns as u64) > MAX_VALUES {
-            return Err(format!(
+        match samples.checked_mul(columns as u64).filter(|&values| values <= MAX_VALUES) {
+            Some(values) => Ok(values),
+            None => Err(format!(
                 "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
                 self.step
-            ));
+            )),
         }
-        Ok(recorder)
     }
 
     /// Refuses a series that no connection of this network has: nothing would be in it.
@@ -361,11 +376,13 @@ impl Recorded {
         let clock = network.clock();
         let routing = network.routing();
         let port = |link: usize| network.links[link].name.clone();
-        let flow_of = |vc: u32| {
-            let number = vc as usize;
-            let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
-            flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
-        };
+        let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
+        for flow in &network.flows {
+            for vc in [flow.data_vc, flow.ack_vc] {
+                of_vc[vc].get_or_insert(&flow.name);
+            }
+        }
+        let flow_of = |vc: u32| of_vc[vc as usize].map_or_else(|| format!("vc{vc}"), str::to_owned);
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
