@@ -31,8 +31,6 @@ pub struct Footprint {
     pub flows: u64,
     /// Bytes at the peak.
     pub bytes: u64,
-    /// Bytes of addresses that are reserved beside those and never written to; limits of address space count them.
-    pub reserved: u64,
 }
 
 impl Footprint {
@@ -45,14 +43,12 @@ impl Footprint {
                 Engine::Fast => fast::footprint(&shape),
                 Engine::Reference => reference::footprint(&shape),
             };
-        let buffers = shape.network.links.iter().filter(|link| shape.network.nodes[link.from].kind == NodeKind::Switch);
         Self {
             nodes: count(network.nodes.len()),
             vcs: count(network.vcs.len()),
             hops: shape.hops,
             flows: count(network.flows.len()),
             bytes: described(network) + shape.routing() + run + shape.results(),
-            reserved: buffers.map(|link| port::reserved(link.buffer)).sum(),
         }
     }
 
@@ -181,13 +177,7 @@ impl<'a> Shape<'a> {
                     Engine::Reference => grown(cells, reference::BYTES_PER_CELL),
                 }
         };
-        let flows: u64 = network.flows.iter().zip(&self.frames).map(of_flow).sum();
-        // Where cells of several links meet, each that waits is a run of its own.
-        let queues = self.queues.iter().enumerate().map(|(link, &cells)| match self.is_contended(link) {
-            true => grown(cells, size::<Run>()),
-            false => 0,
-        });
-        flows + queues.sum::<u64>()
+        network.flows.iter().zip(&self.frames).map(of_flow).sum()
     }
 
     /// What the run ends with, while the engine is still there.
@@ -220,7 +210,10 @@ impl<'a> Shape<'a> {
             _ => labels * scheduler::BYTES_PER_QUEUE,
         };
         let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
-        port::BYTES + port::rows(labels) + queues + policy + size::<Stream>()
+        // Where cells of several links meet, each that waits is a run of its own.
+        let waiting = if self.is_contended(link) { grown(self.queues[link], size::<Run>()) } else { 0 };
+        let fifo = waiting.max(port::reserved(port.buffer, labels));
+        port::BYTES + port::rows(labels) + queues + policy + fifo + size::<Stream>()
     }
 }
 

@@ -16,7 +16,7 @@ use celltrain_scenario::{Machine, Scenario, build, memory};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace, Wanted};
+use crate::answer::{self, Answer, Series, Trace, Wanted};
 use crate::{arrays, read_on};
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
@@ -152,9 +152,12 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
         return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
     }
     let bottleneck = &network.links[network.bottleneck].name;
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
+    let result = outcome.ok()?;
+    let engine_seconds = seconds;
+    let answer = Answer { scenario, seed, engine, result: &result, engine_seconds, bottleneck, wanted };
+    let text = answer.text();
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
-    Some(Ok((result, series)))
+    Some(Ok((text, series)))
 }
 
 /// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.

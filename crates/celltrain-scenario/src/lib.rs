@@ -46,9 +46,7 @@ impl Machine {
     /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
     /// at once.
     pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
-        let lacks = |free: Option<u64>, bytes: u64| free.filter(|free| bytes > free / 4 * 3);
-        let with_addresses = footprint.bytes.saturating_add(footprint.reserved);
-        lacks(self.memory, footprint.bytes).or_else(|| lacks(self.addresses, with_addresses))
+        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > free / 4 * 3)
     }
 }
 
