@@ -314,3 +314,75 @@ pub(crate) const fn size<T>() -> u64 {
 pub(crate) fn count(of: usize) -> u64 {
     of as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::tests::{n_source_network, ring_network};
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+
+    fn sources(number: usize, buffer: Option<u32>, duration: &str) -> Network {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        n_source_network(number, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let footprint = Footprint::of(&sources(3, Some(1000), "10ms"), Engine::Fast);
+        let Footprint { nodes, vcs, hops, flows, bytes } = footprint;
+        assert_eq!([nodes, vcs, hops, flows], [8, 6, 18, 3]);
+        assert!(
+            footprint
+                .in_words("about", 5 << 20)
+                .starts_with("8 nodes and 6 VCs, which cross links 18 times, take about 0")
+        );
+        // 1000 runs of 12 bytes may wait, and a frame of each of 128 in a window is some 100 bytes.
+        assert!((20_000..200_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn twice_the_network_takes_twice_the_memory() {
+        for engine in Engine::ALL {
+            let ring = |hosts| Footprint::of(&ring_network(hosts, "1ms"), engine).bytes as f64;
+            let n_source = |number| Footprint::of(&sources(number, Some(1000), "1ms"), engine).bytes as f64;
+            for ratio in [ring(2000) / ring(1000), n_source(2000) / n_source(1000)] {
+                assert!((1.8..2.2).contains(&ratio), "{}: {ratio}", engine.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
+        let frames = |network: &Network| Shape::new(network).frames[0];
+        // 65535 bytes are 127 segments of 512; one source has the link to itself.
+        assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
+        assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
+        // 10 us are less than a round trip, in which a window of one may double.
+        assert!(frames(&sources(1, None, "10us")) <= 3);
+        // A twentieth of 1000 cells and of a short path is far less than a window.
+        let held = frames(&sources(20, Some(1000), "1s"));
+        assert!((4..20).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn queues_hold_what_windows_fill_and_no_more_than_the_buffer() {
+        let queue = |network: &Network| Shape::new(network).queues[crate::network::N_SOURCE_BOTTLENECK];
+        assert_eq!(queue(&sources(50, Some(1000), "1s")), 1000);
+        assert_eq!(queue(&sources(1, Some(1 << 28), "1s")), 127 * 12);
+    }
+
+    #[test]
+    fn lists_are_as_allocators_give_them() {
+        assert_eq!([array(0, 8), array(1, 8), array(10, 8), grown(1, 1), grown(5, 12)], [0, 32, 96, 32, 112]);
+    }
+
+    #[test]
+    fn the_bare_network_is_less_than_the_whole() {
+        let network = ring_network(500, "1ms");
+        let least = Footprint::at_least(501, 1000, 500, 1000);
+        let whole = Footprint::of(&network, Engine::Fast).bytes;
+        assert!(least < whole && least > whole / 20, "{least} of {whole}");
+        assert_eq!(Footprint::at_least(u64::MAX, u64::MAX, 1, 1), u64::MAX);
+    }
+}

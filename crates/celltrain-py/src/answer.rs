@@ -34,8 +34,14 @@ impl Build {
 
 pub(crate) fn reading(reading: &Reading) -> String {
     let bytes = reading.footprint.map(|footprint| footprint.bytes);
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
-        .to_string()
+    json!({
+        "scenario": reading.scenario,
+        "faults": reading.faults,
+        "warnings": reading.warnings,
+        "memory_bytes": bytes,
+        "does_not_fit": reading.does_not_fit,
+    })
+    .to_string()
 }
 
 /// A text's values, and the line of every key.

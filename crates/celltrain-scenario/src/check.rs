@@ -32,6 +32,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is.
+    pub does_not_fit: bool,
 }
 
 /// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
@@ -66,7 +68,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     let before = faults.len();
     let laid_out = topology(&scenario.topology, faults);
-    memory::before_layout(scenario, machine, faults);
+    verdict.does_not_fit = memory::before_layout(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
     let largest_frames = match &layout {
@@ -93,6 +95,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let network = build::network_on(layout, scenario, scenario.seed);
         clock(&network, &mut verdict.warnings);
         verdict.footprint = Some(memory::of_run(scenario, &network, machine, faults));
+        verdict.does_not_fit = !faults.is_empty();
     }
     verdict
 }

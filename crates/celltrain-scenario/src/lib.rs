@@ -31,6 +31,8 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// What a run of it takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
+    pub does_not_fit: bool,
 }
 
 /// What the reader may know of the machine.
@@ -68,11 +70,11 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None };
+            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false };
         }
     };
     let mut faults = form::check(&mut document.root);
-    let (mut warnings, mut footprint) = (Vec::new(), None);
+    let (mut warnings, mut footprint, mut does_not_fit) = (Vec::new(), None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
     if let Some(scenario) = &scenario {
@@ -80,6 +82,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         faults.extend(verdict.faults);
         warnings = verdict.warnings;
         footprint = verdict.footprint;
+        does_not_fit = verdict.does_not_fit;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let mut faults: Vec<Fault> =
@@ -91,7 +94,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint }
+    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit }
 }
 
 #[cfg(test)]
