@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import celltrain as ct
 import pytest
+from conftest import ROOT, SMALL, Command
+
+import celltrain as ct
 from celltrain import _core
 from celltrain.store import Store
 from celltrain.sweep import apart
-from conftest import ROOT, SMALL, Command
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign

@@ -169,7 +169,7 @@ pub(crate) fn needed(
 ) -> Result<Footprint, String> {
     let footprint = Footprint::of(network, engine);
     let series = trace.map_or(Ok(0), |trace| trace.bytes(network))?;
-    let bytes = footprint.bytes.max(answer::bytes(network, wanted)).saturating_add(series);
+    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
 }
 

@@ -58,7 +58,7 @@ fn least(topology: &Topology) -> Footprint {
         }
     };
     let bytes = Footprint::at_least(nodes, links, flows, hops);
-    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes }
+    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes, kept: bytes }
 }
 
 fn refusal(topology: &Topology, footprint: &Footprint, about: &str, free: u64) -> KeyFault {
