@@ -63,6 +63,7 @@ format: .make/built
 	cargo fmt --all
 	$(BIN)/ruff format python scripts
 	$(BIN)/ruff check --fix python scripts
+	$(BIN)/python scripts/wrap_pages.py
 
 models: .make/built
 	$(BIN)/python scripts/generate_models.py
