@@ -84,7 +84,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-@pytest.mark.parametrize(("command", "hosts"), zip(["check", "run"], LARGE, strict=True))
+@pytest.mark.parametrize(("command", "hosts"), list(zip(["check", "run"], LARGE, strict=True)))
 def test_what_does_not_fit_is_refused_by_name(command: str, hosts: int, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(hosts, "ring", "1ms", EPD))
