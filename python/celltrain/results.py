@@ -102,7 +102,7 @@ def refused(error: ValueError) -> ScenarioError:
     try:
         return ScenarioError.from_core(json.loads(text)["faults"])
     except json.JSONDecodeError:
-        return ScenarioError([Fault(file="", line=None, key="", value="", problem=text, message=text)])
+        return ScenarioError([Fault.of(text)])
 
 
 class RunResult:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
@@ -93,11 +94,6 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         form = "; a scenario is a TOML file" if what == "scenario" else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError([Fault.of_file(name, problem)]) from None
-
-
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path as it can be printed, whatever bytes it holds."""
-    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def load(path: str | os.PathLike[str]) -> Scenario:

@@ -15,9 +15,9 @@ from celltrain.errors import Fault, StoreError
 from celltrain.plot import require_matplotlib
 from celltrain.reports.analysis import Analysis, Comparison, compare, named
 from celltrain.reports.data import Data, Measure, of_store
-from celltrain.scenario import shown
 from celltrain.store import Store
-from celltrain.tables import Column
+from celltrain.tables import Column, write_csv
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,8 +228,6 @@ class Report:
             folder: Made where it is not there; files of an earlier report are replaced.
             progress: Told now and then what share is done, 0 to 1.
         """
-        import pyarrow.csv
-
         from celltrain.reports.page import Inlined, page
 
         folder = Path(folder)
@@ -247,7 +245,7 @@ class Report:
             if progress is not None:
                 progress(min((place + 1) / expected, 0.99))
         for name, table in self._tables().items():
-            pyarrow.csv.write_csv(table, folder / f"{name}.csv")
+            write_csv(table, folder / f"{name}.csv")
             written.append(folder / f"{name}.csv")
         # Last, so that a folder with a page has everything.
         answer = folder / "report.html"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.scenario import shown
 from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

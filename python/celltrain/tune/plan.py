@@ -25,7 +25,7 @@ from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, base_of, plain
 from celltrain.reproduce.measure import check_syntax
 from celltrain.reproduce.paper import PaperError, set_key
 from celltrain.scenario import Reading, read_text
-from celltrain.scenario import shown as shown_path
+from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -449,15 +449,9 @@ class _TuneReader(Reader):
             f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items()
         )
         line = self.judge.line(path or "scenario")
-        place = self.judge.file if line is None else f"{self.judge.file}:{line}"
-        subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
         by = f"; set by {path}" if path else ""
         problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
-        message = f"{place}: {subject}{problem}"
         again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.judge.faults)
         if not again:
-            self.judge.faults.append(
-                Fault(
-                    file=self.judge.file, line=line, key=fault.key, value=fault.value, problem=problem, message=message
-                )
-            )
+            at = Fault.of(problem, file=self.judge.file, line=line, key=fault.key, value=fault.value)
+            self.judge.faults.append(at)
