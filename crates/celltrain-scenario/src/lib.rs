@@ -64,7 +64,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine);
         faults.extend(verdict.faults);
-        warnings = verdict.warnings;
+        warnings = verdict.warnings.iter().map(Warning::reported).collect();
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let mut faults: Vec<Fault> =
