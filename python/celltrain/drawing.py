@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.network import Network, OneWayLink, network
 from celltrain.plot import require_matplotlib
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
     assert ax is not None
     _links(net, places, ax)
     _nodes(net, places, ax)
-    ax.set_title(net.name or "network", loc="left", fontsize=12)
+    ax.set_title(shown(net.name or "network"), loc="left", fontsize=12, parse_math=False)
     ax.set_axis_off()
     ax.margins(0.08)
     return ax
@@ -330,7 +331,17 @@ def _links(net: Network, places: Points, ax: Axes) -> None:
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
     below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {there.name}     {nodes}, {flows}"
-    ax.text(0.0, -0.02, below, transform=ax.transAxes, fontsize=8, color="#333333", va="top", ha="left")
+    ax.text(
+        0.0,
+        -0.02,
+        shown(below),
+        transform=ax.transAxes,
+        fontsize=8,
+        color="#333333",
+        va="top",
+        ha="left",
+        parse_math=False,
+    )
 
 
 def _text(there: OneWayLink, back: OneWayLink, *, alike: bool) -> str:
@@ -363,11 +374,12 @@ def _nodes(net: Network, places: Points, ax: Axes) -> None:
         return
     neighbour = {link.start: link.end for link in net.links}
     for i, (place, node) in enumerate(zip(places, net.nodes, strict=True)):
+        name: dict[str, Any] = {"text": shown(node.name), "textcoords": "offset points", "parse_math": False}
         if node.kind == "host":
             if net.kinds["host"] > MAX_HOST_NAMES:
                 continue
             left = place[0] < places[neighbour.get(i, i)][0]
             offset, align = (-7, "right") if left else (7, "left")
-            ax.annotate(node.name, place, (offset, 0), textcoords="offset points", ha=align, va="center", fontsize=7)
+            ax.annotate(xy=place, xytext=(offset, 0), ha=align, va="center", fontsize=7, **name)
         else:
-            ax.annotate(node.name, place, (0, -9), textcoords="offset points", ha="center", va="top", fontsize=8)
+            ax.annotate(xy=place, xytext=(0, -9), ha="center", va="top", fontsize=8, **name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import MissingExtraError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,10 +79,10 @@ class Plot:
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
         ax = _new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):
-            ax.plot(times, column, label=label, linewidth=1, drawstyle="steps-post")
+            ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
-        ax.set_title(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}")
+        ax.set_title(shown(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}"), parse_math=False)
         ax.margins(x=0)
         return ax
 
@@ -111,5 +112,14 @@ def _finished(ax: Axes, series: int) -> Axes:
     """With a legend beside the plot, and an axis from zero to above everything drawn."""
     ax.set_ylim(bottom=0)
     if series <= MAX_LEGEND:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        for text in legend.get_texts():
+            # A dollar in a name is a dollar.
+            text.set_parse_math(False)
     return ax
+
+
+def legible(label: str) -> str:
+    """A name as a legend can hold it, which leaves out what begins with an underscore."""
+    text = shown(label)
+    return f" {text}" if text.startswith("_") else text

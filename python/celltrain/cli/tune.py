@@ -40,9 +40,9 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.plot import require_matplotlib
+    from celltrain.reports.page import environment
     from celltrain.text import shown
     from celltrain.tune import TunePlan, run_tune
-    from celltrain.tune.page import environment
 
     what = TunePlan.load(plan)
     if dry_run:
@@ -50,7 +50,7 @@ def tune(
             return _foretell(what, worker, as_json=as_json)
     # Now rather than after an hour.
     require_matplotlib()
-    environment()
+    environment("tune")
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
     with (
