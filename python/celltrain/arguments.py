@@ -109,6 +109,8 @@ class _Names(dict[str, Any]):
 def fits(value: object, hint: Any) -> bool:
     """Whether a value is of a type that an annotation names; what it cannot judge fits."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
     if isinstance(hint, Named):
         return _has_name(value, hint.name)
     if origin in (typing.Union, types.UnionType):

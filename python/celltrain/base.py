@@ -39,6 +39,29 @@ class Model(BaseModel):
         def __setattr__(self, name: str, value: object) -> None:
             raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
 
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """A table from its values; raises `ScenarioError`."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise ScenarioError(_faults(error, cls)) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """A table from JSON; raises `ScenarioError`."""
+        if not isinstance(json_data, str | bytes | bytearray):
+            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON: a text, or bytes")])
+        try:
+            return super().model_validate_json(json_data, **options)
+        except (ValidationError, UnicodeEncodeError) as error:
+            faults = (
+                _faults(error, cls)
+                if isinstance(error, ValidationError)
+                else [Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]
+            )
+            raise ScenarioError(faults) from None
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed, checked like a new one.
 

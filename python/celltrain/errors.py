@@ -107,6 +107,10 @@ class ClusterError(InputError):
     """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
 
 
+class OutputError(InputError, OSError):
+    """A file or folder that cannot be written."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 

@@ -18,6 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
 from celltrain.scenario import read, read_text
 from celltrain.text import shown
@@ -31,6 +32,7 @@ KINDS = ("host", "switch", "edge_device")
 MOST_NAMED = 5
 
 
+@checked()
 def import_graph(
     path: str | os.PathLike[str],
     *,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # A legend with more entries hides the plot.
 MAX_LEGEND = 20
+# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
+LONGEST_LABEL = 48
+LONGEST_TITLE = 80
 
 
 class Plot:
@@ -82,7 +85,8 @@ class Plot:
             ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
-        ax.set_title(shown(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}"), parse_math=False)
+        name = brief(self._result.scenario or "scenario", LONGEST_TITLE)
+        ax.set_title(f"{name}, seed {self._result.seed}", parse_math=False)
         ax.margins(x=0)
         return ax
 
@@ -119,7 +123,17 @@ def _finished(ax: Axes, series: int) -> Axes:
     return ax
 
 
-def legible(label: str) -> str:
-    """A name as a legend can hold it, which leaves out what begins with an underscore."""
-    text = shown(label)
+def legible(label: str, most: int = LONGEST_LABEL) -> str:
+    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
+
+    >>> legible("_hidden"), legible("source1 to destination1", 12)
+    (' _hidden', 'source1 to …')
+    """
+    text = brief(label, most)
     return f" {text}" if text.startswith("_") else text
+
+
+def brief(name: str, most: int) -> str:
+    """A name as a figure can hold it."""
+    text = shown(name[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import checked
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import shown
 
@@ -59,7 +60,8 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
             return Reading(scenario=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name))
     if not hasattr(scenario, "to_dict"):
-        raise TypeError(f"a scenario is a celltrain.Scenario or the path of a TOML file, not {type(scenario).__name__}")
+        problem = "is not a celltrain.Scenario, nor the path of a TOML file"
+        return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
     return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
 
@@ -96,6 +98,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
 
+@checked(ScenarioError)
 def load(path: str | os.PathLike[str]) -> Scenario:
     """The scenario in a TOML file, checked, with every default filled in.
 
@@ -114,6 +117,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     return Scenario.model_validate(read(path).accepted())
 
 
+@checked(ScenarioError)
 def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
@@ -129,6 +133,7 @@ def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
     return read(scenario).faults
 
 
+@checked(ScenarioError)
 def n_source(
     *,
     sources: int,

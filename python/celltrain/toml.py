@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.text import shown
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -23,6 +25,7 @@ ORDER = (
 MAX_LINE = 100
 
 
+@checked()
 def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") -> None:
     """Writes a scenario as a TOML file, without what is as it is by default; `load` reads it again.
 
@@ -37,7 +40,8 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
     >>> ct.load("mine.toml") == lan
     True
     """
-    Path(path).write_text(to_toml(scenario, head=head), encoding="utf-8")
+    with writing(path):
+        Path(path).write_text(to_toml(scenario, head=head), encoding="utf-8")
 
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:

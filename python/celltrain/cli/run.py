@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from celltrain.cli import shell
-from celltrain.text import shown
+from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,7 @@ def run(
 def show(result: RunResult, console: Console) -> None:
     """Prints a result for people."""
     answer = result.to_dict()
-    console.print(shown(result.scenario or "scenario"), style="bold", soft_wrap=True)
+    console.print(shown(shortened(result.scenario or "scenario")), style="bold", soft_wrap=True)
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     if abs(result.fairness_max_min - result.fairness) > 1e-9:

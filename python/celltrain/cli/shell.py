@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from celltrain import text
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
+from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
+from celltrain.writing import writing as writing
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -66,7 +67,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             if os.environ.get("CELLTRAIN_DEBUG") == "1":
                 traceback.print_exc()
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            complain(f"internal error: {text.shortened(what, text.MOST_CLAUSE)}")
+            complain(f"internal error: {shortened(what, MOST_CLAUSE)}")
             complain(
                 "this is a fault of celltrain, not of your input. Please report it with the command, its files and"
             )
@@ -77,17 +78,17 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
 
 def answer(value: object) -> None:
     """Prints an answer as JSON."""
-    typer.echo(text.as_json(value))
+    typer.echo(as_json(value))
 
 
 def say(words: str) -> None:
     """Prints on standard output, with whatever a terminal would take for a command made visible."""
-    typer.echo(text.lines(words))
+    typer.echo(lines(words))
 
 
 def complain(words: str) -> None:
     """The same of one line, on standard error."""
-    typer.echo(text.shown(words), err=True)
+    typer.echo(shown(words), err=True)
 
 
 def report(faults: list[Fault], *, as_json: bool) -> None:
@@ -105,8 +106,8 @@ def console(*, stderr: bool = False) -> Console:
     from rich.text import Text
 
     class Screen(Console):
-        def render_str(self, words: str, **style: Any) -> Text:
-            return super().render_str(text.lines(words), **style)
+        def render_str(self, text: str, **style: Any) -> Text:
+            return super().render_str(lines(text), **style)
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
@@ -120,12 +121,16 @@ def grid(*columns: str, left: tuple[str, ...] = ()) -> Table:
 
     class Grid(Table):
         def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-            super().add_row(*(text.shown(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+            super().add_row(*(_line(cell) if isinstance(cell, str) else cell for cell in cells), **options)
 
     table = Grid(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(text.shown(column), justify="left" if column in left else "right")
+        table.add_column(_line(column), justify="left" if column in left else "right")
     return table
+
+
+def _line(words: str) -> str:
+    return shown(shortened(words, MOST_CLAUSE))
 
 
 @contextmanager
@@ -156,7 +161,7 @@ def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
     )
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         # Without a share there is no telling how far it is: the bar only moves.
-        task = progress.add_task(text.shown(words), total=None)
+        task = progress.add_task(shown(words), total=None)
         yield lambda share: progress.update(task, total=1.0, completed=share)
 
 
@@ -167,19 +172,6 @@ def folder(path: Path) -> Path:
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "permission denied")
     return path
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Says which file could not be written."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        place = os.fsdecode(error.filename or path)
-        reason = "it is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
-        raise InputError([Fault.of_file(place, f"cannot be written ({reason})")]) from None
 
 
 def counted(number: float, digits: int = 3) -> str:

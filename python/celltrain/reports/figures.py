@@ -497,8 +497,7 @@ def _ticks(axes: Axes, side: str, axis: Axis) -> None:
 
 
 def _shortened(text: str) -> str:
-    text = legible(text)
-    return text if len(text) <= 24 else f"{text[:23]}…"
+    return legible(text, 24)
 
 
 def _places(axis: Axis) -> NDArray[np.float64]:

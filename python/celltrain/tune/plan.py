@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import checked
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
@@ -134,6 +135,7 @@ class TunePlan:
     """The plan as it was given, its scenario as a table."""
 
     @classmethod
+    @checked(PlanError)
     def load(cls, path: str | os.PathLike[str]) -> TunePlan:
         """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
         path = Path(path)
@@ -144,6 +146,7 @@ class TunePlan:
         return cls.of_toml(text, file=shown_path(path), folder=path.parent)
 
     @classmethod
+    @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> TunePlan:
         """The plan in a text; `folder` is where the scenario it names stands."""
         document, lines = parse(text, file)
@@ -152,6 +155,7 @@ class TunePlan:
         return _TuneReader(document, judge, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
+    @checked(PlanError)
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         judge, known = Judge("tune", None), plain(document)
@@ -159,6 +163,7 @@ class TunePlan:
         return _TuneReader(known, judge, found).tune_plan(found.name)
 
     @classmethod
+    @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
         base = Base(document["scenario"], "scenario", None)
