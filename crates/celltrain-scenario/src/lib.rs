@@ -80,7 +80,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine);
         faults.extend(verdict.faults);
-        warnings = verdict.warnings;
+        warnings = verdict.warnings.iter().map(Warning::reported).collect();
         footprint = verdict.footprint;
         does_not_fit = verdict.does_not_fit;
     }

@@ -1109,3 +1109,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_megabyte_in_any_place_gives_a_line_a_person_can_read() {
+    // The key of a quantity, a name and an unknown key used to be quoted whole.
+    let long = "9".repeat(1_000_000);
+    for (from, to) in [
+        ("\"10s\"", format!("\"{long}s\"")),
+        ("\"10s\"", format!("\"{long}\"")),
+        ("duration", format!("x{long}")),
+        ("sources = 5", format!("sources = {long}")),
+        ("sources = 5", format!("sources = 5\naccess_delays = {{ x{long} = \"1ms\" }}")),
+        ("[port.bottleneck]", format!("[flow.x{long}]\n[port.bottleneck]")),
+    ] {
+        let changed = GOOD.replacen(from, &to, 1);
+        assert_ne!(changed, GOOD);
+        let found = messages(&changed);
+        assert!(!found.is_empty(), "{from}");
+        assert!(found.iter().all(|message| message.len() < 2500), "{from}: {} bytes", found[0].len());
+    }
+    let named = read(&GENERAL.replace("\"a\"", &format!("\"a{long}\"")));
+    assert!(named.faults.iter().all(|fault| fault.message.len() < 2500));
+    assert!(named.warnings.iter().all(|warning| warning.message.len() < 2500));
+}
