@@ -253,17 +253,17 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     let mss = options.mss.bytes.max(1);
     let round_trip = network.round_trip(&network.vcs[flow.data_vc]).seconds()
         + 2.0 * path.iter().map(|&link| 1.0 / rate(link)).sum::<f64>();
-    let window = match flow.traffic.packets() {
-        Some(_) => f64::INFINITY,
-        None => {
-            let most = flow
-                .traffic
-                .bytes()
-                .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
-            // It doubles in a round trip at most.
-            let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
-            ((most / mss).max(1) as f64).min(grown)
-        }
+    let over_tcp = flow.traffic.packets().is_none();
+    let window = if over_tcp {
+        let most = flow
+            .traffic
+            .bytes()
+            .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
+        // It doubles in a round trip at most.
+        let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
+        ((most / mss).max(1) as f64).min(grown)
+    } else {
+        f64::INFINITY
     };
     let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
     let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
@@ -279,7 +279,7 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     };
     // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows over a
     // link are no more than the link sends in the run.
-    let answered = if flow.traffic.packets().is_some() { f64::INFINITY } else { FIRST + least * seconds };
+    let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
     let frames = (sent + 1.0).min(window).min(held).min(answered);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
     let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
