@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import ClusterError, Fault, MissingExtraError
-from celltrain.scenario import shown
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
