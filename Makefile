@@ -17,6 +17,7 @@
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
+#   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
 #   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
@@ -30,7 +31,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard memory fuzz
+.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard mutants memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -103,6 +104,12 @@ performance: .make/built
 
 guard: .make/built
 	$(BIN)/python scripts/instruction_guard.py
+
+mutants: SEED ?= 1
+mutants: COUNT ?= 300
+mutants:
+	cd mutants && cargo fmt --check && cargo clippy --all-targets --quiet -- -D warnings && cargo test --quiet
+	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --seed $(SEED) --count $(COUNT)
 
 memory: .make/built
 	$(BIN)/python scripts/memory_campaign.py
