@@ -18,6 +18,9 @@ from celltrain.text import described
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Threads anybody may ask for.
+MOST_JOBS = 4096
+
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
     str: "a text",
