@@ -32,6 +32,10 @@ class Reading:
     """Everything that is wrong with it."""
     warnings: list[str]
     """What to look at before trusting its results."""
+    memory_bytes: int | None = None
+    """What a run of it takes of memory on the fast engine; None when it has other faults."""
+    does_not_fit: bool = False
+    """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 
     @classmethod
     def of_core(cls, text: str) -> Reading:
@@ -41,6 +45,8 @@ class Reading:
             scenario=answer["scenario"],
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
+            memory_bytes=answer["memory_bytes"],
+            does_not_fit=answer["does_not_fit"],
         )
 
     def accepted(self) -> dict[str, Any]:

@@ -633,19 +633,26 @@ class Reader:
         base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in self.base.faults(self.judge)}
         indices = _looked_at(plan)
         refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+        too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+        unfit = 0
         accepted: list[dict[str, Any]] = []
         for index in indices:
             point = plan.points[index]
             reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
+            # A point that does not fit is a failed row, as long as others do.
+            unfit += reading.does_not_fit
             if reading.scenario is not None:
                 # The first and some of the last: all would be too much to keep.
                 if len(accepted) == PROBED:
                     accepted.pop(1)
                 accepted.append(reading.scenario)
+            kept = too_large if reading.does_not_fit else refused
             for fault in reading.faults:
                 known = (fault.key, fault.value, fault.problem)
-                _, first, count = refused.get(known, (fault, index, 0))
-                refused[known] = (fault, first, count + 1)
+                _, first, count = kept.get(known, (fault, index, 0))
+                kept[known] = (fault, first, count + 1)
+        if unfit == len(indices):
+            refused |= too_large
         if accepted:
             self.check_measures(plan, accepted)
         axes = {axis.path: axis for axis in plan.axes}
