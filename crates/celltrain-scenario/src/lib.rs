@@ -5,6 +5,10 @@
 //! values that know their lines), [`form`] (values against the schema), [`check`] (values against each other and the
 //! machine). [`build`] makes the network the engines run.
 
+// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are on in all
+// of the workspace.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 pub mod build;
 pub mod check;
 pub mod document;
@@ -70,8 +74,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     let mut faults: Vec<Fault> =
         faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);
-    if faults.len() > MAX_FAULTS {
-        let more = faults.len() - MAX_FAULTS;
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
         faults.truncate(MAX_FAULTS);
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
