@@ -1,6 +1,6 @@
 mod found;
 use celltrain_scenario::{Machine, Scenario, read_toml};
-const MACHINE: Machine = Machine { memory: Some(1 << 28) };
+const MACHINE: Machine = Machine { memory: Some(1 << 28), addresses: None };
 /// The scenario of a text that is sound.
 fn scenario(text: &str) -> Scenario {
     let reading = read_toml(text, "found.toml", MACHINE);
