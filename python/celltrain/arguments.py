@@ -18,6 +18,9 @@ from celltrain.text import described
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Threads anybody may ask for.
+MOST_JOBS = 4096
+
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
     str: "a text",
@@ -126,7 +129,7 @@ def fits(value: object, hint: Any) -> bool:
     if hint in (int, float):
         # Those of numpy are as good.
         kind = "__index__" if hint is int else "__float__"
-        return hasattr(value, kind) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+        return hasattr(type(value), kind) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
     if origin is collections.abc.Callable:
         return callable(value)
     if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
@@ -137,7 +140,8 @@ def fits(value: object, hint: Any) -> bool:
     if isinstance(origin, type) and issubclass(origin, collections.abc.Collection):
         # Arrays and views of tables are as good as lists; a text is judged by the function that takes one for a list.
         return isinstance(value, collections.abc.Collection) and all(fits(part, inner[0]) for part in value)
-    return isinstance(value, hint) if isinstance(hint, type) else True
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) else True
 
 
 def expected(hint: Any) -> Iterator[str]:

@@ -102,6 +102,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Levenshtein's edit distance, on the first characters of long names.
+#[expect(clippy::arithmetic_side_effects, reason = "lengths up to 64")]
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();

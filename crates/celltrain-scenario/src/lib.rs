@@ -5,6 +5,10 @@
 //! values that know their lines), [`form`] (values against the schema), [`check`] (values against each other and the
 //! machine). [`build`] makes the network the engines run.
 
+// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are on in all
+// of the workspace.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 pub mod build;
 pub mod check;
 pub mod document;
@@ -48,7 +52,7 @@ impl Machine {
     /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
     /// at once.
     pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
-        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > free / 4 * 3)
+        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > (free / 4).saturating_mul(3))
     }
 }
 
@@ -88,8 +92,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
     let mut faults: Vec<Fault> =
         faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);
-    if faults.len() > MAX_FAULTS {
-        let more = faults.len() - MAX_FAULTS;
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
         faults.truncate(MAX_FAULTS);
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));

@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.arguments import checked
+from celltrain.arguments import MOST_JOBS, checked
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
 from celltrain.reproduce.measure import STEP, measure, needs_series
 from celltrain.reproduce.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
+from celltrain.text import described
 from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: More runs of a scenario than anybody waits for.
+MOST_SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,8 +231,8 @@ def _reproduction(
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
-    if jobs is not None and jobs < 1:
-        raise PaperError(f"jobs = {jobs} is not a number of threads; at least 1")
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
     outcomes = Outcomes(paper, numbers, counts, threads=jobs or _cores(), progress=progress)
     outcomes.run()
     return Reproduction(paper, outcomes, numbers, counts)
@@ -353,13 +357,14 @@ class _Clock:
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
     if not isinstance(seeds, int | Mapping) or isinstance(seeds, bool):
-        raise PaperError(f"seeds = {seeds!r} is not a whole number, or one for each network")
+        raise PaperError(f"seeds = {described(seeds)} is not a whole number, or one for each network")
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
             raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")
-        if counts[network] < 1:
-            raise PaperError(f"seeds = {counts[network]} is too few; at least 1")
+        if not 1 <= counts[network] <= MOST_SEEDS:
+            few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
+            raise PaperError(f"seeds = {described(counts[network])} is too {few}")
     return {network: counts[network] for network in networks}
 
 

@@ -38,6 +38,7 @@ pub(super) fn of_run(
 }
 
 /// The least a topology takes, whatever is sent over it.
+#[expect(clippy::arithmetic_side_effects, reason = "sums of products of two numbers of 32 bits each, in 64 bits")]
 fn least(topology: &Topology) -> Footprint {
     let (flows, _) = flows(topology);
     let wide = u64::from;
