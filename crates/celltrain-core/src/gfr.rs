@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 use crate::error::Fault;
 use crate::network::{Network, Vc};
+use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -98,14 +99,17 @@ pub struct Edge {
 
 impl Edge {
     /// The contracts of a network's VCs, before a cell has come.
-    pub fn new(network: &Network, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
         let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Self { by_vc: network.vcs.iter().map(policer).collect(), at: network.vcs.iter().map(at).collect() }
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
     }
 
     /// Whether a VC has a contract.

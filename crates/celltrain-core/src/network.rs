@@ -15,6 +15,7 @@ use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
+use crate::stop::{Interrupted, Stop};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
@@ -271,7 +272,10 @@ impl Network {
     }
 
     /// Gives every VC its label on each of its links.
-    pub fn routing(&self) -> Routing {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
             next: vec![Vec::new(); self.links.len()],
             vcs: vec![Vec::new(); self.links.len()],
@@ -280,17 +284,22 @@ impl Network {
             input: Vec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
         };
-        for link in &self.links {
+        for link in stop.each(&self.links) {
+            let link = link?;
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let first_branches = self.first_branches();
         for (vc, number) in self.vcs.iter().zip(0..) {
+            stop.steps(vc.path.len())?;
             // The label on each link, and whether it is a new one.
             let mut labels = Vec::with_capacity(vc.path.len());
             for &link in &vc.path {
                 let shared = self.has_merged(vc, link).then(|| first_branches[number as usize]);
+                if shared.is_some() {
+                    stop.steps(routing.vcs[link].len())?;
+                }
                 let known = shared.and_then(|first| routing.vcs[link].iter().position(|&vc| vc == first));
                 let label = known.unwrap_or_else(|| {
                     routing.vcs[link].push(number);
@@ -308,7 +317,7 @@ impl Network {
                 routing.next[link].push(next);
             }
         }
-        routing
+        Ok(routing)
     }
 
     /// Units of `clock` until the end of the run.
@@ -567,7 +576,7 @@ pub(crate) mod tests {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
-        let routing = network.routing();
+        let routing = network.routing(&Stop::never()).unwrap();
         assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
         assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
         assert_eq!(routing.first_label, [0; 6]);

@@ -11,6 +11,7 @@ use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
+use crate::stop::{Interrupted, Stop};
 use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
@@ -53,22 +54,28 @@ struct Loop {
 
 impl Shaping {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.
-    pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let label_on = |link: usize, vc: usize| {
+            stop.steps(routing.vcs[link].len())?;
             let place = routing.vcs[link].iter().position(|&other| other as usize == vc);
-            index(place.expect("a VC has a label on each of its links"))
+            Ok(index(place.expect("a VC has a label on each of its links")))
         };
         let mut shaped = vec![false; network.links.len()];
-        let parts: Vec<_> = network.vcs.iter().map(|vc| network.atm_part(vc)).collect();
+        let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
         }
         let place = |(number, (vc, part)): (usize, (&Vc, &Range<usize>))| {
             let link = vc.path[part.start];
-            shaped[link].then(|| Place { link: index(link), label: label_on(link, number) })
+            let label = if shaped[link] { Some(label_on(link, number)?) } else { None };
+            Ok(label.map(|label| Place { link: index(link), label }))
         };
-        let places: Vec<Option<Place>> = network.vcs.iter().zip(&parts).enumerate().map(place).collect();
+        let places: Vec<Option<Place>> =
+            network.vcs.iter().zip(&parts).enumerate().map(place).collect::<Result<_, Interrupted>>()?;
         let loops: Vec<Option<Loop>> = network
             .vcs
             .iter()
@@ -85,8 +92,9 @@ impl Shaping {
         let longest = longest_frames(network);
         let port = |link: usize| {
             if !shaped[link] {
-                return None;
+                return Ok(None);
             }
+            stop.steps(routing.vcs[link].len())?;
             let rate = network.links[link].rate;
             let source = |&vc: &u32| {
                 let vc = &network.vcs[vc as usize];
@@ -98,11 +106,13 @@ impl Shaping {
             let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
             let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
-            Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources)))
+            Ok(Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources))))
         };
-        let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| max_min::ideal_rates(network));
+        let has_allocators = network.links.iter().any(|link| link.allocator.is_some());
+        let ideal = if has_allocators { Some(max_min::ideal_rates(network, stop)?) } else { None };
         let allocator = |link: usize| {
-            let config = network.links[link].allocator.as_ref()?;
+            let Some(config) = network.links[link].allocator.as_ref() else { return Ok(None) };
+            stop.steps(routing.vcs[link].len())?;
             let vc = |&vc: &u32| VcKind {
                 is_abr: network.vcs[vc as usize].abr.is_some(),
                 above_abr: network.vcs[vc as usize].class < Class::Ubr,
@@ -110,7 +120,7 @@ impl Shaping {
                 share: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
-            Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs }))
+            Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
         };
         let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
         for (number, (vc, part)) in network.vcs.iter().zip(&parts).enumerate() {
@@ -122,17 +132,17 @@ impl Shaping {
                 let Some(forward) = forward.filter(|&forward| network.links[forward].allocator.is_some()) else {
                     continue;
                 };
-                passes[link][label_on(link, number) as usize] =
-                    Some(Place { link: index(forward), label: label_on(forward, partner) });
+                passes[link][label_on(link, number)? as usize] =
+                    Some(Place { link: index(forward), label: label_on(forward, partner)? });
             }
         }
-        Self {
-            ports: (0..network.links.len()).map(port).collect(),
-            allocators: (0..network.links.len()).map(allocator).collect(),
+        Ok(Self {
+            ports: (0..network.links.len()).map(port).collect::<Result<_, Interrupted>>()?,
+            allocators: (0..network.links.len()).map(allocator).collect::<Result<_, Interrupted>>()?,
             places,
             loops,
             passes,
-        }
+        })
     }
 
     /// Where a VC is shaped, if it is.

@@ -8,6 +8,7 @@
 use crate::cell::Label;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::shaping::{Place, Shaping};
+use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
 /// A port's part in the run.
@@ -152,7 +153,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(network: &Network, routing: &Routing, shaping: &Shaping, times: &[LinkTimes]) -> Self {
+    pub(super) fn new(
+        network: &Network,
+        routing: &Routing,
+        shaping: &Shaping,
+        times: &[LinkTimes],
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let mut plan = Plan {
             roles: Vec::with_capacity(network.links.len()),
             hosts: Vec::new(),
@@ -168,8 +175,9 @@ impl Plan {
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
-        let feeders = feeders(network);
+        let feeders = feeders(network, stop)?;
         for (link, feeder) in feeders.iter().enumerate() {
+            stop.steps(routing.merging[link].len())?;
             let role = if shaping.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
@@ -187,14 +195,16 @@ impl Plan {
         for link in 0..network.links.len() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (Vec::new(), Vec::new(), Vec::new()),
-                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => plan.stages_of(routing, shaping, times, link),
+                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
+                    plan.stages_of(routing, shaping, times, link, stop)?
+                }
             };
             plan.stages.push(stages);
             plan.passed.push(passed);
             plan.rm_ways.push(rm_ways);
         }
-        for vc in &network.vcs {
-            let link = vc.path[0];
+        for vc in stop.each(&network.vcs) {
+            let link = vc?.path[0];
             let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time };
             plan.ways.push(match plan.roles[link] {
                 Role::Host(nic) => Some(of_host(nic)),
@@ -202,7 +212,7 @@ impl Plan {
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
             });
         }
-        plan
+        Ok(plan)
     }
 
     /// The stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to hosts over
@@ -213,7 +223,8 @@ impl Plan {
         shaping: &Shaping,
         times: &[LinkTimes],
         start: usize,
-    ) -> (Vec<Stage>, Vec<Vec<Passed>>, Vec<Option<RmWay>>) {
+        stop: &Stop<'_>,
+    ) -> Result<Stages, Interrupted> {
         let mut lanes: Vec<(Span, u32)> = Vec::new();
         // By lead, and whether they end there.
         let mut errand_lanes: Vec<((Span, bool), u32)> = Vec::new();
@@ -236,6 +247,7 @@ impl Plan {
             let vc = routing.vcs[start][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
+                stop.steps(lanes.len() + 1)?;
                 lead = lead + times[link].cell_time + times[link].delay;
                 if shaping.ends(vc, index(link)) {
                     let lane = errand_lane((lead, true));
@@ -277,9 +289,12 @@ impl Plan {
             ways.push(passed);
             rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
         }
-        (stages, ways, rm_ways)
+        Ok((stages, ways, rm_ways))
     }
 }
+
+/// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
+type Stages = (Vec<Stage>, Vec<Vec<Passed>>, Vec<Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")
@@ -296,9 +311,10 @@ enum Feeder {
     Several,
 }
 
-fn feeders(network: &Network) -> Vec<Feeder> {
+fn feeders(network: &Network, stop: &Stop<'_>) -> Result<Vec<Feeder>, Interrupted> {
     let mut feeders = vec![Feeder::None; network.links.len()];
-    for hop in network.vcs.iter().flat_map(|vc| vc.path.windows(2)) {
+    for hop in stop.each(network.vcs.iter().flat_map(|vc| vc.path.windows(2))) {
+        let hop = hop?;
         let feeder = &mut feeders[hop[1]];
         *feeder = match *feeder {
             Feeder::None => Feeder::One(hop[0]),
@@ -306,7 +322,7 @@ fn feeders(network: &Network) -> Vec<Feeder> {
             Feeder::One(_) | Feeder::Several => Feeder::Several,
         };
     }
-    feeders
+    Ok(feeders)
 }
 
 fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &Feeder) -> bool {
