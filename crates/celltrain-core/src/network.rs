@@ -478,20 +478,25 @@ const NO_LINK: usize = usize::MAX;
 
 /// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i
 /// is node 2 + i, its destination node 2 + N + i.
-pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn n_source(sources: usize, rate: BitRate, delay: Duration, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
     let mut graph = Graph::default();
     let sw1 = graph.add_node("sw1", NodeKind::Switch);
     let sw2 = graph.add_node("sw2", NodeKind::Switch);
     graph.connect(sw1, sw2, rate, delay);
     for i in 1..=sources {
+        stop.step()?;
         let source = graph.add_node(format!("source{i}"), NodeKind::Host);
         graph.connect(source, sw1, rate, delay);
     }
     for i in 1..=sources {
+        stop.step()?;
         let destination = graph.add_node(format!("destination{i}"), NodeKind::Host);
         graph.connect(sw2, destination, rate, delay);
     }
-    graph
+    Ok(graph)
 }
 
 /// Index of the bottleneck link in [`n_source`]'s graph.
@@ -535,7 +540,7 @@ pub(crate) mod tests {
         tcp: &TcpConfig,
         duration: &str,
     ) -> Network {
-        let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap());
+        let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap(), &Stop::never()).unwrap();
         let mut network = Network {
             seed: 1,
             duration: duration.parse().unwrap(),
@@ -600,7 +605,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_n_source_paths_are_the_shortest() {
-        let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
+        let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default(), &Stop::never()).unwrap();
         for i in 0..3 {
             let (source, destination) = (2 + i, 5 + i);
             let mut search = Search::new(&graph);

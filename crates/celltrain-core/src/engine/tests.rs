@@ -158,7 +158,7 @@ fn every_part_of_building_and_measuring_asks_for_each_vc_or_flow() {
 
 #[test]
 fn a_run_ends_at_whichever_question_is_answered_with_no() {
-    let network = lan(4, Some(50), "300us");
+    let network = lan(4, Some(50), "700us");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
         let count = Cell::new(0);
@@ -200,7 +200,7 @@ fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
         rate: "150Mbps".parse().unwrap(),
         packet: Bytes { bytes: 60_000 },
     });
-    let mut network = lan(2, Some(10_000), "300ms");
+    let mut network = lan(2, Some(10_000), "600ms");
     for link in &mut network.links {
         link.delay = "100ms".parse().unwrap();
     }
