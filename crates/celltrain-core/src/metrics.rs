@@ -307,10 +307,12 @@ impl Ended<'_> {
         for (number, vc) in self.network.vcs.iter().enumerate() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
-            for &link in &vc.path {
-                self.stop.steps(self.routing.vcs[link].len())?;
-                let label = self.routing.vcs[link].iter().position(|&vc| vc as usize == number);
-                frames.add(&label.map(|label| self.ports[link].counters[label]).unwrap_or_default());
+            self.stop.steps(vc.path.len())?;
+            for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
+                // A label it shares is its merge's first branch's.
+                if self.routing.vcs[link][label as usize] as usize == number {
+                    frames.add(&self.ports[link].counters[label as usize]);
+                }
             }
             contracts.push(ContractResult {
                 name: vc.name.clone(),
@@ -399,14 +401,4 @@ pub fn jain(x: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
-        assert_eq!(jain(&[0.0, 0.0]), 1.0);
-    }
-}
+mod tests;

@@ -24,7 +24,10 @@ pub(super) struct Server {
     next_start: Time,
     /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
     tells_each: bool,
+    /// The links its VCs come in on.
     inputs: Vec<Input>,
+    /// Their numbers at the node, by which ties go.
+    at_node: Vec<u32>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
     next: Turns,
     together: Vec<(u32, Cell)>,
@@ -206,7 +209,8 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
+    /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
+    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
             any_order: port.keeps_vcs_apart().is_some_and(|filling| filling != Filling::Exactly)
                 && timing.marks_above.is_none()
@@ -224,14 +228,15 @@ impl Server {
             ties,
             next_start: Time::default(),
             tells_each: false,
-            inputs: vec![Input::NONE; inputs as usize],
-            next: Turns::new(inputs as usize),
+            inputs: vec![Input::NONE; at_node.len()],
+            next: Turns::new(at_node.len()),
+            most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
+            at_node,
             together: Vec::new(),
             in_step: Vec::new(),
             arrivals: Vec::new(),
             gone: Vec::new(),
             gathered: vec![NOTHING; vcs],
-            most_in_one_go: timing.cell_time * (CELLS_IN_ONE_GO / u64::from(inputs.max(1))).max(1),
             timing,
         }
     }
@@ -447,7 +452,7 @@ impl Server {
             together.push(self.next.first().input());
             self.next.pop_first();
         }
-        self.ties.order(&mut together, |&input| input);
+        self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(line);
             if let Some(next) = self.weave_one(input, now, start, line, depart) {
@@ -654,7 +659,7 @@ impl Server {
             let (run, _) = self.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
-        self.ties.order(&mut together, |&(input, _)| input);
+        self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
         self.catch_up(now);
         for (_, cell) in together.drain(..) {
             self.note(Run { last: cell, cells: 1 }, now, Span(0));
@@ -815,7 +820,7 @@ impl Server {
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
-            self.ties.order(&mut together, |&(input, _)| input);
+            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
             if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
