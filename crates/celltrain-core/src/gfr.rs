@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 use crate::error::Fault;
+use crate::footprint::size;
 use crate::network::{Network, Vc};
 use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
@@ -136,6 +137,11 @@ impl Edge {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)
     }
 }
+
+/// Memory of a VC, whether it has a contract or not.
+pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
+/// Memory of a contract.
+pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
 
 /// The tests of one VC.
 struct Policer {

@@ -6,6 +6,7 @@ use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::engine::Outcome;
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
+use crate::footprint::size;
 use crate::gfr::{Edge, EdgeCounters};
 use crate::max_min;
 use crate::network::{Network, Routing};
@@ -150,6 +151,11 @@ pub struct CellTotals {
     /// Waiting, in service or on a link when the run ended.
     pub in_flight: u64,
 }
+
+/// Memory of a flow's and of a port's results, and of what is counted of a VC for them.
+pub(crate) const BYTES_PER_FLOW: u64 = size::<FlowResult>() + 32;
+pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
+pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 
 /// What an engine hands over when a run has ended.
 pub struct Ended<'a> {

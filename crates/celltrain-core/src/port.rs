@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::cell::{Cell, Label, Run};
+use crate::footprint::{array, size};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
 use crate::scheduler::{Filling, Queues, Telling};
@@ -207,6 +208,21 @@ const RESERVED_RUNS: u32 = 1 << 14;
 /// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
 /// their places to be still in the nearest cache.
 const UNCOUNTED_CELLS: u32 = 256;
+
+/// Memory of a port.
+pub(crate) const BYTES: u64 = size::<Port>();
+/// Memory of a VC that crosses it.
+pub(crate) const BYTES_PER_VC: u64 = size::<VcState>() + size::<Refused>() + 4;
+
+/// Memory of so many VCs that cross it.
+pub(crate) fn rows(vcs: u64) -> u64 {
+    array(vcs, size::<VcState>()) + array(vcs, size::<Refused>()) + array(vcs, 4)
+}
+
+/// What a port reserves for its queue, whether it fills or not.
+pub(crate) fn reserved(capacity: Option<u32>) -> u64 {
+    array(capacity.map_or(0, |k| u64::from(k.min(RESERVED_RUNS))), size::<Run>())
+}
 
 impl Port {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.

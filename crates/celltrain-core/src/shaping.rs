@@ -7,6 +7,7 @@ use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
+use crate::footprint::size;
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
@@ -51,6 +52,9 @@ struct Loop {
     /// RM cells that came to their end.
     rms_ended: u64,
 }
+
+/// Memory of a VC, whether it is shaped or not.
+pub(crate) const BYTES_PER_VC: u64 = size::<Option<Place>>() + size::<Option<Loop>>() + size::<Range<usize>>();
 
 impl Shaping {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.

@@ -11,11 +11,14 @@ use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::work::Unfinished;
 
 /// What this core was built as.
 #[derive(Clone, Copy, Serialize)]
@@ -32,7 +35,9 @@ impl Build {
 }
 
 pub(crate) fn reading(reading: &Reading) -> String {
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
+    let bytes = reading.footprint.map(|footprint| footprint.bytes);
+    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
+        .to_string()
 }
 
 /// A text's values, and the line of every key.
@@ -52,12 +57,19 @@ pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &st
 pub(crate) type Wanted = BTreeMap<String, Vec<String>>;
 
 /// A list of an answer, as far as it is wanted.
-fn rows<T>(wanted: Option<&Wanted>, list: &str, items: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
+fn rows<T>(
+    (wanted, stop): (Option<&Wanted>, &Stop<'_>),
+    list: &str,
+    items: &[T],
+    row: impl Fn(&T) -> Value,
+) -> Result<Vec<Value>, Interrupted> {
+    // A row takes as long as some ten things elsewhere.
+    let items = items.iter().map(|item| stop.steps(10).map(|()| item));
     let Some(wanted) = wanted else {
-        return items.iter().map(row).collect();
+        return items.map(|item| item.map(&row)).collect();
     };
     let Some(columns) = wanted.get(list) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let pruned = |item| {
         let mut row = row(item);
@@ -66,20 +78,29 @@ fn rows<T>(wanted: Option<&Wanted>, list: &str, items: &[T], row: impl Fn(&T) ->
         }
         row
     };
-    items.iter().map(pruned).collect()
+    items.map(|item| item.map(pruned)).collect()
 }
 
-/// A run's result as JSON.
+/// What was run.
+pub(crate) struct Ran<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) engine: Engine,
+    /// Seconds of real time the engine took.
+    pub(crate) seconds: f64,
+}
+
+/// A run's result as JSON, unless it is told to stop.
 pub(crate) fn result(
-    scenario: &Scenario,
-    seed: u64,
-    engine: Engine,
+    ran: &Ran<'_>,
     result: &RunResult,
-    engine_seconds: f64,
     bottleneck: &str,
     wanted: Option<&Wanted>,
-) -> String {
-    let flows = rows(wanted, "flows", &result.flows, |flow| {
+    stop: &Stop<'_>,
+) -> Result<String, Interrupted> {
+    let Ran { scenario, seed, engine, seconds: engine_seconds } = *ran;
+    let of = (wanted, stop);
+    let flows = rows(of, "flows", &result.flows, |flow| {
         json!({
             "name": flow.name,
             "goodput_mbps": flow.goodput_mbps,
@@ -98,7 +119,7 @@ pub(crate) fn result(
             "completion_s": flow.completion_s,
             "file_delay_ms": flow.file_delay.map(file_delay_ms),
         })
-    });
+    })?;
     let port_row = |port: &PortResult| {
         json!({
             "name": port.name,
@@ -123,11 +144,11 @@ pub(crate) fn result(
     let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
     let ports = if alone {
         let bottleneck: Vec<_> = result.ports.iter().filter(|port| port.name == bottleneck).collect();
-        rows(wanted, "bottleneck", &bottleneck, |port| port_row(port))
+        rows(of, "bottleneck", &bottleneck, |port| port_row(port))?
     } else {
-        rows(wanted, "ports", &result.ports, port_row)
+        rows(of, "ports", &result.ports, port_row)?
     };
-    json!({
+    let answer = json!({
         "scenario": scenario.name,
         "seed": seed,
         "engine": engine.name(),
@@ -140,8 +161,8 @@ pub(crate) fn result(
         "file_delay_ms": result.file_delay.map(file_delay_ms),
         "flows": flows,
         "ports": ports,
-        "contracts": contracts(result, wanted),
-        "abr": controlled(result, wanted),
+        "contracts": contracts(result, of)?,
+        "abr": controlled(result, of)?,
         "cells": {
             "offered": result.cells.offered,
             "delivered": result.cells.delivered,
@@ -154,13 +175,24 @@ pub(crate) fn result(
         "cell_hops_per_second": result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE),
         "fingerprint": result.fingerprint.to_string(),
         "build": Build::this(),
-    })
-    .to_string()
+    });
+    stop.ask()?;
+    Ok(answer.to_string())
+}
+
+/// Memory of a row of an answer: its values, its text, and what Python makes of it.
+const BYTES_PER_ROW: u64 = 4096;
+
+/// What putting an answer together takes of memory.
+pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
+    let lists = [("flows", network.flows.len()), ("ports", network.links.len())];
+    let rows = lists.iter().filter(|(list, _)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
+    rows.map(|&(_, rows)| rows as u64 * BYTES_PER_ROW).sum()
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.
-pub(crate) fn network(scenario: &Scenario) -> String {
-    let network = build::network(scenario, scenario.seed);
+pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let network = build::network_unless(scenario, scenario.seed, stop)?;
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -180,17 +212,17 @@ pub(crate) fn network(scenario: &Scenario) -> String {
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network)).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network, stop)?).map(|(flow, max_min_mbps)| {
         let path = &network.vcs[flow.data_vc].path;
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
-    json!({
-        "nodes": nodes.collect::<Vec<_>>(),
-        "links": links.collect::<Vec<_>>(),
-        "flows": flows.collect::<Vec<_>>(),
+    Ok(json!({
+        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
+        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
+        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
-    .to_string()
+    .to_string())
 }
 
 fn file_delay_ms(delay: FileDelay) -> Value {
@@ -198,8 +230,8 @@ fn file_delay_ms(delay: FileDelay) -> Value {
 }
 
 /// VCs with a contract.
-fn contracts(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "contracts", &result.contracts, |contract| {
+fn contracts(result: &RunResult, of: (Option<&Wanted>, &Stop<'_>)) -> Result<Vec<Value>, Interrupted> {
+    rows(of, "contracts", &result.contracts, |contract| {
         json!({
             "vc": contract.name,
             "frames": contract.edge.frames,
@@ -213,8 +245,8 @@ fn contracts(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
 }
 
 /// VCs whose rate is controlled.
-fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "abr", &result.abr, |abr| {
+fn controlled(result: &RunResult, of: (Option<&Wanted>, &Stop<'_>)) -> Result<Vec<Value>, Interrupted> {
+    rows(of, "abr", &result.abr, |abr| {
         json!({
             "vc": abr.name,
             "acr_mbps": abr.acr_mbps,
@@ -300,7 +332,7 @@ impl Trace {
         Ok(Some(Self { choice, links, step }))
     }
 
-    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+    pub(crate) fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -313,11 +345,26 @@ impl Trace {
             }
         };
         let recorder = Recorder::new(self.choice, links, self.step, network);
+        self.values(network, &recorder, stop)?;
+        Ok(recorder)
+    }
+
+    /// Memory of what is recorded of a run: of each value, as lists grow and are handed over.
+    pub(crate) fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+        Ok(self.values(network, &self.recorder(network, stop)?, stop)? * 16)
+    }
+
+    /// How many values are recorded of a run.
+    fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
         let links = recorder.links();
-        let routing = network.routing();
-        let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
+        let occupancies: usize = if self.choice.occupancy {
+            let routing = network.routing(stop)?;
+            links.iter().map(|&link| routing.vcs[link].len()).sum()
+        } else {
+            0
+        };
         let columns = usize::from(self.choice.queue) * links.len()
-            + usize::from(self.choice.occupancy) * occupancies
+            + occupancies
             + (2 * usize::from(self.choice.windows) + usize::from(self.choice.delivered)) * network.flows.len()
             + usize::from(self.choice.rates) * recorder.rate_flows().count()
             + 4 * usize::from(self.choice.edges) * recorder.edge_flows().count();
@@ -326,21 +373,22 @@ impl Trace {
             return Err(format!(
                 "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
                 self.step
-            ));
+            )
+            .into());
         }
-        Ok(recorder)
+        Ok(samples * columns as u64)
     }
 
     /// A series that no connection of this network has is refused: nothing would be in it.
-    pub(crate) fn refuse_empty(&self, network: &Network) -> Result<(), String> {
-        let recorder = self.recorder(network)?;
+    pub(crate) fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
+        let recorder = self.recorder(network, stop)?;
         if self.choice.rates && recorder.rate_flows().next().is_none() {
-            return Err(
-                "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into()
-            );
+            let problem = "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it";
+            return Err(problem.to_string().into());
         }
         if self.choice.edges && recorder.edge_flows().next().is_none() {
-            return Err("\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC".into());
+            let problem = "\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC";
+            return Err(problem.to_string().into());
         }
         Ok(())
     }
@@ -373,19 +421,26 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    pub(crate) fn of(network: &Network, trace: &Trace, recorder: Recorder) -> Self {
+    pub(crate) fn of(
+        network: &Network,
+        trace: &Trace,
+        recorder: Recorder,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let port = |link: usize| network.links[link].name.clone();
-        let flow_of = |vc: u32| {
-            let number = vc as usize;
-            let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
-            flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
-        };
+        let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
+        for flow in &network.flows {
+            for vc in [flow.data_vc, flow.ack_vc] {
+                of_vc[vc].get_or_insert(&flow.name);
+            }
+        }
+        let flow_of = |vc: u32| of_vc[vc as usize].map_or_else(|| format!("vc{vc}"), str::to_string);
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
-        Self {
+        Ok(Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             ports: links.into_iter().map(port).collect(),
@@ -402,6 +457,6 @@ impl Series {
             edge_phase: trace.choice.edges.then_some(recorder.edge_phase),
             edge_ld_acr_mbps: trace.choice.edges.then_some(recorder.edge_ld_acr_mbps),
             edge_p_ctr: trace.choice.edges.then_some(recorder.edge_p_ctr),
-        }
+        })
     }
 }

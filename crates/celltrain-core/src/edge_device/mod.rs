@@ -7,6 +7,7 @@
 mod packets;
 
 pub use adaptive_discard::{AdaState, Phase};
+pub(crate) use packets::BYTES_PER_EDGE_QUEUE;
 pub use packets::{Cause, Packet, Packets};
 
 use schemars::JsonSchema;

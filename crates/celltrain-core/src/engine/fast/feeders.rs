@@ -6,7 +6,7 @@ use crate::stop::{Interrupted, Stop};
 
 /// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list, which
 /// is also the order of their numbers at the node.
-pub(super) struct Feeders {
+pub(crate) struct Feeders {
     /// By link: where its list begins in `links`; one more at the end.
     first: Vec<u32>,
     links: Vec<u32>,
@@ -17,7 +17,7 @@ impl Feeders {
     ///
     /// # Errors
     /// When it is told to stop.
-    pub(super) fn new(network: &Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub(crate) fn new(network: &Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
         let mut first = vec![0; network.links.len() + 1];
         for hop in stop.each(hops()) {
@@ -48,7 +48,7 @@ impl Feeders {
     }
 
     /// The links that feed the port of this one.
-    pub(super) fn of(&self, link: usize) -> &[u32] {
+    pub(crate) fn of(&self, link: usize) -> &[u32] {
         &self.links[self.first[link] as usize..self.first[link + 1] as usize]
     }
 

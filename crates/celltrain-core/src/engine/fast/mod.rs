@@ -9,6 +9,7 @@
 #[doc(hidden)]
 pub mod agenda;
 mod feeders;
+mod footprint;
 mod nic;
 mod plan;
 mod rm;
@@ -33,6 +34,9 @@ use crate::shaping::{Place, Shaping};
 use crate::stop::Stop;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
+
+pub(crate) use feeders::Feeders;
+pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use agenda::{Agenda, Key};
 use nic::{Nic, Phase};

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::feeders::Feeders;
 use crate::cell::Label;
+use crate::footprint::size;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::shaping::{Place, Shaping};
 use crate::stop::{Interrupted, Stop};
@@ -167,6 +168,11 @@ pub(super) struct RmEnd {
     /// Number of the errand lane.
     pub(super) lane: u32,
 }
+
+/// Memory of a VC's way from its host, of the way of its RM cells, and of a transparent port on a way.
+pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
+pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>();
+pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
 /// Everything known beforehand.
 pub(super) struct Plan {

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
-use crate::port::{Fate, Port};
+use crate::footprint::size;
+use crate::port::{self, Fate, Port};
 use crate::scheduler::{Filling, Telling};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -194,6 +195,13 @@ struct Line {
     peak: u32,
     gone: u32,
 }
+
+/// Memory of a contended port beside its [`Port`].
+pub(super) const BYTES: u64 = size::<Server>() - port::BYTES;
+/// Memory of an input and its number at the node; its turn is apart.
+pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
+/// Memory of a VC beside that at the [`Port`].
+pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
 /// No run.
 const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
