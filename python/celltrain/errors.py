@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -89,6 +90,10 @@ class ClusterError(InputError):
     """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
 
 
+class CancelledError(CelltrainError):
+    """A call was ended by its `celltrain.Cancel`."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 
@@ -106,6 +111,9 @@ class CelltrainWarning(UserWarning):
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Issues a `CelltrainWarning` for each message, at the line that called the function that calls this."""
+    """Issues a `CelltrainWarning` for each message, at the line outside celltrain that made the call."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "celltrain":
+        level, frame = level + 1, frame.f_back
     for message in messages:
-        warnings.warn(message, CelltrainWarning, stacklevel=3)
+        warnings.warn(message, CelltrainWarning, stacklevel=level)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.plan.axis import Axis, Drawn
 from celltrain.reproduce.paper import set_key
 from celltrain.scenario import Reading
@@ -216,7 +217,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
     >>> text[:8]
     '{"aal5":'
     """
-    accepted = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario")).accepted()
+    accepted = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario", current())).accepted()
     return compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from celltrain.cancel import check
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.plan.plan import compact
@@ -165,6 +166,7 @@ class Coordinator:
         for _, runs in wanted:
             configurations: dict[int, tuple[str, str | None]] = {}
             for point, seed in runs:
+                check()
                 if point not in configurations:
                     configurations[point] = self._configuration(point)
                 text, refusal = configurations[point]
@@ -220,6 +222,7 @@ class Coordinator:
             raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
         for ran in rows.runs:
             self._keep(ran)
+        check()
         now = time.monotonic()
         pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
         if len(self._held) >= PART_RUNS or now - self._written > pause:
