@@ -17,6 +17,7 @@
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
+#   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
 PYTHON ?= python3
@@ -29,7 +30,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard fuzz
+.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -62,6 +63,7 @@ format: .make/built
 	cargo fmt --all
 	$(BIN)/ruff format python scripts
 	$(BIN)/ruff check --fix python scripts
+	$(BIN)/python scripts/wrap_pages.py
 
 models: .make/built
 	$(BIN)/python scripts/generate_models.py
@@ -101,6 +103,9 @@ performance: .make/built
 
 guard: .make/built
 	$(BIN)/python scripts/instruction_guard.py
+
+memory: .make/built
+	$(BIN)/python scripts/memory_campaign.py
 
 fuzz:
 	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=600

@@ -18,8 +18,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
-from celltrain.scenario import read, read_text, shown
+from celltrain.scenario import read, read_text
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -30,6 +32,7 @@ KINDS = ("host", "switch", "edge_device")
 MOST_NAMED = 5
 
 
+@checked()
 def import_graph(
     path: str | os.PathLike[str],
     *,
@@ -161,9 +164,7 @@ def import_graph(
 
 def _of_file(fault: Fault, file: str) -> Fault:
     """A fault of the scenario, under the name of the file it was made of."""
-    subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
-    message = f"{file}: {subject}{fault.problem}"
-    return Fault(file=file, line=None, key=fault.key, value=fault.value, problem=fault.problem, message=message)
+    return Fault.of(fault.problem, file=file, key=fault.key, value=fault.value)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
@@ -31,6 +33,10 @@ class Reading:
     """Everything that is wrong with it."""
     warnings: list[str]
     """What to look at before trusting its results."""
+    memory_bytes: int | None = None
+    """What a run of it takes of memory on the fast engine; None when it has other faults."""
+    does_not_fit: bool = False
+    """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 
     @classmethod
     def of_core(cls, text: str) -> Reading:
@@ -40,6 +46,8 @@ class Reading:
             scenario=answer["scenario"],
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
+            memory_bytes=answer["memory_bytes"],
+            does_not_fit=answer["does_not_fit"],
         )
 
     def accepted(self) -> dict[str, Any]:
@@ -59,7 +67,8 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
             return Reading(scenario=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name, current()))
     if not hasattr(scenario, "to_dict"):
-        raise TypeError(f"a scenario is a celltrain.Scenario or the path of a TOML file, not {type(scenario).__name__}")
+        problem = "is not a celltrain.Scenario, nor the path of a TOML file"
+        return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
     return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name, current()))
 
@@ -96,11 +105,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
 
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path as it can be printed, whatever bytes it holds."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
+@checked(ScenarioError)
 @endable
 def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
     """The scenario in a TOML file, checked, with every default filled in.
@@ -122,6 +127,7 @@ def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scena
     return Scenario.model_validate(read(path).accepted())
 
 
+@checked(ScenarioError)
 @endable
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Everything that is wrong with a scenario; an empty list when it can be run.
@@ -142,6 +148,7 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
     return read(scenario).faults
 
 
+@checked(ScenarioError)
 def n_source(
     *,
     sources: int,

@@ -43,6 +43,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_class::<Cancel>()?;
@@ -214,6 +215,19 @@ fn data_names(prefix: &str) -> Vec<String> {
 fn memory_limit() -> Option<u64> {
     let machine = machine();
     machine.memory.into_iter().chain(machine.addresses).min()
+}
+
+/// Bytes of memory that a run of a scenario takes, its whole answer included; it is not held against what there is.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, engine="fast"))]
+fn memory_needed(py: Python<'_>, scenario_json: &str, engine: &str) -> PyResult<u64> {
+    let how = How { trace: None, engine: engine_named(engine)?, limit: None, wanted: None };
+    let needed = |stop: &Stop<'_>| {
+        let scenario = read_on(scenario_json, Machine::default(), stop)??;
+        work::needed(&celltrain_scenario::build::network_unless(&scenario, scenario.seed, stop)?, &how, stop)
+    };
+    let needed = cancel::watched(py, None, |stop| refused(needed(stop)))?.map_err(PyValueError::new_err)?;
+    Ok(needed.bytes)
 }
 
 /// The scenarios of the benchmarks.

@@ -14,7 +14,7 @@ use celltrain_scenario::{Machine, Scenario, build, memory};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace, Wanted};
+use crate::answer::{self, Answer, Series, Trace, Wanted};
 use crate::cancel::Cancel;
 use crate::panics::{caught, quiet_while_caught};
 use crate::{arrays, read_on, threads};
@@ -210,21 +210,23 @@ fn within(
         Some(recorder) => engine.run(&network, recorder, keep_going),
         None => engine.run(&network, &mut Nothing, keep_going),
     }?;
-    let run = answer::Ran { scenario: &scenario, seed, engine, seconds: begun.elapsed().as_secs_f64() };
+    let engine_seconds = begun.elapsed().as_secs_f64();
     let bottleneck = &network.links[network.bottleneck].name;
-    let answer = answer::result(&run, &result, bottleneck, wanted, stop)?;
+    let answer =
+        Answer { scenario: &scenario, seed, engine, result: &result, engine_seconds, bottleneck, wanted, stop };
+    let text = answer.text()?;
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder, stop));
     let series = series.transpose()?;
     // What passed its limit in the end has passed it.
     stop.ask()?;
-    Ok((answer, series))
+    Ok((text, series))
 }
 
 /// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.
-fn needed(network: &Network, how: &How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
+pub(crate) fn needed(network: &Network, how: &How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
     let footprint = Footprint::of(network, how.engine, stop)?;
     let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
-    let bytes = footprint.bytes.max(answer::bytes(network, how.wanted)).saturating_add(series);
+    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
 }
 

@@ -33,6 +33,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is.
+    pub does_not_fit: bool,
 }
 
 /// A scenario whose topology is laid out.
@@ -86,7 +88,7 @@ pub fn check(
     }
     let before = faults.len();
     let laid_out = topology(&scenario.topology, faults, stop)?;
-    memory::before_layout(scenario, machine, faults);
+    verdict.does_not_fit = memory::before_layout(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = match laid_out.filter(|_| faults.len() == before) {
         None if faults.len() == before => Some(build::layout(&scenario.topology, stop)?),
@@ -123,6 +125,7 @@ pub fn check(
         let network = build::network_on(layout, scenario, scenario.seed, stop)?;
         clock(&network, &mut verdict.warnings);
         verdict.footprint = Some(memory::of_run(scenario, &network, machine, &mut verdict.faults, stop)?);
+        verdict.does_not_fit = !verdict.faults.is_empty();
     }
     Ok(verdict)
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import shell
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.reproduce.run import Progress, Reproduction
@@ -95,8 +96,6 @@ def study(
 
 
 def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool) -> int:
-    from celltrain.scenario import shown
-
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -135,7 +134,7 @@ def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
         TextColumn("runs, {task.fields[left]}"),
     )
     with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(paper, total=None, left="")
+        task = bar.add_task(shown(paper), total=None, left="")
 
         def show(progress: Progress) -> None:
             minutes, seconds = divmod(round(progress.remaining_seconds), 60)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import CancelledError
 from celltrain.reproduce import claims, score
@@ -20,6 +21,7 @@ from celltrain.reproduce.measure import STEP, measure, needs_series
 from celltrain.reproduce.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,14 +126,18 @@ class Reproduction:
 
         show(self, console=console)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
         Figures need matplotlib and are left out where it is not installed. Returns the files written.
         """
+        with writing(folder):
+            return self._write(Path(folder))
+
+    def _write(self, folder: Path) -> list[Path]:
         from celltrain.reproduce import export, figures
 
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         answer = folder / f"{self.paper.kind.command}.json"
         answer.write_text(self.to_json() + "\n", encoding="utf-8")
@@ -147,6 +153,7 @@ class Reproduction:
         )
 
 
+@checked()
 @endable
 def reproduce(
     paper_id: str,
@@ -183,6 +190,7 @@ def reproduce(
     return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
 
 
+@checked()
 @endable
 def study(
     study_id: str,

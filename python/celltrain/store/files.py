@@ -12,7 +12,7 @@ from types import FrameType
 from typing import IO
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 
 def put(path: Path, content: bytes) -> None:

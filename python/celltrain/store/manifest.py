@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 #: What every manifest says, and as what.
 _EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}

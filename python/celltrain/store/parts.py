@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

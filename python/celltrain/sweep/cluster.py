@@ -24,9 +24,9 @@ from celltrain import _core
 from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
-from celltrain.scenario import shown
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
 from celltrain.errors import Fault, PlanError
 from celltrain.plan import Plan
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
 
 
+@checked(PlanError)
 @endable
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],

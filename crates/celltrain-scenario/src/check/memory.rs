@@ -11,17 +11,17 @@ use crate::Machine;
 use crate::fault::KeyFault;
 use crate::scenario::{Scenario, Topology};
 
-/// A topology so large that its bare network does not fit is refused before it is laid out.
-pub(super) fn before_layout(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
+/// A topology so large that its bare network does not fit is refused before it is laid out; whether it is.
+pub(super) fn before_layout(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) -> bool {
     let topology = &scenario.topology;
     let (_, key) = flows(topology);
     if faults.iter().any(|fault| fault.key == key) {
-        return;
+        return false;
     }
     let least = least(topology);
-    if let Some(free) = machine.lacks(&least) {
-        faults.push(refusal(topology, &least, "more than", free));
-    }
+    let lacks = machine.lacks(&least);
+    faults.extend(lacks.map(|free| refusal(topology, &least, "more than", free)));
+    lacks.is_some()
 }
 
 /// A run that does not fit is refused before it starts; what it takes otherwise.
@@ -60,7 +60,7 @@ fn least(topology: &Topology) -> Footprint {
         }
     };
     let bytes = Footprint::at_least(nodes, links, flows, hops);
-    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes, reserved: 0 }
+    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes, kept: bytes }
 }
 
 fn refusal(topology: &Topology, footprint: &Footprint, about: &str, free: u64) -> KeyFault {
