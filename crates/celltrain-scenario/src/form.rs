@@ -212,9 +212,11 @@ impl<'a> Form<'a> {
     }
 
     /// Whether a value passes a schema, without a word about why not.
-    fn fits_quietly(&self, value: &Value, schema: &'a Value) -> bool {
+    fn fits_quietly(&mut self, value: &Value, schema: &'a Value) -> bool {
         let mut trial = Form { faults: Vec::new(), ..*self };
-        trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty()
+        let fits = trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty();
+        self.stopped = trial.stopped;
+        fits
     }
 
     /// What a value should be, in words that follow "is not" or "must be".

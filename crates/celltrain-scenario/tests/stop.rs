@@ -83,7 +83,7 @@ fn every_topology_asks_for_each_flow_while_it_is_checked_laid_out_and_built() {
         "[topology.star]\nhosts = 50\npattern = \"ring\"\nlink_delay = \"5us\"",
         "[topology.chain]\nhops = 5\nlong = 10\ncross = 8\nlink_delay = \"5us\"",
         "[topology.vc_merge]\nvcs = 10\nsources_per_vc = 5\nlink_delay = \"5us\"",
-        "[edge.\"*\"]\nbuffer = 1000\ndiscard = { tail_drop = {} }\n[topology.internetwork]\nsources = 50\natm_delay = \"5us\"",
+        "[edge.\"*\"]\nbuffer = 1000\ndiscard = { tail_drop = {} }\n[topology.internetwork]\nsources = 50\nip_delay = \"5us\"\natm_delay = \"5us\"",
     ];
     for topology in topologies {
         let text =
