@@ -111,6 +111,10 @@ class OutputError(InputError, OSError):
     """A file or folder that cannot be written."""
 
 
+class CancelledError(CelltrainError):
+    """A call was ended by its `celltrain.Cancel`."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 

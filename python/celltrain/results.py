@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
 from celltrain.arguments import checked
+from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
 from celltrain.writing import writing
@@ -34,6 +35,7 @@ TRACES = {
 
 
 @checked(ScenarioError)
+@endable
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -43,6 +45,7 @@ def run(
     ports: Sequence[str] | None = None,
     engine: str = "fast",
     progress: Callable[[float], object] | None = None,
+    cancel: Cancel | None = None,
 ) -> RunResult:
     """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
 
@@ -56,9 +59,11 @@ def run(
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
         progress: Called now and then with the share of the run that is done, 0 to 1.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: When the scenario or an option is refused, with every fault.
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(
@@ -92,7 +97,14 @@ def run(
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
         answer, series = _core.run(
-            json.dumps(accepted), int(accepted["seed"] if seed is None else seed), trace, step, links, engine, progress
+            json.dumps(accepted),
+            int(accepted["seed"] if seed is None else seed),
+            trace,
+            step,
+            links,
+            engine,
+            progress,
+            current(),
         )
     except ValueError as error:
         raise refused(error) from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.arguments import checked
+from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import shown
 
@@ -64,12 +65,12 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
             text = read_text(Path(scenario))
         except ScenarioError as error:
             return Reading(scenario=None, faults=error.faults, warnings=[])
-        return Reading.of_core(_core.parse(text, name))
+        return Reading.of_core(_core.parse(text, name, current()))
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
         return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
-    return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
+    return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name, current()))
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
@@ -105,14 +106,17 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
 
 
 @checked(ScenarioError)
-def load(path: str | os.PathLike[str]) -> Scenario:
+@endable
+def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
     """The scenario in a TOML file, checked, with every default filled in.
 
     Args:
         path: The file.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: With every fault of the file.
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> ct.load("scenarios/lan-epd.toml").port["bottleneck"].policy
@@ -124,11 +128,16 @@ def load(path: str | os.PathLike[str]) -> Scenario:
 
 
 @checked(ScenarioError)
-def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
+@endable
+def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
     Args:
         scenario: A scenario, or the path of a TOML file.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=1200))

@@ -21,6 +21,7 @@ pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
 use celltrain_core::footprint::Footprint;
+use celltrain_core::stop::{Interrupted, Stop};
 use document::Document;
 use fault::KeyFault;
 
@@ -61,28 +62,62 @@ const MAX_FAULTS: usize = 1000;
 
 /// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
-    read(Document::from_toml(text), source, machine)
+    Reader { source, machine, stop: &Stop::never() }.toml(text).expect("nobody stops it")
 }
 
 /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
 pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
-    read(Document::from_json(text), source, machine)
+    Reader { source, machine, stop: &Stop::never() }.json(text).expect("nobody stops it")
 }
 
-fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, machine: Machine) -> Reading {
+/// What reading a scenario goes by: its name, the machine it is for, and whether to go on. A large one takes seconds.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// The name faults are reported under, usually the file's.
+    pub source: &'a str,
+    /// What it may be too large for.
+    pub machine: Machine,
+    /// Whether to go on.
+    pub stop: &'a Stop<'a>,
+}
+
+impl Reader<'_> {
+    /// Reads a scenario in TOML.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn toml(self, text: &str) -> Result<Reading, Interrupted> {
+        self.stop.ask()?;
+        read(Document::from_toml(text), self)
+    }
+
+    /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn json(self, text: &str) -> Result<Reading, Interrupted> {
+        self.stop.ask()?;
+        read(Document::from_json(text), self)
+    }
+}
+
+fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'_>) -> Result<Reading, Interrupted> {
+    let Reader { source, machine, stop } = reader;
+    stop.ask()?;
     let mut document = match document {
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false };
+            return Ok(Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false });
         }
     };
-    let mut faults = form::check(&mut document.root);
+    let mut faults = form::check(&mut document.root, stop)?;
     let (mut warnings, mut footprint, mut does_not_fit) = (Vec::new(), None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
+    stop.ask()?;
     if let Some(scenario) = &scenario {
-        let verdict = check::check(scenario, &faults, machine);
+        let verdict = check::check(scenario, &faults, machine, stop)?;
         faults.extend(verdict.faults);
         warnings = verdict.warnings.iter().map(Warning::reported).collect();
         footprint = verdict.footprint;
@@ -98,7 +133,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit }
+    Ok(Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from celltrain import _core
 from celltrain.arguments import checked
+from celltrain.cancel import current
 from celltrain.errors import PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn
 from celltrain.reproduce.paper import set_key
@@ -228,7 +229,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
     """The same, and the bytes of memory that a run of it takes."""
-    reading = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario"))
+    reading = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario", current()))
     accepted = reading.accepted()
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
     return text, reading.memory_bytes or 0

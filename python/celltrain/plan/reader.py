@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps
 from celltrain.plan.document import Judge, as_text, join, parse
@@ -171,8 +172,8 @@ class Base:
     def faults(self, judge: Judge) -> list[Fault]:
         """What is wrong with it as it stands."""
         if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file)).faults
-        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file)).faults
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file, current())).faults
         own = Judge(judge.file, judge._lines)
         for fault in faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"
@@ -638,7 +639,7 @@ class Reader:
         accepted: list[dict[str, Any]] = []
         for index in indices:
             point = plan.points[index]
-            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
+            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file, current()))
             # A point that does not fit is a failed row, as long as others do.
             unfit += reading.does_not_fit
             if reading.scenario is not None:
@@ -708,7 +709,8 @@ class Reader:
             short = {**scenario, "duration": "1us"}
             trace = ["cwnd"] if any(map(needs_series, measures)) else []
             try:
-                text, series = _core.run(json.dumps(short), 1, trace, "1us" if trace else None, [] if trace else None)
+                step, ports = ("1us", []) if trace else (None, None)
+                text, series = _core.run(json.dumps(short), 1, trace, step, ports, cancel=current())
             except ValueError:
                 return {}
             answers.append(({**json.loads(text), "scenario": scenario}, series))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.arguments import MOST_JOBS, checked
+from celltrain.cancel import Cancel, current, endable
+from celltrain.errors import CancelledError
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
 from celltrain.reproduce.measure import STEP, measure, needs_series
@@ -156,6 +158,7 @@ class Reproduction:
 
 
 @checked()
+@endable
 def reproduce(
     paper_id: str,
     *,
@@ -165,10 +168,11 @@ def reproduce(
     progress: Callable[[Progress], object] | None = None,
     networks: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
 ) -> Reproduction:
     """Run a paper's tables again and compare.
 
-    Ctrl-C stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
 
     Args:
         paper_id: Such as `"af-96-1269"`; `celltrain list papers` shows them.
@@ -179,16 +183,19 @@ def reproduce(
         networks: The networks wanted, such as `["LAN"]`; all of them when None.
         overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`: what if
             the paper's authors had chosen otherwise?
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PaperError: When there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: When a scenario with the overrides is refused.
+        CancelledError: When `cancel` ended it before the first run.
     """
     paper = load(paper_id, overrides=overrides)
     return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
 
 
 @checked()
+@endable
 def study(
     study_id: str,
     *,
@@ -197,10 +204,11 @@ def study(
     jobs: int | None = None,
     progress: Callable[[Progress], object] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
 ) -> Reproduction:
     """Run a study: tables of our own design, and a verdict on what theory made us expect of them.
 
-    Ctrl-C stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
 
     Args:
         study_id: Such as `"different-rtts"`; `celltrain list studies` shows them.
@@ -209,10 +217,12 @@ def study(
         jobs: Threads; one for each core when None.
         progress: Called after every run.
         overrides: Values set in every scenario by their dotted path, such as `{"duration": "1s"}` for a quick look.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PaperError: When there is no such study or table, or too few seeds or threads.
         ScenarioError: When a scenario with the overrides is refused.
+        CancelledError: When `cancel` ended it before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
     return _reproduction(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
@@ -281,7 +291,7 @@ class Outcomes:
         self._clock = _Clock(self._network(run) for run in self.runs)
 
     def run(self) -> None:
-        """Run everything; a keyboard interrupt ends it early."""
+        """Run everything; a keyboard interrupt or the call's handle ends it early."""
         started = time.monotonic()
         order = list(self._wanted)
         index = {configuration: position for position, configuration in enumerate(order)}
@@ -298,14 +308,15 @@ class Outcomes:
                 [(index[configuration], seed) for configuration, seed in together],
                 self._threads,
                 on_result,
+                cancel=current(),
             )
             # One after the other: a trace is for the caller's thread.
             for configuration, seed in (run for run in self.runs if run[0] in traced):
                 scenario = self._paper.configurations[configuration].text
-                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [])
+                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [], cancel=current())
                 self.elapsed_seconds = time.monotonic() - started
                 self._take((configuration, seed), json.loads(answer), series)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
         except ValueError as error:
             raise refused(error) from None

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.cancel import check
+from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
@@ -87,6 +89,7 @@ class Cluster:
         """Runs every chunk; raises `ClusterError` when the scheduler is lost, or a worker has another celltrain."""
         try:
             while True:
+                check()
                 connected = self._look_after()
                 room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
                 handed_out = connected and room and self._hand_out(chunks)
@@ -95,7 +98,7 @@ class Cluster:
                     if connected and not self._out and not self._again and not self._suspects:
                         return
                     time.sleep(LOOK)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Ended):
             # What is done on the cluster is kept too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import MOST_JOBS, checked
+from celltrain.cancel import Cancel, endable
 from celltrain.errors import Fault, PlanError
 from celltrain.plan import Plan
 from celltrain.store import Store
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @checked(PlanError)
+@endable
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],
     *,
@@ -39,6 +41,7 @@ def sweep(
     client: Client | None = None,
     worker: Worker | None = None,
     progress: Callable[[Progress], object] | None = None,
+    cancel: Cancel | None = None,
 ) -> Store:
     """Runs a scenario over every combination of settings, each with several seeds; returns the store of the results.
 
@@ -53,18 +56,20 @@ def sweep(
         measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts and retransmissions
             when None.
         series: What every run records, as in a plan's `[series]`.
-        limit: What a run may take in real time, such as `"60s"`.
+        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
         store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
         resume: Whether to go on with what `store` holds.
         jobs: Threads; one for each core when None.
         client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
         worker: Whatever else runs chunks.
         progress: Called now and then with how far it is.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PlanError: With everything that is wrong with the plan.
         StoreError: When the store cannot be made, written or gone on with.
         ClusterError: When the cluster is lost, or its workers run another celltrain; what is done is kept.
+        CancelledError: When `cancel` ended it; what is done is in `store`.
     """
     if isinstance(base, Plan):
         plan = base

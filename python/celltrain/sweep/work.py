@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.plan import Recording
 from celltrain.reproduce.measure import STEP, NoValueError, measure, needs_series, wanted
 from celltrain.reproduce.paper import PaperError
@@ -35,7 +36,7 @@ class Chunk:
     tasks: tuple[Task, ...]
     measures: tuple[str, ...]
     limit_s: float | None
-    """What each run may take in real time."""
+    """What each run may take in real time, from the reading of its scenario to its answer."""
     recording: Recording | None
     memory: tuple[int, ...] = ()
     """Bytes that a run of each configuration takes; empty where nothing is known of it."""
@@ -134,6 +135,7 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> No
         step=traced.step if traced.trace else None,
         links=traced.ports,
         wanted=wanted(chunk.measures),
+        cancel=current(),
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.arguments import checked
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
@@ -444,7 +445,7 @@ class _TuneReader(Reader):
     @staticmethod
     def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> tuple[dict[str, Any] | None, list[Fault]]:
         text = json.dumps(plan.scenario(configuration, numbers))
-        reading = Reading.of_core(_core.parse_json(text, "scenario"))
+        reading = Reading.of_core(_core.parse_json(text, "scenario", current()))
         return reading.scenario, reading.faults
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
