@@ -220,7 +220,7 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
                 )
                 yield Fault.of_file(shown(path), f"{problem}; set it aside with: celltrain store repair")
     by = ["run_key", "point", "configuration", "seed"]
-    runs = table.select(by).group_by(by).aggregate([])
+    runs = table.select(by).group_by(by, use_threads=False).aggregate([])
     known: set[str] = set()
     for row in runs.to_pylist():
         key = row["run_key"]
@@ -234,7 +234,7 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
 def _identities(table: pa.Table) -> set[Identity]:
     """The runs of a part."""
     by = ["run_key", "point", "seed"]
-    runs = table.select(by).group_by(by).aggregate([])
+    runs = table.select(by).group_by(by, use_threads=False).aggregate([])
     return set(zip(*(runs[name].to_pylist() for name in by), strict=True))
 
 
@@ -317,4 +317,4 @@ def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:
 
 
 def _digest(path: Path) -> str:
-    return parts.digest(path.read_bytes())
+    return parts.digest(parts.content(path))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError
+from celltrain.files import UnreadableError, read_json
 from celltrain.scenario import shown
 
 #: What every manifest says, and as what.
@@ -56,14 +57,12 @@ class Kind:
         """The manifest of a folder; raises the kind's error where there is none that this celltrain reads."""
         path = folder / self.file
         try:
-            manifest = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
-            raise self.error([Fault.of_file(shown(folder), problem)]) from None
-        except OSError as error:
-            raise self.error([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
-        except ValueError as error:
-            problem = f"is not JSON ({error}): it is not what celltrain wrote"
+            manifest = read_json(path, what="manifest")
+        except UnreadableError as error:
+            if error.missing or not folder.is_dir():
+                problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
+                raise self.error([Fault.of_file(shown(folder), problem)]) from None
+            problem = f"{error.problem}: it is not what celltrain wrote; take it from a backup"
             raise self.error([Fault.of_file(shown(path), problem)]) from None
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None

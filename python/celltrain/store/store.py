@@ -304,7 +304,7 @@ class Store:
             Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
             for run in runs_of(table, None if until is None else until.measure)
         ]
-        self.ledger.enter(number, _part(len(entries), path.read_bytes()), entries)
+        self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -313,7 +313,7 @@ def _refuse_existing(folder: Path) -> None:
         raise StoreError([Fault.of_file(shown(folder), problem)])
 
 
-def _part(runs: int, content: bytes) -> Part:
+def _part(runs: int, content: bytes | pa.Buffer) -> Part:
     return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
 
 

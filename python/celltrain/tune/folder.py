@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from celltrain.errors import Fault, TuneError, warn
+from celltrain.files import UnreadableError, read_json
 from celltrain.plan.quantity import exact
 from celltrain.scenario import shown
 from celltrain.store.files import Lock, put, sync
@@ -152,9 +153,9 @@ class Folder:
         if not path.exists():
             return []
         try:
-            said = json.loads(path.read_bytes())["generations"]
+            said = read_json(path, what="list of trials")["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in said]
-        except (OSError, ValueError, ArithmeticError, TypeError, KeyError) as error:
+        except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
             problem = f"is not what celltrain wrote ({error}): start anew in another folder"
             raise TuneError([Fault.of_file(shown(path), problem)]) from None
         if any(len(one) != len(plan.configurations.points) for one in asked):
