@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import run_key
 from celltrain.scenario import shown
@@ -37,10 +38,12 @@ _NEEDED = ("run_key", "point", "seed", "configuration", "version", "profile")
 def verify(store: Store) -> list[Fault]:
     """Every part is read, every key worked out again and counted, and the ledger compared, part by part.
 
-    A sweep may go on meanwhile: what it writes after this began is not looked at.
+    A sweep may go on meanwhile: what it writes after this began is not looked at. Raises `StoreError` for a store of another
+    version, or whose manifest was changed: nothing can be judged by these.
     """
     from celltrain.store.store import LEDGER, PARTS
 
+    _refuse_others(store)
     faults: list[Fault] = []
     # Before the folder is looked at: what the ledger has by then must be there.
     before = _known(store.path / LEDGER, write=False)
@@ -82,11 +85,13 @@ def verify(store: Store) -> list[Fault]:
 def repair(path: Path) -> list[str]:
     """Sets aside what is not what was written, drops what is there twice, makes ledger and parts agree; says what it did.
 
-    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write.
+    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write, and for a
+    store of another version, or whose manifest was changed; nothing is touched then.
     """
     from celltrain.store.store import JOURNAL, LEDGER, LOCK, PARTS, Store
 
     store = Store.open(path)
+    _refuse_others(store)
     done: list[str] = []
     lock = Lock(path / LOCK)
     try:
@@ -121,6 +126,19 @@ def repair(path: Path) -> list[str]:
         store.close()
         lock.release()
     return done
+
+
+def _refuse_others(store: Store) -> None:
+    """Raises for what this celltrain cannot judge: it would take good parts for another store's."""
+    from celltrain.store.store import KIND
+
+    version = _core.build()["version"]
+    if store.version != version:
+        problem = f"was made by celltrain {store.version}, and this is {version}: only the one that made it can tell what is wrong"
+        raise StoreError([Fault.of_file(shown(store.path), f"{problem}; install celltrain {store.version}")])
+    faults = list(KIND.changed(store.path, store.manifest))
+    if faults:
+        raise StoreError(faults)
 
 
 def _known(ledger: Path, *, write: bool) -> dict[int, Part]:

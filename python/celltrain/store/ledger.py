@@ -75,6 +75,12 @@ class Ledger:
         self.path = path
         # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
         self._lock = threading.RLock()
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Somebody else's file would be written to, or a pipe waited for.
+            problem = "is a link" if path.is_symlink() else "is not a regular file"
+            raise self._fault(
+                f"{problem}, and celltrain did not make it; make it again from the parts: celltrain store repair"
+            )
         with self._telling():
             mode = "rwc" if write else "ro"
             self._connection = sqlite3.connect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from celltrain.errors import Fault, InputError
 from celltrain.files import UnreadableError, read_json
 from celltrain.scenario import shown
 
+#: The key of a manifest's checksum, which is of everything else it says.
+SHA256 = "sha256"
 #: What every manifest says, and as what.
 _EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}
 
@@ -51,7 +54,8 @@ class Kind:
         """The manifest of a folder that is made now."""
         build = _core.build()
         made = {"format": self.format, "version": build["version"], "profile": build["profile"]}
-        return {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+        manifest = {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+        return {SHA256: _sha256(manifest), **manifest}
 
     def read(self, folder: Path) -> dict[str, Any]:
         """The manifest of a folder; raises the kind's error where there is none that this celltrain reads."""
@@ -75,6 +79,15 @@ class Kind:
             raise self.error([Fault.of_file(shown(path), f"{problem}: it was changed; take it from a backup")])
         return manifest
 
+    def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
+        """Whether a manifest is not what was written: nothing else is judged, or mended, by one that was changed.
+
+        Those of an earlier day have no checksum and are believed.
+        """
+        if manifest.get(SHA256, _sha256(manifest)) != _sha256(manifest):
+            problem = "was changed (its sha256 differs): nothing is judged by it, take it from a backup"
+            yield Fault.of_file(shown(folder / self.file), problem)
+
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
         """Why a folder cannot be gone on with."""
         build = _core.build()
@@ -89,6 +102,8 @@ class Kind:
                 shown(folder),
                 f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
             )
+        else:
+            yield from self.changed(folder, manifest)
         if manifest["digest"] != plan.digest:
             before, now = manifest["plan"], json.loads(json.dumps(plan.document))
             keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
@@ -96,3 +111,8 @@ class Kind:
             yield Fault.of_file(
                 shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
             )
+
+
+def _sha256(manifest: dict[str, Any]) -> str:
+    said = {key: value for key, value in manifest.items() if key != SHA256}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

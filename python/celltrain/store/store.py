@@ -16,7 +16,7 @@ from celltrain.plan import Axis, Plan
 from celltrain.scenario import shown
 from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
-from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
+from celltrain.store.files import Lock, clear, put, sync, uninterrupted
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
@@ -272,12 +272,8 @@ class Store:
             raise StoreError(
                 [Fault.of_file(shown(path), "is gone; make it again from the parts: celltrain store repair")]
             )
-        try:
-            for folder in (self.path, self.path / PARTS, self.path / SERIES):
-                for one in folder.glob(".*.tmp"):
-                    one.unlink()
-        except OSError as error:
-            raise unwritable(one, error) from None
+        for folder in (self.path, self.path / PARTS, self.path / SERIES):
+            clear(folder)
         self._ledger = Ledger(path, write=True)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
         faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]

@@ -12,7 +12,7 @@ from celltrain.errors import Fault, TuneError, warn
 from celltrain.files import UnreadableError, read_json
 from celltrain.plan.quantity import exact
 from celltrain.scenario import shown
-from celltrain.store.files import Lock, put, sync
+from celltrain.store.files import Lock, clear, put, sync
 from celltrain.store.manifest import Kind
 from celltrain.tune.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.tune.plan import Numbers, TunePlan
@@ -70,6 +70,7 @@ class Folder:
         folder = cls(path, manifest, plan)
         folder._lock = Lock(path / LOCK, "search")
         try:
+            clear(path)
             folder._asked = folder._read_asked()
         except BaseException:
             folder.close()
