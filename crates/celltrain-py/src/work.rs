@@ -1,11 +1,8 @@
 //! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, Once, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
@@ -15,6 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::answer::{self, Series, Trace, Wanted};
+use crate::panics::{self, caught};
 use crate::{arrays, read_on};
 
 /// How often the calling thread looks for a signal: well within the promised 0.1 s.
@@ -46,9 +44,6 @@ pub(crate) fn one(
         None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
     }
 }
-
-/// For tests of what becomes of a panic: of many runs, those with this seed do.
-const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
 
 /// Scenarios as JSON, each read when it is first asked for: by the threads that run it, not by the one that looks for
 /// signals.
@@ -94,15 +89,12 @@ pub(crate) fn many(
     on_result: &Bound<'_, PyAny>,
     on_error: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    quiet_while_caught();
-    let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
+    panics::quiet_while_caught();
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
         match scenarios.get(scenario) {
-            Ok(scenario) => caught(|| {
-                assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
-                run(scenario, seed, how, stop, &AtomicU64::new(0))
-            }),
+            Ok(scenario) => caught(|| run(scenario, seed, how, stop, &AtomicU64::new(0)))
+                .unwrap_or_else(|panic| Some(Err(format!("panicked: {panic}")))),
             Err(refusal) => Some(Err(refusal.clone())),
         }
     };
@@ -145,47 +137,6 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
     let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
     Some(Ok((result, series)))
-}
-
-thread_local! {
-    /// The panic that this thread catches, in words; None outside.
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// One run's panic is that run's error.
-fn caught(work: impl FnOnce() -> Done) -> Done {
-    PANIC.set(Some(String::new()));
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
-    let text = PANIC.take().unwrap_or_default();
-    done.unwrap_or_else(|_| Some(Err(format!("panicked: {text}"))))
-}
-
-/// What a panic says.
-fn words_of(payload: &dyn Any) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
-}
-
-/// A panic that is caught is told with its run; all others as before.
-fn quiet_while_caught() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            let caught = PANIC.with_borrow_mut(|text| {
-                let told = text.is_some();
-                *text = text.take().map(|_| {
-                    let words = words_of(info.payload());
-                    let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
-                    format!("{words}{}", place.unwrap_or_default())
-                });
-                told
-            });
-            if !caught {
-                before(info);
-            }
-        }));
-    });
 }
 
 /// Runs pieces of work on threads without the interpreter, and looks after them now and then. On a signal, or when a result is refused, the threads stop

@@ -97,6 +97,7 @@ def repair(path: Path) -> list[str]:
     try:
         with uninterrupted():
             ledger = path / LEDGER
+            _end_rewriting(store)
             done += _mend_parts(store, parts.listed(path / PARTS), _known(ledger, write=True))
             try:
                 store._ledger = Ledger(ledger, write=True)
@@ -126,6 +127,19 @@ def repair(path: Path) -> list[str]:
         store.close()
         lock.release()
     return done
+
+
+def _end_rewriting(store: Store) -> None:
+    """A part that a kill left written anew, and not in the ledger yet, is what was written."""
+    from celltrain.store import rewrite
+    from celltrain.store.store import LEDGER
+
+    if (store.path / rewrite.INTENT).exists() and (store.path / LEDGER).is_file():
+        with contextlib.suppress(StoreError):
+            store._ledger = Ledger(store.path / LEDGER, write=True)
+            rewrite.finish(store)
+        store.close()
+    (store.path / rewrite.INTENT).unlink(missing_ok=True)
 
 
 def _refuse_others(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -223,6 +223,20 @@ class Store:
             put(parts.named(self.path / PARTS, number), content)
             self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
 
+    def drop_failed(self, worth: Callable[[str], bool]) -> int:
+        """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
+
+        Args:
+            worth: Told the error of a run.
+
+        Raises:
+            StoreError: When a part cannot be read or written. One that was written just before a kill, and is not in the
+                ledger as it is, is entered when the store is opened again.
+        """
+        from celltrain.store import rewrite
+
+        return sum(rewrite.without_failed(self, number, worth) for number in self.ledger.parts_with_failures())
+
     def close(self) -> None:
         """Lets others write."""
         if self._ledger is not None:
@@ -267,6 +281,8 @@ class Store:
 
     def _open_ledger(self) -> None:
         """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        from celltrain.store import rewrite
+
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
@@ -275,6 +291,7 @@ class Store:
         for folder in (self.path, self.path / PARTS, self.path / SERIES):
             clear(folder)
         self._ledger = Ledger(path, write=True)
+        rewrite.finish(self)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
         faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
