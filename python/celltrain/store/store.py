@@ -166,6 +166,7 @@ class Store:
         try:
             # Another sweep may have made it meanwhile.
             _refuse_existing(folder)
+            clear(folder)
             for name in (LEDGER, JOURNAL):
                 (folder / name).unlink(missing_ok=True)
             store._ledger = Ledger(folder / LEDGER, write=True)
