@@ -25,6 +25,8 @@ class Reading:
     """Everything that is wrong with it."""
     warnings: list[str]
     """What to look at before trusting its results."""
+    memory_bytes: int | None = None
+    """What a run of it takes of memory on the fast engine; None when it has other faults."""
 
     @classmethod
     def of_core(cls, text: str) -> Reading:
@@ -34,6 +36,7 @@ class Reading:
             scenario=answer["scenario"],
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
+            memory_bytes=answer["memory_bytes"],
         )
 
     def accepted(self) -> dict[str, Any]:

@@ -245,6 +245,18 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_has_the_headers_of_udp_where_a_segment_has_those_of_tcp() {
+        // 28 bytes of headers, 8 of LLC/SNAP and 8 of the trailer leave 4 bytes in the first cell, 52 in two and 532 in
+        // twelve; without LLC/SNAP 12, 60 and 540.
+        let llc = Aal5Options::default();
+        let vc_mux = Aal5Options { encapsulation: Encapsulation::VcMux, ..llc.clone() };
+        for (aal5, most) in [(llc, [4, 52, 532]), (vc_mux, [12, 60, 540])] {
+            assert_eq!(most.map(|payload| aal5.packet_cells(payload)), [1, 2, 12], "{aal5:?}");
+            assert_eq!(most.map(|payload| aal5.packet_cells(payload + 1)), [2, 3, 13], "{aal5:?}");
+        }
+    }
+
+    #[test]
     fn the_ceiling_of_512_byte_segments_is_125_2_megabits() {
         let share = Aal5Options::default().payload_share(512, 12);
         assert!((share * 155.52 - 125.2).abs() < 0.01);

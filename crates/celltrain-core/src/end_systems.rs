@@ -10,6 +10,7 @@ use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
+use crate::footprint::size;
 use crate::network::{Flow, Network, Routing};
 use crate::rng::Stream;
 use crate::tcp::timers::Ticks;
@@ -200,6 +201,17 @@ enum ClockKind {
     Retransmission,
     DelayedAck,
 }
+
+/// Memory of a connection: its ends, its algorithm for recovery, its places among clocks and departures.
+pub(crate) const BYTES_PER_FLOW: u64 = size::<Connection>() + RECOVERY_BYTES + 4 * 4 + size::<(Time, u32)>();
+/// Memory of a VC's two ends.
+pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<u32>>();
+/// Memory of a frame on its way, as long as it is not forgotten.
+pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
+/// Memory of the blocks of an acknowledgement on its way.
+pub(crate) const BYTES_PER_BLOCKS: u64 = size::<Frame<SackBlocks>>();
+/// A sender's algorithm for recovery, which is allocated apart.
+const RECOVERY_BYTES: u64 = 64;
 
 /// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
 pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 use crate::error::Fault;
+use crate::footprint::size;
 use crate::network::{Network, Vc};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
@@ -133,6 +134,11 @@ impl Edge {
     }
 }
 
+/// Memory of a VC, whether it has a contract or not.
+pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
+/// Memory of a contract.
+pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
+
 /// The tests of one VC.
 struct Policer {
     frame_rate: Bucket,
@@ -233,6 +239,9 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::tests::n_source_network;
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
 
     const FRAME: u32 = 12;
 
@@ -309,6 +318,37 @@ mod tests {
         // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where MFS
         // is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
+    }
+
+    #[test]
+    fn the_edge_polices_the_vcs_with_contracts_where_they_reach_a_switch_and_counts_their_frames() {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
+        network.vcs[2].contract = Some(contract(1_555_200));
+        let mut edge = Edge::new(&network, clock());
+        assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
+        // VC 2 crosses its host's link, the bottleneck and its destination's.
+        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));
+        assert_eq!(at(2).collect::<Vec<_>>(), [true, false, false]);
+        assert!(at(0).all(|polices| !polices), "where another VC reaches it is none of its business");
+        assert!((0..8).all(|link| !edge.polices_at(0, link)), "nor is a VC without a contract policed anywhere");
+        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are eligible,
+        // and two are tagged, all 14 cells of them.
+        let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
+        let mut tagged = 0;
+        for i in 0..38 {
+            let cell = Cell::new(0, 0, i % 12 == 11);
+            assert_eq!(
+                edge.on_cell(0, Time::default() + cell_time * i, cell),
+                cell,
+                "without a contract it goes on as it is"
+            );
+            tagged += u64::from(edge.on_cell(2, Time::default() + cell_time * i, cell).tagged());
+        }
+        assert_eq!(tagged, 14);
+        let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
+        assert_eq!([0, 1, 2, 3].map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod engine;
 pub mod error;
 pub mod file_delay;
 pub mod fingerprint;
+pub mod footprint;
 pub mod gfr;
 pub mod max_min;
 pub mod metrics;

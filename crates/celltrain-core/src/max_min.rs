@@ -211,6 +211,11 @@ impl PartialOrd for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::tests::n_source_network;
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::traffic::{TrafficConfig, constant_rate};
+    use crate::units::Bytes;
     use proptest::prelude::*;
 
     #[test]
@@ -315,6 +320,33 @@ mod tests {
             for (one, other) in rates.iter().zip(again.iter().rev()) {
                 prop_assert!((one - other).abs() <= 1e-9 * one, "{one} {other}");
             }
+        }
+    }
+
+    #[test]
+    fn flows_that_share_a_vc_want_what_they_want_together() {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+        let packets = |rate: &str| {
+            let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
+            TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
+        };
+        // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
+        network.flows[1].data_vc = 0;
+        (network.flows[0].traffic, network.flows[1].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
+        let ideal = ideal_rates(&network);
+        // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
+        let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
+        assert!(near(ideal[0], 125_000.0), "{}", ideal[0]);
+        assert!(near(ideal[4], link - 125_000.0), "{}", ideal[4]);
+        assert!([1, 2, 3, 5].iter().all(|&vc| ideal[vc] == f64::INFINITY), "no data, no bound: {ideal:?}");
+        // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
+        for greedy in [0, 1] {
+            let mut network = network.clone();
+            network.flows[greedy].traffic = TrafficConfig::default();
+            let ideal = ideal_rates(&network);
+            assert!(near(ideal[0], link / 2.0) && near(ideal[4], link / 2.0), "{ideal:?}");
         }
     }
 

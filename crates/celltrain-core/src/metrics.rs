@@ -5,6 +5,7 @@
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
+use crate::footprint::size;
 use crate::gfr::{Edge, EdgeCounters};
 use crate::max_min;
 use crate::network::{Network, Routing};
@@ -148,6 +149,11 @@ pub struct CellTotals {
     /// Waiting, in service or on a link when the run ended.
     pub in_flight: u64,
 }
+
+/// Memory of a flow's and of a port's results, and of what is counted of a VC for them.
+pub(crate) const BYTES_PER_FLOW: u64 = size::<FlowResult>() + 32;
+pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
+pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 
 /// What an engine hands over when a run has ended.
 pub struct Ended<'a> {
@@ -296,9 +302,11 @@ impl Ended<'_> {
         for (number, vc) in self.network.vcs.iter().enumerate() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
-            for &link in &vc.path {
-                let label = self.routing.vcs[link].iter().position(|&vc| vc as usize == number);
-                frames.add(&label.map(|label| self.ports[link].counters[label]).unwrap_or_default());
+            for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
+                // A label it shares is its merge's first branch's.
+                if self.routing.vcs[link][label as usize] as usize == number {
+                    frames.add(&self.ports[link].counters[label as usize]);
+                }
             }
             contracts.push(ContractResult {
                 name: vc.name.clone(),
@@ -384,14 +392,4 @@ pub fn jain(x: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
-        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
-        assert_eq!(jain(&[0.0, 0.0]), 1.0);
-    }
-}
+mod tests;

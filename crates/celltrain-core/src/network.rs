@@ -192,6 +192,20 @@ pub struct Routing {
     pub inputs: Vec<u32>,
 }
 
+impl Routing {
+    /// The labels of a VC on the links of its path, in order.
+    pub fn labels<'a>(&'a self, network: &'a Network, vc: usize) -> impl Iterator<Item = Label> + 'a {
+        let mut next = self.first_label[vc];
+        network.vcs[vc].path.iter().map(move |&link| {
+            let label = next;
+            if let Next::Port { label: behind, .. } = self.next[link][label as usize] {
+                next = behind;
+            }
+            label
+        })
+    }
+}
+
 impl Network {
     /// The names of the VCs that cross a link, by label.
     pub fn vc_names<'a>(&'a self, routing: &Routing, link: usize) -> Vec<&'a str> {
@@ -285,27 +299,31 @@ impl Network {
             routing.inputs[link.to] += 1;
         }
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
-        let first_branches = self.first_branches();
+        // By merge: the labels of its first branch, which all have beyond it.
+        let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
+        let mut labels: Vec<Label> = Vec::new();
         for (vc, number) in self.vcs.iter().zip(0..) {
-            // The label on each link, and whether it is a new one.
-            let mut labels = Vec::with_capacity(vc.path.len());
-            for &link in &vc.path {
-                let shared = self.has_merged(vc, link).then(|| first_branches[number as usize]);
-                let known = shared.and_then(|first| routing.vcs[link].iter().position(|&vc| vc == first));
-                let label = known.unwrap_or_else(|| {
-                    routing.vcs[link].push(number);
-                    routing.merging[link].push(vc.merge.is_some_and(|merge| self.merges[merge].at == link));
-                    routing.vcs[link].len() - 1
-                });
-                labels.push((index(label), known.is_none()));
+            let at = vc.merge.map(|merge| self.merges[merge].at);
+            let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);
+            let before_merge = vc.path.iter().position(|&link| Some(link) == at).map(|place| place + 1);
+            let own = before_merge.filter(|_| !of_first.is_empty()).unwrap_or(vc.path.len());
+            labels.clear();
+            for &link in &vc.path[..own] {
+                labels.push(index(routing.vcs[link].len()));
+                routing.vcs[link].push(number);
+                routing.merging[link].push(Some(link) == at);
             }
-            routing.first_label.push(labels[0].0);
-            for (i, &link) in vc.path.iter().enumerate().filter(|&(i, _)| labels[i].1) {
+            labels.extend(&of_first[(of_first.len() + own).saturating_sub(vc.path.len())..]);
+            for (i, &link) in vc.path[..own].iter().enumerate() {
                 let next = match vc.path.get(i + 1) {
-                    Some(&next) => Next::Port { link: index(next), label: labels[i + 1].0 },
+                    Some(&next) => Next::Port { link: index(next), label: labels[i + 1] },
                     None => Next::Host { vc: number },
                 };
                 routing.next[link].push(next);
+            }
+            routing.first_label.push(labels[0]);
+            if let Some(merge) = vc.merge.filter(|&merge| shared[merge].is_empty()) {
+                shared[merge].clone_from(&labels);
             }
         }
         routing
@@ -560,6 +578,28 @@ pub(crate) mod tests {
             });
         }
         network
+    }
+
+    /// A star whose hosts each send to the next, the last to the first, with the TCP of a first test.
+    pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let mut network =
+            n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
+        let mut graph = Graph::default();
+        let switch = graph.add_node("sw", NodeKind::Switch);
+        let (flow, rate) = (network.flows.remove(0), network.links[0].rate);
+        network.vcs.clear();
+        for host in 0..hosts {
+            let node = graph.add_node(format!("host{host}"), NodeKind::Host);
+            graph.connect(node, switch, rate, "5us".parse().unwrap());
+            let next = (host + 1) % hosts;
+            for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
+                network.vcs.push(Vc { name: format!("tcp{host}{name}"), path: path.to_vec(), ..Vc::default() });
+            }
+            let (name, data_vc) = (format!("tcp{host}"), 2 * host);
+            network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
+        }
+        Network { nodes: graph.nodes, links: graph.links, ..network }
     }
 
     #[test]

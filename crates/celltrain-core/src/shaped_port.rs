@@ -8,7 +8,8 @@
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, Label, Run};
-use crate::edge_device::{EdgeBuffer, Packet};
+use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet};
+use crate::footprint::size;
 use crate::port::{PortCounters, PortState};
 use crate::units::{Span, Time};
 
@@ -40,6 +41,13 @@ enum Pace {
     /// At the rate of the line: no earlier than this.
     Line(Time),
 }
+
+/// Memory of a shaped port, its buffer included.
+pub(crate) const BYTES: u64 = size::<ShapedPort>();
+/// Memory of a VC at such a port: its pace, its source and its packets' queue.
+pub(crate) const BYTES_PER_VC: u64 = size::<Shaped>() + size::<Source>() + BYTES_PER_EDGE_QUEUE;
+/// Memory of an RM cell on its way, as long as it is not forgotten.
+pub(crate) const BYTES_PER_RM: u64 = size::<Frame<RmCell>>();
 
 /// Data cells given away before they start.
 #[derive(Clone, Copy)]

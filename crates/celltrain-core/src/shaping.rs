@@ -7,6 +7,7 @@ use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{Label, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
+use crate::footprint::size;
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
@@ -34,7 +35,7 @@ pub struct Shaping {
     /// By VC.
     loops: Vec<Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
-    /// come in there.
+    /// come in there. Empty where no VC has any.
     passes: Vec<Vec<Option<Place>>>,
 }
 
@@ -51,14 +52,13 @@ struct Loop {
     rms_ended: u64,
 }
 
+/// Memory of a VC, whether it is shaped or not.
+pub(crate) const BYTES_PER_VC: u64 = size::<Option<Place>>() + size::<Option<Loop>>() + size::<Range<usize>>();
+
 impl Shaping {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.
     pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
-        let label_on = |link: usize, vc: usize| {
-            let place = routing.vcs[link].iter().position(|&other| other as usize == vc);
-            index(place.expect("a VC has a label on each of its links"))
-        };
         let mut shaped = vec![false; network.links.len()];
         let parts: Vec<_> = network.vcs.iter().map(|vc| network.atm_part(vc)).collect();
         for (vc, part) in network.vcs.iter().zip(&parts) {
@@ -66,7 +66,9 @@ impl Shaping {
         }
         let place = |(number, (vc, part)): (usize, (&Vc, &Range<usize>))| {
             let link = vc.path[part.start];
-            shaped[link].then(|| Place { link: index(link), label: label_on(link, number) })
+            let label =
+                || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
+            shaped[link].then(|| Place { link: index(link), label: label() })
         };
         let places: Vec<Option<Place>> = network.vcs.iter().zip(&parts).enumerate().map(place).collect();
         let loops: Vec<Option<Loop>> = network
@@ -112,26 +114,12 @@ impl Shaping {
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
             Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs }))
         };
-        let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
-        for (number, (vc, part)) in network.vcs.iter().zip(&parts).enumerate() {
-            let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
-            for &link in &vc.path[part.start..part.end - 1] {
-                let here = network.links[link].to;
-                let forward =
-                    network.vcs[partner].path.iter().copied().find(|&other| network.links[other].from == here);
-                let Some(forward) = forward.filter(|&forward| network.links[forward].allocator.is_some()) else {
-                    continue;
-                };
-                passes[link][label_on(link, number) as usize] =
-                    Some(Place { link: index(forward), label: label_on(forward, partner) });
-            }
-        }
         Self {
             ports: (0..network.links.len()).map(port).collect(),
             allocators: (0..network.links.len()).map(allocator).collect(),
             places,
             loops,
-            passes,
+            passes: passes(network, routing, &parts),
         }
     }
 
@@ -216,7 +204,7 @@ impl Shaping {
     /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.
     #[inline]
     pub fn pass(&self, link: u32, label: Label) -> Option<Place> {
-        self.passes[link as usize][label as usize]
+        self.passes.get(link as usize)?[label as usize]
     }
 
     /// Whether the RM cell of this number, on its way on `vc`, goes backward.
@@ -270,6 +258,36 @@ impl Shaping {
     fn of(&mut self, vc: u32) -> &mut Loop {
         self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs")
     }
+}
+
+/// By link and label: the place of the other direction's data whose allocator writes into backward RM cells; empty where no
+/// VC has any. `parts` are the ATM parts of the paths, by VC.
+fn passes(network: &Network, routing: &Routing, parts: &[Range<usize>]) -> Vec<Vec<Option<Place>>> {
+    if network.vcs.iter().all(|vc| vc.abr.is_none()) {
+        return Vec::new();
+    }
+    let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
+    // By node: where the other direction of the VC that is looked at leaves it.
+    let mut leaving: Vec<Option<Place>> = vec![None; network.nodes.len()];
+    for (number, (vc, part)) in network.vcs.iter().zip(parts).enumerate() {
+        let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
+        let forward = &network.vcs[partner].path;
+        for (&link, label) in forward.iter().zip(routing.labels(network, partner)) {
+            let place = Place { link: u32::try_from(link).expect("indices fit 32 bits"), label };
+            leaving[network.links[link].from].get_or_insert(place);
+        }
+        let way = vc.path.iter().zip(routing.labels(network, number)).take(part.end - 1).skip(part.start);
+        for (&link, label) in way {
+            let place = leaving[network.links[link].to];
+            if let Some(place) = place.filter(|place| network.links[place.link as usize].allocator.is_some()) {
+                passes[link][label as usize] = Some(place);
+            }
+        }
+        for &link in forward {
+            leaving[network.links[link].from] = None;
+        }
+    }
+    passes
 }
 
 /// By VC: the cells of the longest frames its flows send.

@@ -32,7 +32,9 @@ impl Build {
 }
 
 pub(crate) fn reading(reading: &Reading) -> String {
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings}).to_string()
+    let bytes = reading.footprint.map(|footprint| footprint.bytes);
+    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
+        .to_string()
 }
 
 /// A text's values, and the line of every key.
@@ -156,6 +158,16 @@ pub(crate) fn result(
         "build": Build::this(),
     })
     .to_string()
+}
+
+/// Memory of a row of an answer: its values, its text, and what Python makes of it.
+const BYTES_PER_ROW: u64 = 4096;
+
+/// What putting an answer together takes of memory.
+pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
+    let lists = [("flows", network.flows.len()), ("ports", network.links.len())];
+    let rows = lists.iter().filter(|(list, _)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
+    rows.map(|&(_, rows)| rows as u64 * BYTES_PER_ROW).sum()
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.
@@ -313,11 +325,26 @@ impl Trace {
             }
         };
         let recorder = Recorder::new(self.choice, links, self.step, network);
+        self.values(network, &recorder)?;
+        Ok(recorder)
+    }
+
+    /// Memory of what is recorded of a run: of each value, as lists grow and are handed over.
+    pub(crate) fn bytes(&self, network: &Network) -> Result<u64, String> {
+        Ok(self.values(network, &self.recorder(network)?)? * 16)
+    }
+
+    /// How many values are recorded of a run.
+    fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
         let links = recorder.links();
-        let routing = network.routing();
-        let occupancies: usize = links.iter().map(|&link| routing.vcs[link].len()).sum();
+        let occupancies: usize = if self.choice.occupancy {
+            let routing = network.routing();
+            links.iter().map(|&link| routing.vcs[link].len()).sum()
+        } else {
+            0
+        };
         let columns = usize::from(self.choice.queue) * links.len()
-            + usize::from(self.choice.occupancy) * occupancies
+            + occupancies
             + (2 * usize::from(self.choice.windows) + usize::from(self.choice.delivered)) * network.flows.len()
             + usize::from(self.choice.rates) * recorder.rate_flows().count()
             + 4 * usize::from(self.choice.edges) * recorder.edge_flows().count();
@@ -328,7 +355,7 @@ impl Trace {
                 self.step
             ));
         }
-        Ok(recorder)
+        Ok(samples * columns as u64)
     }
 
     /// A series that no connection of this network has is refused: nothing would be in it.
@@ -377,11 +404,13 @@ impl Series {
         let clock = network.clock();
         let routing = network.routing();
         let port = |link: usize| network.links[link].name.clone();
-        let flow_of = |vc: u32| {
-            let number = vc as usize;
-            let flow = network.flows.iter().find(|flow| flow.data_vc == number || flow.ack_vc == number);
-            flow.map_or_else(|| format!("vc{number}"), |flow| flow.name.clone())
-        };
+        let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
+        for flow in &network.flows {
+            for vc in [flow.data_vc, flow.ack_vc] {
+                of_vc[vc].get_or_insert(&flow.name);
+            }
+        }
+        let flow_of = |vc: u32| of_vc[vc as usize].map_or_else(|| format!("vc{vc}"), str::to_string);
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));

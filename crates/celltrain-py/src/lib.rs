@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use celltrain_core::engine::Engine;
 use celltrain_scenario::document::Document;
+use celltrain_scenario::memory::machine;
 use celltrain_scenario::{Machine, Reading, Scenario, scenario};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
@@ -38,6 +39,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
@@ -169,10 +171,21 @@ fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
 }
 
-/// Bytes of memory this machine has, where it can be told.
+/// Bytes of memory that this process may still have, where it can be told.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
-    machine().memory
+    let machine = machine();
+    machine.memory.into_iter().chain(machine.addresses).min()
+}
+
+/// Bytes of memory that a run of a scenario takes, its whole answer included; it is not held against what there is.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, engine="fast"))]
+fn memory_needed(py: Python<'_>, scenario_json: &str, engine: &str) -> PyResult<u64> {
+    let engine = engine_named(engine)?;
+    let scenario = read_on(scenario_json, Machine::default()).map_err(PyValueError::new_err)?;
+    let needed = || work::needed(&celltrain_scenario::build::network(&scenario, scenario.seed), engine, None, None);
+    Ok(py.detach(needed).map_err(PyValueError::new_err)?.bytes)
 }
 
 /// The scenarios of the benchmarks.
@@ -204,17 +217,6 @@ fn read(json: &str) -> PyResult<Scenario> {
 pub(crate) fn read_on(json: &str, machine: Machine) -> Result<Scenario, String> {
     let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine);
     reading.scenario.clone().ok_or_else(|| answer::reading(&reading))
-}
-
-/// Linux tells; elsewhere nothing is assumed.
-fn machine() -> Machine {
-    let kib = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    // A container may have less than the machine.
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    Machine { memory: kib.map(|kib| kib * 1024).into_iter().chain(group).min() }
 }
 
 fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {

@@ -6,8 +6,10 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
+use celltrain_core::footprint::Footprint;
+use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
-use celltrain_scenario::{Machine, Scenario, build};
+use celltrain_scenario::{Machine, Scenario, build, memory};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -114,6 +116,14 @@ type Done = Option<Result<(String, Option<Series>), String>>;
 fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: &AtomicU64) -> Done {
     let How { trace, engine, limit, wanted } = *how;
     let network = build::network(scenario, seed);
+    let footprint = match needed(&network, engine, trace, wanted) {
+        Ok(footprint) => footprint,
+        Err(problem) => return Some(Err(problem)),
+    };
+    let _kept = match memory::keep(&footprint, stop) {
+        Ok(kept) => kept?,
+        Err(problem) => return Some(Err(problem)),
+    };
     let begun = Instant::now();
     let mut too_long = false;
     let keep_going = |done: f64| {
@@ -137,6 +147,19 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
     let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
     Some(Ok((result, series)))
+}
+
+/// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.
+pub(crate) fn needed(
+    network: &Network,
+    engine: Engine,
+    trace: Option<&Trace>,
+    wanted: Option<&Wanted>,
+) -> Result<Footprint, String> {
+    let footprint = Footprint::of(network, engine);
+    let series = trace.map_or(Ok(0), |trace| trace.bytes(network))?;
+    let bytes = footprint.bytes.max(answer::bytes(network, wanted)).saturating_add(series);
+    Ok(Footprint { bytes, ..footprint })
 }
 
 /// Runs pieces of work on threads without the interpreter, and looks after them now and then. On a signal, or when a result is refused, the threads stop

@@ -1,13 +1,15 @@
 //! Values against each other, and against the machine: what parses but cannot be run, or should not be trusted.
 
+mod memory;
 mod rate_control;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
+use celltrain_core::footprint::Footprint;
 use celltrain_core::names::{is_in_range, number_in_range, range};
-use celltrain_core::network::{Link, Merge, NodeKind, atm_part};
+use celltrain_core::network::{Link, Merge, Network, NodeKind, atm_part};
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::TcpConfig;
@@ -28,6 +30,8 @@ pub struct Verdict {
     pub faults: Vec<KeyFault>,
     /// What to look at before trusting a result.
     pub warnings: Vec<Warning>,
+    /// What a run takes of memory, when nothing else is wrong.
+    pub footprint: Option<Footprint>,
 }
 
 /// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
@@ -62,7 +66,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     let before = faults.len();
     let laid_out = topology(&scenario.topology, faults);
-    memory(scenario, machine, faults);
+    memory::before_layout(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
     let largest_frames = match &layout {
@@ -86,7 +90,9 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         if let Topology::Network(_) = scenario.topology {
             islands(&layout, &mut verdict.warnings);
         }
-        clock(scenario, layout, &mut verdict.warnings);
+        let network = build::network_on(layout, scenario, scenario.seed);
+        clock(&network, &mut verdict.warnings);
+        verdict.footprint = Some(memory::of_run(scenario, &network, machine, faults));
     }
     verdict
 }
@@ -1116,45 +1122,7 @@ fn crossings(topology: &Topology, faults: &mut Vec<KeyFault>) {
     }
 }
 
-/// Bytes a run may come to need: buffers are reserved, windows can all be in flight.
-fn memory(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
-    const BYTES_PER_WAITING_CELL: u64 = 12;
-    const BYTES_PER_CELL_IN_FLIGHT: u64 = 48;
-    const BYTES_PER_FLOW: u64 = 8192;
-    let Some(limit) = machine.memory else { return };
-    let (flows, key) = flows(&scenario.topology);
-    if faults.iter().any(|fault| fault.key == key) {
-        return;
-    }
-    let of_tcp = |tcp: &TcpConfig| {
-        let options = tcp.options();
-        let window = (options.receive_window.bytes / options.mss.bytes.max(1)).max(1);
-        let frame = options.mss.bytes / celltrain_core::aal5::CELL_PAYLOAD + 2;
-        (window.saturating_mul(frame)).saturating_mul(BYTES_PER_CELL_IN_FLIGHT) + BYTES_PER_FLOW
-    };
-    let per_flow = tcps(scenario).into_iter().map(|(_, tcp)| of_tcp(tcp)).max().unwrap_or(BYTES_PER_FLOW);
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let mut needs = vec![(key, flows.to_string(), flows.saturating_mul(per_flow))];
-    for (name, port) in &scenario.port {
-        if let Some(cells) = port.buffer.cells() {
-            let key = join(&join("port", name), "buffer");
-            needs.push((key, cells.to_string(), u64::from(cells) * BYTES_PER_WAITING_CELL));
-        }
-    }
-    let total = needs.iter().fold(0u64, |sum, need| sum.saturating_add(need.2));
-    if total > limit / 4 * 3 {
-        let (key, value, _) = needs.into_iter().max_by_key(|need| need.2).expect("flows are always there");
-        let problem = format!(
-            "asks for {:.1} GiB of memory in all; this machine has {:.1} GiB, of which a run may use three quarters",
-            gib(total),
-            gib(limit)
-        );
-        faults.push(KeyFault::of_value(key, value, problem));
-    }
-}
-
-fn clock(scenario: &Scenario, layout: build::Layout, warnings: &mut Vec<Warning>) {
-    let network = build::network_on(layout, scenario, scenario.seed);
+fn clock(network: &Network, warnings: &mut Vec<Warning>) {
     let clock: Clock = network.clock();
     if !clock.exact {
         warnings.push(Warning {

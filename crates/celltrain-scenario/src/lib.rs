@@ -10,11 +10,13 @@ pub mod check;
 pub mod document;
 pub mod fault;
 pub mod form;
+pub mod memory;
 pub mod scenario;
 
 pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
+use celltrain_core::footprint::Footprint;
 use document::Document;
 use fault::KeyFault;
 
@@ -27,13 +29,27 @@ pub struct Reading {
     pub faults: Vec<Fault>,
     /// What to look at before trusting its results.
     pub warnings: Vec<Warning>,
+    /// What a run of it takes of memory, when nothing else is wrong.
+    pub footprint: Option<Footprint>,
 }
 
 /// What the reader may know of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine {
-    /// Bytes of memory it has; `None` where that cannot be told.
+    /// Bytes of memory that the process may still have; `None` where that cannot be told.
     pub memory: Option<u64>,
+    /// Bytes of addresses that the process may still have; `None` where there is no limit.
+    pub addresses: Option<u64>,
+}
+
+impl Machine {
+    /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
+    /// at once.
+    pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
+        let lacks = |free: Option<u64>, bytes: u64| free.filter(|free| bytes > free / 4 * 3);
+        let with_addresses = footprint.bytes.saturating_add(footprint.reserved);
+        lacks(self.memory, footprint.bytes).or_else(|| lacks(self.addresses, with_addresses))
+    }
 }
 
 /// More are a fault of the program that wrote the file, and nobody reads them.
@@ -54,17 +70,18 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Reading { scenario: None, faults, warnings: Vec::new() };
+            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None };
         }
     };
     let mut faults = form::check(&mut document.root);
-    let mut warnings = Vec::new();
+    let (mut warnings, mut footprint) = (Vec::new(), None);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine);
         faults.extend(verdict.faults);
         warnings = verdict.warnings;
+        footprint = verdict.footprint;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let mut faults: Vec<Fault> =
@@ -76,7 +93,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings }
+    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint }
 }
 
 #[cfg(test)]

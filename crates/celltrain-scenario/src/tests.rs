@@ -52,7 +52,7 @@ policy.tail_drop = {}
 "#;
 
 fn read(text: &str) -> Reading {
-    read_toml(text, "test.toml", Machine { memory: Some(16 << 30) })
+    read_toml(text, "test.toml", with_memory(16 << 30))
 }
 
 fn messages(text: &str) -> Vec<String> {
@@ -256,14 +256,32 @@ fn a_buffer_smaller_than_a_frame_is_refused() {
     );
 }
 
+fn with_memory(bytes: u64) -> Machine {
+    Machine { memory: Some(bytes), addresses: None }
+}
+
 #[test]
 fn more_memory_than_the_machine_has_is_refused() {
     let billion = message("buffer = 1000", "buffer = 1_000_000_000");
     assert!(billion.contains("more than 268435456 cells") && billion.contains("infinite"), "{billion}");
-    let many = message("sources = 5", "sources = 900000");
-    assert!(many.contains("topology.n_source.sources = 900000 asks for"), "{many}");
-    let poor = read_toml(GOOD, "x", Machine { memory: Some(1 << 10) });
-    assert!(poor.faults[0].problem.contains("this machine has"));
+    // By its bare network, before it is laid out; and by its records.
+    for (sources, memory, about) in [("900000", 1 << 30, "more than"), ("900", 8 << 20, "about")] {
+        let text = GOOD.replace("sources = 5", &format!("sources = {sources}"));
+        let reading = read_toml(&text, "x.toml", with_memory(memory));
+        let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
+        let begins = format!("x.toml:6: topology.n_source.sources = {sources} makes a network that does not fit: ");
+        assert!(fault.message.starts_with(&begins), "{}", fault.message);
+        assert!(fault.message.contains("VCs, which cross links") && fault.message.contains(about), "{}", fault.message);
+        assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
+    }
+    // What is reserved and never written to counts against a limit of addresses, and not of memory.
+    let needs = read_toml(GOOD, "x.toml", Machine::default()).footprint.unwrap();
+    assert!(needs.reserved >= 12 * 1000, "{needs:?}");
+    let enough = needs.bytes * 4 / 3 + 8;
+    let faults = |machine| read_toml(GOOD, "x.toml", machine).faults.len();
+    assert_eq!(faults(with_memory(enough)), 0);
+    assert_eq!(faults(Machine { memory: None, addresses: Some(enough) }), 1);
+    assert_eq!(faults(Machine { memory: None, addresses: Some(enough + needs.reserved * 4 / 3) }), 0);
 }
 
 #[test]

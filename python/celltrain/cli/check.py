@@ -48,7 +48,7 @@ def check(
             {"file": file, "message": message} for file, reading in readings.items() for message in reading.warnings
         ]
         networks = [
-            {"file": file, **Network.of_core(reading.accepted()).to_dict()}
+            {"file": file, **Network.of_core(reading.accepted()).to_dict(), "memory_bytes": reading.memory_bytes}
             for file, reading in readings.items()
             if not reading.faults
         ]

@@ -216,8 +216,15 @@ def canonical(scenario: Mapping[str, Any]) -> str:
     >>> text[:8]
     '{"aal5":'
     """
-    accepted = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario")).accepted()
-    return compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
+    return canonical_with_memory(scenario)[0]
+
+
+def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
+    """The same, and the bytes of memory that a run of it takes."""
+    reading = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario"))
+    accepted = reading.accepted()
+    text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
+    return text, reading.memory_bytes or 0
 
 
 def compact(value: Any) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
-from celltrain.plan import Plan, canonical, run_key
-from celltrain.plan.plan import compact
+from celltrain.plan import Plan, run_key
+from celltrain.plan.plan import canonical_with_memory, compact
 from celltrain.reproduce.score import student
 from celltrain.scenario import shown
 from celltrain.store import Ran, Store
@@ -162,12 +162,13 @@ class Coordinator:
     def _chunks(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> Iterator[Chunk]:
         tasks: list[Task] = []
         places: dict[str, int] = {}
+        memory: list[int] = []
         for _, runs in wanted:
-            configurations: dict[int, tuple[str, str | None]] = {}
+            configurations: dict[int, tuple[str, int, str | None]] = {}
             for point, seed in runs:
                 if point not in configurations:
                     configurations[point] = self._configuration(point)
-                text, refusal = configurations[point]
+                text, needed, refusal = configurations[point]
                 key = run_key(text, seed)
                 if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
                     continue
@@ -175,12 +176,14 @@ class Coordinator:
                     self._keep(Ran(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
                     continue
                 place = places.setdefault(text, len(places))
+                if place == len(memory):
+                    memory.append(needed)
                 tasks.append(Task(run_key=key, point=point, seed=seed, configuration=place))
                 if len(tasks) >= self._worker.chunk_runs:
-                    yield self._chunk(tasks, places)
-                    tasks, places = [], {}
+                    yield self._chunk(tasks, places, memory)
+                    tasks, places, memory = [], {}, []
         if tasks:
-            yield self._chunk(tasks, places)
+            yield self._chunk(tasks, places, memory)
 
     def _is_new(self, run: Repeat) -> bool:
         """Whether nobody has a run yet, and then it is handed out; otherwise it repeats an earlier point's."""
@@ -192,23 +195,24 @@ class Coordinator:
             self._out.add(run.run_key)
             return True
 
-    def _chunk(self, tasks: list[Task], places: Mapping[str, int]) -> Chunk:
+    def _chunk(self, tasks: list[Task], places: Mapping[str, int], memory: list[int]) -> Chunk:
         return Chunk(
             configurations=tuple(places),
+            memory=tuple(memory),
             tasks=tuple(tasks),
             measures=self._plan.measures,
             limit_s=self._plan.limit_s,
             recording=self._plan.recording,
         )
 
-    def _configuration(self, point: int) -> tuple[str, str | None]:
-        """The canonical scenario of a point; or the scenario as it was set, and why it is refused."""
+    def _configuration(self, point: int) -> tuple[str, int, str | None]:
+        """The canonical scenario of a point and what it takes of memory; or the scenario as it was set, and why it is refused."""
         scenario = self._plan.points[point].scenario
         try:
-            return canonical(scenario), None
+            return *canonical_with_memory(scenario), None
         except ScenarioError as error:
             bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
-            return compact(json.loads(json.dumps(bare))), str(error).replace("\n", "; ")
+            return compact(json.loads(json.dumps(bare))), 0, str(error).replace("\n", "; ")
 
     def _take(self, rows: Rows) -> None:
         manifest = self._store.manifest

@@ -12,6 +12,7 @@ from celltrain.plan import Recording
 from celltrain.reproduce.measure import STEP, NoValueError, measure, needs_series, wanted
 from celltrain.reproduce.paper import PaperError
 from celltrain.store import Ran
+from celltrain.sweep import apart
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,8 @@ class Chunk:
     limit_s: float | None
     """What each run may take in real time."""
     recording: Recording | None
+    memory: tuple[int, ...] = ()
+    """Bytes that a run of each configuration takes; empty where nothing is known of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +72,18 @@ def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
 
 
 def stream(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
-    """Runs a chunk on threads, and hands over each run as it ends, on the calling thread."""
+    """Runs a chunk on threads, and hands over each run as it ends, on the calling thread.
+
+    Runs that take much of the memory there is have processes of their own.
+    """
+    shared, large = apart.split(chunk)
+    if shared.tasks:
+        stream_here(shared, threads, take)
+    apart.stream(large, threads, take)
+
+
+def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+    """The same, all of it in this process."""
     recording = chunk.recording
     if recording is None and any(needs_series(text) for text in chunk.measures):
         traced = Recording(trace=("cwnd",), step=STEP, ports=())

@@ -7,6 +7,7 @@
 mod packets;
 
 pub use adaptive_discard::{AdaState, Phase};
+pub(crate) use packets::BYTES_PER_EDGE_QUEUE;
 pub use packets::{Cause, Packet, Packets};
 
 use schemars::JsonSchema;
@@ -305,3 +306,28 @@ impl EdgeBuffer {
 
 #[cfg(test)]
 mod conformance;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
+        use Memory::{PerVc, Shared};
+        // Tail drop and front drop go with both; each adaptive one with its own.
+        let made_for = [("tail_drop", None), ("front_drop", None), ("adaptive_discard", Some(PerVc))];
+        let made_for = made_for.into_iter().chain([("shared_adaptive_discard", Some(Shared))]);
+        for ((name, memory), discard) in made_for.zip(DiscardConfig::samples()) {
+            assert_eq!((discard.name(), discard.memory()), (name, memory));
+            for asked in [PerVc, Shared] {
+                let config = EdgeConfig { buffer: Some(1000), memory: asked, discard: discard.clone() };
+                let faults = config.check(32);
+                let refused: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
+                let value = format!("\"{}\"", asked.name());
+                let expected =
+                    if memory.is_none_or(|memory| memory == asked) { vec![] } else { vec![("memory", &value[..])] };
+                assert_eq!(refused, expected, "{name} in memory {value}");
+            }
+        }
+    }
+}

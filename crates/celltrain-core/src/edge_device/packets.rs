@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Memory;
 use crate::cell::{Cell, Label, Run};
+use crate::footprint::size;
 use crate::port::{PortCounters, PortState};
 
 /// A packet at an edge device.
@@ -56,6 +57,9 @@ struct Queue {
     acr: f64,
     counters: PortCounters,
 }
+
+/// Memory of a VC's queue, and of what discard algorithms keep of it.
+pub(crate) const BYTES_PER_EDGE_QUEUE: u64 = size::<Queue>() + 48;
 
 impl Packets {
     pub(super) fn new(capacity: Option<u32>, memory: Memory, longest_packet: &[u32]) -> Self {

@@ -12,6 +12,7 @@ use super::{Interrupted, Outcome};
 use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
+use crate::footprint::{Shape, count, size};
 use crate::gfr::Edge;
 use crate::metrics::{Ended, RunResult};
 use crate::network::{LinkTimes, Network, Next, Routing};
@@ -49,6 +50,16 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
     }
     Ok(engine.measure())
 }
+
+/// What is made at the start of a run and stays, beside the models: a port with its ties for every link.
+pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
+    let of_link = size::<LinkTimes>() + size::<TieBreaker>() + size::<Option<Time>>() + 1;
+    let links = 0..shape.network.links.len();
+    links.map(|link| shape.port(link) + of_link).sum::<u64>() + count(shape.network.flows.len()) * size::<Event>()
+}
+
+/// A cell on its way is an event, or two while it is sent.
+pub(crate) const BYTES_PER_CELL: u64 = size::<Event>();
 
 /// Often enough to stop within milliseconds, seldom enough to cost nothing.
 const INSTANTS_PER_QUESTION: u32 = 4096;

@@ -1,7 +1,8 @@
 //! What every engine must get right, checked on whole small runs.
 
 use crate::engine::Engine;
-use crate::metrics::{FlowResult, RunResult};
+use crate::gfr::{EdgeCounters, Gfr};
+use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
@@ -205,6 +206,93 @@ fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
     assert_eq!((result.flows[1].segments_sent, result.flows[1].cwnd_segments), (0, 0.0));
     assert_eq!(result.flows[1].delivered_bytes, result.flows[1].packets_delivered * 512);
     assert!(result.flows[0].packets_delivered < result.flows[0].packets_sent, "some are lost");
+}
+
+#[test]
+fn fairness_is_that_of_ubr_flows_where_there_are_any() {
+    let mut network = lan(3, None, "100ms");
+    for (flow, rate) in network.flows.iter_mut().zip(["15.552Mbps", "7.776Mbps", "31.104Mbps"]) {
+        let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
+        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    }
+    // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306, 153
+    // and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
+    let [a, b, c] = [306.0, 153.0, 611.0];
+    network.vcs[4].class = Class::Vbr;
+    let result = run(&network);
+    assert_eq!(result.flows.iter().map(|flow| flow.packets_delivered as f64).collect::<Vec<_>>(), [a, b, c]);
+    // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+    near(result.fairness, 0.9);
+    // All want less than their share, so each has all that is fair.
+    near(result.fairness_max_min, jain(&[0, 1].map(|i| result.flows[i].goodput_mbps / result.flows[i].max_min_mbps)));
+    assert!(result.fairness_max_min > 0.9999, "{}", result.fairness_max_min);
+    // 1070^2 / (3 (306^2 + 153^2 + 611^2)) of all three, where they are all UBR and where none is.
+    for class in [Class::Ubr, Class::Vbr] {
+        network.vcs.iter_mut().for_each(|vc| vc.class = class);
+        near(run(&network).fairness, 1_144_900.0 / 1_471_098.0);
+    }
+}
+
+#[test]
+fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
+    // Six links of 1 s: an acknowledgement comes after six seconds and the time of the cells, and the first retransmission
+    // timeout is three. A file of one segment is sent at 0 and at about 3 s, arrives at 3 s and 6 s and is acknowledged
+    // before the next timeout, doubled, at about 9 s.
+    let packets = TrafficConfig::ConstantRate(constant_rate::Config {
+        rate: "424kbps".parse().unwrap(),
+        packet: Bytes { bytes: 512 },
+    });
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+    let mut network = n_source_network(2, "1s", None, policy, &tcp, "10s");
+    network.flows[0].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
+    network.flows[1].traffic = packets;
+    let result = run(&network);
+    let segments = &result.flows[0];
+    assert_eq!((segments.segments_sent, segments.retransmitted_segments, segments.repeated_segments), (2, 1, 1));
+    assert_eq!((segments.timeouts, segments.delivered_bytes), (1, 512));
+    // 512 bytes in 10 s are 409.6 bits a second, twice 512 are 819.2.
+    assert_eq!(
+        (segments.goodput_mbps, segments.throughput_mbps),
+        (512.0 * 8.0 / 10.0 / 1e6, 1024.0 * 8.0 / 10.0 / 1e6)
+    );
+    // 12 cells at 1000 a second: a packet every 12 ms, and those of the first 7 s less the cells' time have arrived.
+    let packets = &result.flows[1];
+    assert_eq!((packets.packets_sent, packets.packets_delivered), (834, 584));
+    assert_eq!(
+        (packets.goodput_mbps, packets.throughput_mbps),
+        (584.0 * 4096.0 / 10.0 / 1e6, 584.0 * 4096.0 / 10.0 / 1e6)
+    );
+    assert_eq!(result.goodput_mbps, segments.goodput_mbps + packets.goodput_mbps);
+}
+
+#[test]
+fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
+    let mut network = lan(3, None, "1s");
+    let packet = Bytes { bytes: 512 };
+    for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
+        let rate = rate.parse().unwrap();
+        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    }
+    // The second source sends at its MCR, the third at twice its own; MBS is two frames.
+    for (vc, mcr) in [(2, "38.88Mbps"), (4, "19.44Mbps")] {
+        let mcr = mcr.parse().unwrap();
+        let contract = Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true };
+        network.vcs[vc].contract = Some(contract);
+    }
+    let result = run(&network);
+    // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the switch.
+    let frames = 97_200_000 / 12_720 + 1;
+    let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
+    let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
+    assert_eq!(result.contracts[0], contract("vc1", all));
+    // Every second frame of the third is eligible, and one more as the bucket fills: F-GCRA's bucket holds 23 cells' worth
+    // of (1/MCR - 1/PCR), 20.125 cells at MCR. Frame k finds 6 k cells in it while all are eligible: 6 at the second, 12,
+    // 18, and 24 at the fifth, the first that is not. From there on it drains by 6 a frame and fills by 12.
+    let tagged = (frames - 4).div_ceil(2);
+    let half = EdgeCounters { frames, eligible_frames: frames - tagged, tagged_frames: tagged, nonconforming_cells: 0 };
+    assert_eq!(result.contracts[1..], [contract("vc2", half)]);
 }
 
 /// Each source's share of what all deliver.

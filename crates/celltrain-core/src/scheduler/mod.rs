@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::{Cell, Label, Run};
 use crate::cost::Cost;
 use crate::error::Fault;
+use crate::footprint::size;
 use crate::policy::PerVc;
 use crate::port::Counts;
 
@@ -224,6 +225,9 @@ struct Queue {
     /// Cells of the first run that were sent and not yet told of.
     untold: u32,
 }
+
+/// Memory of a queue, its label and its place in its scheduler's turns.
+pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
 
 /// Cells of one frame that were sent.
 #[derive(Clone, Copy, Debug)]

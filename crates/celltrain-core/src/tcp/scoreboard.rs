@@ -173,6 +173,16 @@ mod tests {
     }
 
     #[test]
+    fn a_cleared_scoreboard_knows_of_nothing() {
+        let mut board = Scoreboard::default();
+        board.record(&blocks(&[(10, 20), (30, 60)]), 0);
+        assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
+        board.clear();
+        assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0), board.lost_below(10)), (true, 60, None, 0));
+        assert!(board.record(&blocks(&[(30, 40)]), 0), "what was known before is news again");
+    }
+
+    #[test]
     fn acknowledgements_with_three_blocks_take_28_bytes_of_options() {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);

@@ -208,6 +208,12 @@ mod tests {
     }
 
     #[test]
+    fn what_a_scenario_does_not_say_is_as_the_sources_have_it() {
+        let config: Config = serde_json::from_str("{}").unwrap();
+        assert_eq!((config.target_utilisation, config.interval, config.delta), (0.9, "1ms".parse().unwrap(), 0.1));
+    }
+
+    #[test]
     fn values_out_of_range_are_refused_by_name() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());

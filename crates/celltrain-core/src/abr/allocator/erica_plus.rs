@@ -173,6 +173,29 @@ mod tests {
     }
 
     #[test]
+    fn a_vc_that_says_it_sends_more_than_its_share_has_that_over_the_overload() {
+        let mut allocator = sample().build(&port(2));
+        for (label, cells, ccr) in [(0, 160, 160_000.0), (1, 20, 20_000.0)] {
+            allocator.on_forward_rm(label, Time(0), &RmCell { backward: false, ccr, ..brm(C) });
+            allocator.on_cells(label, Time(0), Span(1), cells);
+        }
+        // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is 88,888.9
+        // and 11,111.1, of which the second is below FairShare.
+        for (label, expected) in [(0, 160_000.0 / 1.8), (1, 50_000.0)] {
+            let mut rm = brm(C);
+            allocator.on_backward_rm(label, Time(1000), 50, &mut rm);
+            assert!((rm.er - expected).abs() < 1e-6, "VC {label}: {}", rm.er);
+        }
+    }
+
+    #[test]
+    fn what_a_scenario_does_not_say_is_as_the_sources_have_it() {
+        let config: Config = serde_json::from_str("{}").unwrap();
+        assert_eq!((config.t0, config.interval), ("500us".parse().unwrap(), "1ms".parse().unwrap()));
+        assert_eq!((config.a, config.b, config.qdlf, config.delta), (1.15, 1.05, 0.5, 0.1));
+    }
+
+    #[test]
     fn values_out_of_range_are_refused_by_name() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());

@@ -8,6 +8,8 @@
 // For the benchmarks.
 #[doc(hidden)]
 pub mod agenda;
+mod feeders;
+mod footprint;
 mod nic;
 mod plan;
 mod rm;
@@ -32,9 +34,12 @@ use crate::shaping::{Place, Shaping};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
+pub(crate) use feeders::Feeders;
+pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
+
 use agenda::{Agenda, Key};
 use nic::{Nic, Phase};
-use plan::{Passed, Plan, Role, Stage, StageEnd, Way};
+use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
 use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
 use server::{Arrival, Server, Timing};
@@ -90,9 +95,9 @@ struct Engine<'a> {
     edge: Edge,
     end_systems: EndSystems,
     agenda: Agenda,
-    /// By link and label, for every transparent port on the way and at last for its end: how many of the cells whose
-    /// departure is known arrive there only after the run.
-    late: Vec<Vec<Vec<u64>>>,
+    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how many of
+    /// the cells whose departure is known arrive there only after the run.
+    late: Vec<Vec<u64>>,
     /// By shaped port: until when cells may start that are given away before; none are where that could not be taken back.
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
@@ -151,7 +156,7 @@ impl<'a> Engine<'a> {
             shaping,
             end_systems: EndSystems::new(network, &routing, clock),
             agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
-            late: plan.passed.iter().map(|ways| ways.iter().map(|way| vec![0; way.len() + 1]).collect()).collect(),
+            late: plan.passed.iter().map(Ways::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
             edge,
@@ -416,7 +421,8 @@ impl<'a> Engine<'a> {
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
             };
-            for (label, late) in self.late[link].iter().enumerate() {
+            for label in 0..self.plan.stages[link].len() {
+                let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
@@ -426,7 +432,7 @@ impl<'a> Engine<'a> {
                 // Cells whose departure is known, those that will only start after the run among them.
                 let leaving = self.errands.counted(link, label);
                 let known = counters.forwarded + waiting - held - leaving.all;
-                let passed = self.plan.passed[link][label].iter().zip(late);
+                let passed = self.plan.passed[link].of(label).iter().zip(late);
                 for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
                     let passed = known - late + leaving.passed(i);
                     let port = &mut ports[*link];
@@ -533,8 +539,11 @@ fn server(
     let port = Port::new(link.buffer, vcs, policy, stream("policy"));
     let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
-    let of_rms = plan.rm_ways[index]
-        .iter()
+    let of_rms = plan
+        .rm_ways
+        .get(index)
+        .into_iter()
+        .flatten()
         .flatten()
         .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
     let leads = || stages.iter().map(|stage| stage.lead);
@@ -552,8 +561,9 @@ fn server(
         marks_above,
         notes: allocator.is_some(),
     };
-    let inputs = routing.inputs[link.from];
-    Server::new(port, TieBreaker::new(network.tie_order, inputs, stream("ties")), vcs, inputs, timing)
+    let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
+    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
+    Server::new(port, ties, vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.

@@ -5,7 +5,13 @@
 //! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
 //! several links meet ([`super::server`]).
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+
+use super::feeders::Feeders;
 use crate::cell::Label;
+use crate::footprint::size;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::shaping::{Place, Shaping};
 use crate::units::Span;
@@ -57,7 +63,7 @@ pub(super) enum StageEnd {
     Port {
         /// Its number among contended ports.
         server: u32,
-        /// Number of the input at its node.
+        /// Number of the input among those of the port.
         input: u32,
         /// The VC's label on its link.
         label: Label,
@@ -82,6 +88,47 @@ pub(super) struct Passed {
     pub(super) label: Label,
     /// From the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
+}
+
+/// The transparent ports on the ways of the stages that begin at one port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    /// By label: where its own begin in `passed`; one more at the end. Nothing where no stage begins.
+    first: Vec<u32>,
+    passed: Vec<Passed>,
+}
+
+impl Ways {
+    fn new(vcs: usize) -> Self {
+        let mut first = Vec::with_capacity(vcs + 1);
+        first.push(0);
+        Self { first, passed: Vec::new() }
+    }
+
+    /// Those that were put in last are the next label's.
+    fn end_way(&mut self) {
+        self.first.push(index(self.passed.len()));
+    }
+
+    /// How many were put in since the last way ended.
+    fn under_way(&self) -> usize {
+        self.passed.len() - self.first.last().map_or(0, |&first| first as usize)
+    }
+
+    /// Those on the way of the stage with this label, in order.
+    pub(super) fn of(&self, label: usize) -> &[Passed] {
+        &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
+    }
+
+    /// A row with a place for each of them, and one more for the end of each way.
+    pub(super) fn row(&self) -> Vec<u64> {
+        vec![0; self.passed.len() + self.first.len().saturating_sub(1)]
+    }
+
+    /// The places of one way in such a row.
+    pub(super) fn places(&self, label: usize) -> Range<usize> {
+        self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
+    }
 }
 
 /// The way of one VC's RM cells through a stage.
@@ -121,10 +168,17 @@ pub(super) struct RmEnd {
     pub(super) lane: u32,
 }
 
+/// Memory of a VC's way from its host, of the way of its RM cells, and of a transparent port on a way.
+pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
+pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>();
+pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
+
 /// Everything known beforehand.
 pub(super) struct Plan {
     /// By link.
     pub(super) roles: Vec<Role>,
+    /// Who feeds each port.
+    pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
     pub(super) hosts: Vec<usize>,
     /// Links of the contended ports, by number.
@@ -133,13 +187,13 @@ pub(super) struct Plan {
     pub(super) shaped: Vec<usize>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: Vec<Vec<Stage>>,
-    /// By link and label: the transparent ports on the stage's way.
-    pub(super) passed: Vec<Vec<Vec<Passed>>>,
+    /// By link: the transparent ports on the ways of its stages.
+    pub(super) passed: Vec<Ways>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
     /// Whether any port marks cells.
     pub(super) marks: bool,
-    /// By link and label: the way of RM cells, where there are some.
+    /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
@@ -155,6 +209,7 @@ impl Plan {
     pub(super) fn new(network: &Network, routing: &Routing, shaping: &Shaping, times: &[LinkTimes]) -> Self {
         let mut plan = Plan {
             roles: Vec::with_capacity(network.links.len()),
+            feeders: Feeders::new(network),
             hosts: Vec::new(),
             contended: Vec::new(),
             shaped: Vec::new(),
@@ -168,15 +223,16 @@ impl Plan {
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
-        let feeders = feeders(network);
-        for (link, feeder) in feeders.iter().enumerate() {
+        for link in 0..network.links.len() {
             let role = if shaping.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
                 plan.hosts.push(link);
                 Role::Host(plan.hosts.len() - 1)
-            } else if !routing.merging[link].contains(&true) && is_transparent(network, times, link, feeder) {
+            } else if !routing.merging[link].contains(&true)
+                && is_transparent(network, times, link, plan.feeders.of(link))
+            {
                 Role::Transparent
             } else {
                 plan.contended.push(link);
@@ -186,12 +242,14 @@ impl Plan {
         }
         for link in 0..network.links.len() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
-                Role::Transparent => (Vec::new(), Vec::new(), Vec::new()),
+                Role::Transparent => (Vec::new(), Ways::default(), Vec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => plan.stages_of(routing, shaping, times, link),
             };
             plan.stages.push(stages);
             plan.passed.push(passed);
-            plan.rm_ways.push(rm_ways);
+            if plan.controls {
+                plan.rm_ways.push(rm_ways);
+            }
         }
         for vc in &network.vcs {
             let link = vc.path[0];
@@ -213,33 +271,30 @@ impl Plan {
         shaping: &Shaping,
         times: &[LinkTimes],
         start: usize,
-    ) -> (Vec<Stage>, Vec<Vec<Passed>>, Vec<Option<RmWay>>) {
-        let mut lanes: Vec<(Span, u32)> = Vec::new();
+    ) -> (Vec<Stage>, Ways, Vec<Option<RmWay>>) {
+        let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
         // By lead, and whether they end there.
-        let mut errand_lanes: Vec<((Span, bool), u32)> = Vec::new();
+        let mut errand_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
         let all_errand_lanes = &mut self.errand_lanes;
         let mut errand_lane = |of: (Span, bool)| {
-            let known = errand_lanes.iter().find(|lane| lane.0 == of).map(|lane| lane.1);
-            known.unwrap_or_else(|| {
-                errand_lanes.push((of, index(*all_errand_lanes)));
+            *errand_lanes.entry(of).or_insert_with(|| {
                 *all_errand_lanes += 1;
                 index(*all_errand_lanes - 1)
             })
         };
         let mut stages = Vec::with_capacity(routing.next[start].len());
-        let mut ways = Vec::with_capacity(routing.next[start].len());
-        let mut rm_ways = Vec::with_capacity(routing.next[start].len());
+        let mut ways = Ways::new(routing.next[start].len());
+        let mut rm_ways = Vec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
         for label in 0..routing.next[start].len() {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
-            let mut passed = Vec::new();
             let vc = routing.vcs[start][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
                 lead = lead + times[link].cell_time + times[link].delay;
                 if shaping.ends(vc, index(link)) {
                     let lane = errand_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: passed.len(), lane });
+                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
                 }
                 rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| {
                     let lane = errand_lane((lead, false));
@@ -247,22 +302,25 @@ impl Plan {
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
-                        let known = lanes.iter().find(|lane| lane.0 == lead).map(|lane| lane.1);
-                        let lane = known.unwrap_or_else(|| {
-                            lanes.push((lead, index(self.lanes.len())));
-                            self.lanes.push(None);
-                            index(self.lanes.len() - 1)
-                        });
+                        let lane = match lanes.entry(lead) {
+                            Entry::Occupied(lane) => *lane.get(),
+                            Entry::Vacant(lane) => {
+                                self.lanes.push(None);
+                                *lane.insert(index(self.lanes.len() - 1))
+                            }
+                        };
                         break StageEnd::Host { vc, link: index(link), lane };
                     }
                     Next::Port { link: next, label } => {
-                        let input = routing.input[link];
                         let came_in = link;
                         link = next as usize;
                         at = label as usize;
                         match self.roles[link] {
-                            Role::Transparent => passed.push(Passed { link, label, lead }),
-                            Role::Contended(server) => break StageEnd::Port { server: index(server), input, label },
+                            Role::Transparent => ways.passed.push(Passed { link, label, lead }),
+                            Role::Contended(server) => {
+                                let input = self.feeders.input(link, came_in);
+                                break StageEnd::Port { server: index(server), input, label };
+                            }
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
                                 let lane = index(self.lanes.len() - 1);
@@ -274,8 +332,10 @@ impl Plan {
                 }
             };
             stages.push(Stage { lead, end });
-            ways.push(passed);
-            rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
+            ways.end_way();
+            if self.controls {
+                rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
+            }
         }
         (stages, ways, rm_ways)
     }
@@ -285,36 +345,12 @@ fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")
 }
 
-/// Which link feeds a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Feeder {
-    /// No VC crosses it.
-    None,
-    /// All its VCs come from this link.
-    One(usize),
-    /// They come from several.
-    Several,
-}
-
-fn feeders(network: &Network) -> Vec<Feeder> {
-    let mut feeders = vec![Feeder::None; network.links.len()];
-    for hop in network.vcs.iter().flat_map(|vc| vc.path.windows(2)) {
-        let feeder = &mut feeders[hop[1]];
-        *feeder = match *feeder {
-            Feeder::None => Feeder::One(hop[0]),
-            Feeder::One(link) if link == hop[0] => Feeder::One(link),
-            Feeder::One(_) | Feeder::Several => Feeder::Several,
-        };
-    }
-    feeders
-}
-
-fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeder: &Feeder) -> bool {
+fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeders: &[u32]) -> bool {
     let port = &network.links[link];
-    let fed_slowly = match *feeder {
-        Feeder::None => true,
-        Feeder::One(from) => times[from].cell_time >= times[link].cell_time,
-        Feeder::Several => false,
+    let fed_slowly = match *feeders {
+        [] => true,
+        [from] => times[from as usize].cell_time >= times[link].cell_time,
+        _ => false,
     };
     fed_slowly
         && port.allocator.is_none()

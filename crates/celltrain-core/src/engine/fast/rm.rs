@@ -34,7 +34,7 @@ pub(super) enum What {
 pub(super) struct Errands {
     /// By lane: those of RM cells that leave one port for places equally far, in order of time.
     lanes: Vec<VecDeque<Errand>>,
-    /// By link and label: RM cells whose departure is known and that leave their VC before the stage ends.
+    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC before the stage ends.
     leaving: Vec<Vec<u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
@@ -94,7 +94,10 @@ impl Errands {
     /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th transparent
     /// port, and how many have left.
     pub(super) fn counted(&self, link: usize, label: usize) -> Leaving<'_> {
-        Leaving { all: self.leaving[link][label], late: &self.late[link][label] }
+        match (self.leaving.get(link), self.late.get(link)) {
+            (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },
+            _ => Leaving { all: 0, late: &[] },
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::agenda::Agenda;
-use super::plan::{Passed, Plan, StageEnd};
+use super::plan::{Plan, StageEnd};
 use super::rm::{Errand, Errands, What};
 use super::server::Train;
 use super::{Delivery, schedule_errands, schedule_lane};
@@ -18,7 +18,7 @@ pub(super) struct Roads<'e> {
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
     pub(super) agenda: &'e mut Agenda,
-    pub(super) late: &'e mut Vec<Vec<Vec<u64>>>,
+    pub(super) late: &'e mut Vec<Vec<u64>>,
     pub(super) shaping: &'e mut Shaping,
     pub(super) errands: &'e mut Errands,
     pub(super) end: Time,
@@ -49,9 +49,8 @@ impl Roads<'_> {
         let mut last = arrival + period * u64::from(run.cells - 1);
         let mut run = run;
         if last > self.end {
-            let passed = &self.plan.passed[link][label];
             let of_run = (first_start, period, run.cells);
-            let missed = count_late(&mut self.late[link][label], passed, stage.lead, self.end, of_run);
+            let missed = self.count_late(link, label, stage.lead, of_run);
             run = run.at_most(run.cells - missed)?;
             last = arrival + period * u64::from(run.cells - 1);
         }
@@ -112,31 +111,33 @@ impl Roads<'_> {
             }
         }
         let Some(end) = way.end else { return false };
-        if self.errands.leaves((link, label), start, way, &plan.passed[link][label], self.end) {
+        if self.errands.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
             let what = What::End(self.shaping.turn_around(way.vc, number));
             let errand = Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, errand);
         }
         true
     }
-}
 
-/// Counts cells that arrive after `end` at the transparent ports they pass and at the end of their stage; how many miss the
-/// latter. They are told by when the first starts, the time from one to the next, and their number.
-#[cold]
-fn count_late(
-    late: &mut [u64],
-    passed: &[Passed],
-    lead: Span,
-    end: Time,
-    (first_start, period, cells): (Time, Span, u32),
-) -> u32 {
-    let mut missed = 0;
-    for (late, lead) in late.iter_mut().zip(passed.iter().map(|passed| passed.lead).chain([lead])) {
-        let first = first_start + lead;
-        let in_time = if first > end { 0 } else { (end - first).0 / period.0 + 1 };
-        missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
-        *late += u64::from(missed);
+    /// Counts cells that arrive after the end at the transparent ports they pass and at the end of their stage; how many miss
+    /// the latter. They are told by when the first starts, the time from one to the next, and their number.
+    #[cold]
+    fn count_late(
+        &mut self,
+        link: usize,
+        label: usize,
+        lead: Span,
+        (first_start, period, cells): (Time, Span, u32),
+    ) -> u32 {
+        let ways = &self.plan.passed[link];
+        let mut missed = 0;
+        let leads = ways.of(label).iter().map(|passed| passed.lead).chain([lead]);
+        for (late, lead) in self.late[link][ways.places(label)].iter_mut().zip(leads) {
+            let first = first_start + lead;
+            let in_time = if first > self.end { 0 } else { (self.end - first).0 / period.0 + 1 };
+            missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+            *late += u64::from(missed);
+        }
+        missed
     }
-    missed
 }

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
-use crate::port::{Fate, Port};
+use crate::footprint::size;
+use crate::port::{self, Fate, Port};
 use crate::scheduler::{Filling, Telling};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -24,7 +25,10 @@ pub(super) struct Server {
     next_start: Time,
     /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
     tells_each: bool,
+    /// The links its VCs come in on.
     inputs: Vec<Input>,
+    /// Their numbers at the node, by which ties go.
+    at_node: Vec<u32>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
     next: Turns,
     together: Vec<(u32, Cell)>,
@@ -190,6 +194,13 @@ struct Line {
     gone: u32,
 }
 
+/// Memory of a contended port beside its [`Port`].
+pub(super) const BYTES: u64 = size::<Server>() - port::BYTES;
+/// Memory of an input and its number at the node; its turn is apart.
+pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
+/// Memory of a VC beside that at the [`Port`].
+pub(super) const BYTES_PER_VC: u64 = size::<Run>();
+
 /// No run.
 const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
 
@@ -200,7 +211,8 @@ const FEW_IN_A_ROW: u32 = 4;
 const FEW: usize = 8;
 
 impl Server {
-    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, inputs: u32, timing: Timing) -> Self {
+    /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
+    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
             any_order: port.keeps_vcs_apart().is_some_and(|filling| filling != Filling::Exactly)
                 && timing.marks_above.is_none()
@@ -218,8 +230,9 @@ impl Server {
             ties,
             next_start: Time::default(),
             tells_each: false,
-            inputs: vec![Input::NONE; inputs as usize],
-            next: Turns::new(inputs as usize),
+            inputs: vec![Input::NONE; at_node.len()],
+            next: Turns::new(at_node.len()),
+            at_node,
             together: Vec::new(),
             in_step: Vec::new(),
             arrivals: Vec::new(),
@@ -430,7 +443,7 @@ impl Server {
             together.push(self.next.first().input());
             self.next.pop_first();
         }
-        self.ties.order(&mut together, |&input| input);
+        self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(line);
             if let Some(next) = self.weave_one(input, now, start, line, depart) {
@@ -637,7 +650,7 @@ impl Server {
             let (run, _) = self.take_first(input, now + Span(1));
             together.push((input, run.last));
         }
-        self.ties.order(&mut together, |&(input, _)| input);
+        self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
         self.catch_up(now);
         for (_, cell) in together.drain(..) {
             self.note(Run { last: cell, cells: 1 }, now, Span(0));
@@ -798,7 +811,7 @@ impl Server {
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
-            self.ties.order(&mut together, |&(input, _)| input);
+            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
             if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {

@@ -1,0 +1,108 @@
+//! Which links feed each port, so that a port keeps state for these and not for every input of its node: the switch of a
+//! star has as many inputs as hosts, and of its ports most are fed by two.
+
+use crate::network::Network;
+
+/// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list, which
+/// is also the order of their numbers at the node.
+pub(crate) struct Feeders {
+    /// By link: where its list begins in `links`; one more at the end.
+    first: Vec<u32>,
+    links: Vec<u32>,
+}
+
+impl Feeders {
+    /// Those of every port of a network.
+    pub(crate) fn new(network: &Network) -> Self {
+        let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
+        let mut first = vec![0; network.links.len() + 1];
+        for (_, to) in hops() {
+            first[to + 1] += 1;
+        }
+        for link in 0..network.links.len() {
+            first[link + 1] += first[link];
+        }
+        let mut next = first.clone();
+        let mut by_hop = vec![0; first[network.links.len()]];
+        for (from, to) in hops() {
+            by_hop[next[to]] = index(from);
+            next[to] += 1;
+        }
+        let mut feeders = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
+        feeders.first.push(0);
+        for ends in first.windows(2) {
+            let own = &mut by_hop[ends[0]..ends[1]];
+            own.sort_unstable();
+            feeders.links.extend(own.chunk_by(|a, b| a == b).map(|same| same[0]));
+            feeders.first.push(index(feeders.links.len()));
+        }
+        feeders.links.shrink_to_fit();
+        feeders
+    }
+
+    /// The links that feed the port of this one.
+    pub(crate) fn of(&self, link: usize) -> &[u32] {
+        &self.links[self.first[link] as usize..self.first[link + 1] as usize]
+    }
+
+    /// The number of a feeding link among the inputs of a port.
+    pub(super) fn input(&self, link: usize, from: usize) -> u32 {
+        let place = self.of(link).binary_search(&index(from));
+        index(place.expect("a VC goes from the one to the other"))
+    }
+
+    /// All ports' inputs together.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.links.len()
+    }
+}
+
+fn index(i: usize) -> u32 {
+    u32::try_from(i).expect("indices fit 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::tests::{n_source_network, ring_network};
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+
+    fn tcp() -> TcpConfig {
+        TcpConfig::Vanilla(TcpOptions::default())
+    }
+
+    #[test]
+    fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
+        let (feeders, routing) = (Feeders::new(&network), network.routing());
+        // Links: the bottleneck there and back, then in pairs those of sources 2, 4, 6 and of destinations 8, 10, 12.
+        assert_eq!(feeders.of(0), [2, 4, 6]);
+        assert_eq!(feeders.of(1), [9, 11, 13]);
+        assert_eq!(feeders.of(8), [0]);
+        assert_eq!(feeders.of(2), [0; 0], "a host's own port");
+        assert_eq!([2, 4, 6].map(|from| feeders.input(0, from)), [0, 1, 2]);
+        for link in 0..network.links.len() {
+            assert!(feeders.of(link).is_sorted_by_key(|&from| routing.input[from as usize]), "link {link}");
+            assert!(feeders.of(link).iter().all(|&from| network.links[from as usize].to == network.links[link].from));
+        }
+    }
+
+    #[test]
+    fn a_link_that_brings_many_vcs_is_one_input() {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
+        let more = network.vcs.clone();
+        network.vcs.extend(more);
+        assert_eq!(Feeders::new(&network).of(0), [2]);
+    }
+
+    /// State for every input of the node at each of its ports was 10 GB at 10,000 hosts.
+    #[test]
+    fn inputs_grow_with_hosts_and_not_with_their_square() {
+        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms")).len();
+        assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
+    }
+}

@@ -1,0 +1,323 @@
+//! What a run needs of memory, worked out before it: the sizes of its records times how many there will be.
+//!
+//! Two kinds of records: those that are made at the start and stay, which are counted; and those that come and go with what
+//! is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its path and the
+//! buffers on it hold. `docs/design/memory.md` says what grows with what.
+
+use crate::cell::Run;
+use crate::end_systems;
+use crate::engine::{Engine, fast, reference};
+use crate::gfr;
+use crate::metrics;
+use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
+use crate::port::{self, PortCounters};
+use crate::rng::Stream;
+use crate::scheduler::{self, Class, SchedulerConfig};
+use crate::shaped_port;
+use crate::shaping;
+use crate::traffic::Pattern;
+use crate::units::CELL_BITS;
+
+/// What a run needs of memory, and for how many things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Hosts, switches and edge devices.
+    pub nodes: u64,
+    /// Virtual channels, those of acknowledgements too.
+    pub vcs: u64,
+    /// How often VCs cross a link.
+    pub hops: u64,
+    /// Connections, and packets that nothing answers.
+    pub flows: u64,
+    /// Bytes at the peak.
+    pub bytes: u64,
+    /// Bytes of addresses that are reserved beside those and never written to; limits of address space count them.
+    pub reserved: u64,
+}
+
+impl Footprint {
+    /// That of a run of a network.
+    pub fn of(network: &Network, engine: Engine) -> Self {
+        let shape = Shape::new(network);
+        let run = shape.models() + shape.on_the_way(engine);
+        let run = run
+            + match engine {
+                Engine::Fast => fast::footprint(&shape),
+                Engine::Reference => reference::footprint(&shape),
+            };
+        let buffers = shape.network.links.iter().filter(|link| shape.network.nodes[link.from].kind == NodeKind::Switch);
+        Self {
+            nodes: count(network.nodes.len()),
+            vcs: count(network.vcs.len()),
+            hops: shape.hops,
+            flows: count(network.flows.len()),
+            bytes: described(network) + shape.routing() + run + shape.results(),
+            reserved: buffers.map(|link| port::reserved(link.buffer)).sum(),
+        }
+    }
+
+    /// The whole in words, beside the bytes that are free.
+    pub fn in_words(&self, about: &str, free: u64) -> String {
+        let Self { nodes, vcs, hops, bytes, .. } = self;
+        format!(
+            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, take {about} {} of memory, and of the {} that are \
+             free a run may have three quarters; fewer connections, shorter paths or smaller windows take less",
+            in_units(*bytes),
+            in_units(free)
+        )
+    }
+
+    /// The least a network of so many links, flows and hops of their data takes, before it is laid out.
+    pub fn at_least(nodes: u64, links: u64, flows: u64, hops: u64) -> u64 {
+        let of_node = size::<Node>() + SMALL;
+        let of_link = size::<Link>() + SMALL;
+        // Two VCs and their hops each.
+        let of_flow = size::<Flow>() + 2 * (size::<Vc>() + 2 * SMALL) + SMALL + end_systems::BYTES_PER_FLOW;
+        let of_hop = 2 * (8 + size::<Next>() + port::BYTES_PER_VC);
+        let products = [(nodes, of_node), (links, of_link), (flows, of_flow), (hops, of_hop)];
+        products.iter().fold(0, |sum: u64, (number, each)| sum.saturating_add(number.saturating_mul(*each)))
+    }
+}
+
+/// Bytes as people say them: 1.5 GiB.
+pub fn in_units(bytes: u64) -> String {
+    let (whole, unit) = if bytes >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
+    format!("{:.1} {unit}", bytes as f64 / whole as f64)
+}
+
+/// What is counted of a network, and bounds of what is on its way in it.
+pub(crate) struct Shape<'a> {
+    pub(crate) network: &'a Network,
+    /// By link: the VCs that cross it, those that have merged counted once.
+    pub(crate) labels: Vec<u64>,
+    /// By link: the links that feed its port.
+    pub(crate) feeders: fast::Feeders,
+    /// By flow: the frames of its data that are on their way at most.
+    frames: Vec<u64>,
+    /// By link: the cells that wait at its port at most.
+    queues: Vec<u64>,
+    hops: u64,
+}
+
+impl<'a> Shape<'a> {
+    fn new(network: &'a Network) -> Self {
+        let mut labels = vec![0; network.links.len()];
+        let mut flows_over = vec![0u64; network.links.len()];
+        let mut has_branch = vec![false; network.merges.len()];
+        for vc in &network.vcs {
+            let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
+            for &link in &vc.path {
+                labels[link] += 1;
+                if merged.is_some_and(|merge| network.merges[merge].at == link) {
+                    break;
+                }
+            }
+        }
+        for flow in &network.flows {
+            for &link in &network.vcs[flow.data_vc].path {
+                flows_over[link] += 1;
+            }
+        }
+        let frames: Vec<u64> = network.flows.iter().map(|flow| frames_of(network, flow, &flows_over)).collect();
+        let mut queues = vec![0u64; network.links.len()];
+        for (flow, frames) in network.flows.iter().zip(&frames) {
+            let cells = frames * u64::from(flow.frame(&network.aal5).1);
+            for &link in &network.vcs[flow.data_vc].path {
+                queues[link] += cells;
+            }
+            // Acknowledgements.
+            for &link in &network.vcs[flow.ack_vc].path {
+                queues[link] += frames;
+            }
+        }
+        for (queue, link) in queues.iter_mut().zip(&network.links) {
+            *queue = link.buffer.map_or(*queue, |k| u64::from(k).min(*queue));
+        }
+        let hops = network.vcs.iter().map(|vc| count(vc.path.len())).sum();
+        Self { network, labels, feeders: fast::Feeders::new(network), frames, queues, hops }
+    }
+
+    /// Labels and where cells go from link to link: three lists a link that grow as VCs are given their labels.
+    fn routing(&self) -> u64 {
+        let of_link = |&labels: &u64| 3 * LIST + grown(labels, size::<Next>()) + grown(labels, 4) + grown(labels, 1);
+        let lists: u64 = self.labels.iter().map(of_link).sum();
+        lists + count(self.network.vcs.len()) * 4 + count(self.network.links.len()) * 4
+    }
+
+    /// End systems, contracts, shaped ports, loops and allocators: both engines drive the same.
+    fn models(&self) -> u64 {
+        let network = self.network;
+        let flows = count(network.flows.len()) * end_systems::BYTES_PER_FLOW;
+        let abr = count(network.vcs.iter().filter(|vc| vc.abr.is_some()).count());
+        let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
+        let vcs = count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + shaping::BYTES_PER_VC);
+        let passes = if abr > 0 { self.hops * 12 } else { 0 };
+        let allocated =
+            |(link, &labels): (&Link, &u64)| if link.allocator.is_some() { labels * BYTES_PER_ALLOCATED } else { 0 };
+        let allocators: u64 = network.links.iter().zip(&self.labels).map(allocated).sum();
+        let per_link = count(network.links.len()) * (2 * LIST);
+        flows
+            + vcs
+            + contracts * gfr::BYTES_PER_CONTRACT
+            + abr * (shaped_port::BYTES + shaped_port::BYTES_PER_VC)
+            + passes
+            + allocators
+            + per_link
+    }
+
+    /// What comes and goes: frames with what they carry, the runs and trains of their cells, or the cells themselves.
+    fn on_the_way(&self, engine: Engine) -> u64 {
+        let network = self.network;
+        let of_flow = |(flow, &frames): (&Flow, &u64)| {
+            let selective = if flow.tcp.selective() { end_systems::BYTES_PER_BLOCKS } else { 0 };
+            let logs = grown(frames, end_systems::BYTES_PER_FRAME)
+                + grown(frames.div_ceil(4), end_systems::BYTES_PER_FRAME + selective);
+            let cells = frames * u64::from(flow.frame(&network.aal5).1);
+            let is_abr = network.vcs[flow.data_vc].abr.is_some();
+            let rms = if is_abr { 2 * grown(frames.div_ceil(2) + 1, shaped_port::BYTES_PER_RM) } else { 0 };
+            logs + rms
+                + match engine {
+                    Engine::Fast => grown(frames, fast::BYTES_PER_FRAME),
+                    Engine::Reference => grown(cells, reference::BYTES_PER_CELL),
+                }
+        };
+        let flows: u64 = network.flows.iter().zip(&self.frames).map(of_flow).sum();
+        // Where cells of several links meet, each that waits is a run of its own.
+        let queues = self.queues.iter().enumerate().map(|(link, &cells)| match self.is_contended(link) {
+            true => grown(cells, size::<Run>()),
+            false => 0,
+        });
+        flows + queues.sum::<u64>()
+    }
+
+    /// What the run ends with, while the engine is still there.
+    fn results(&self) -> u64 {
+        let labels: u64 =
+            self.labels.iter().map(|&labels| array(labels, size::<PortCounters>()) + array(labels, 4)).sum();
+        let ports = count(self.network.links.len()) * (2 * LIST + 8 + metrics::BYTES_PER_PORT);
+        let vcs = count(self.network.vcs.len()) * metrics::BYTES_PER_VC;
+        labels + ports + vcs + count(self.network.flows.len()) * metrics::BYTES_PER_FLOW
+    }
+
+    /// Whether cells of several links meet at a port, or it looks at single ones for another reason.
+    pub(crate) fn is_contended(&self, link: usize) -> bool {
+        let port = &self.network.links[link];
+        let rate = |link: u32| self.network.links[link as usize].rate;
+        let is_fed_slowly = match self.feeders.of(link) {
+            [] => true,
+            [from] => rate(*from) <= port.rate,
+            _ => false,
+        };
+        self.network.nodes[port.from].kind == NodeKind::Switch && (!is_fed_slowly || port.allocator.is_some())
+    }
+
+    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included.
+    pub(crate) fn port(&self, link: usize) -> u64 {
+        let (labels, port) = (self.labels[link], &self.network.links[link]);
+        let queues = match port.scheduler {
+            SchedulerConfig::Fifo(_) => 0,
+            ref by_class if by_class.by_class() => labels * 8 + count(Class::ALL.len()) * scheduler::BYTES_PER_QUEUE,
+            _ => labels * scheduler::BYTES_PER_QUEUE,
+        };
+        let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
+        port::BYTES + port::rows(labels) + queues + policy + size::<Stream>()
+    }
+}
+
+/// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a buffer on
+/// its path has a limit and its own host's link is not what holds it back, not much more than path and buffers hold.
+fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
+    let path = &network.vcs[flow.data_vc].path;
+    let cells = f64::from(flow.frame(&network.aal5).1.max(1));
+    let rate = |link: usize| network.links[link].rate.bits_per_second as f64 / CELL_BITS as f64 / cells;
+    let seconds = network.duration.seconds();
+    let first = path.first().copied().unwrap_or_default();
+    let sent = match flow.traffic.packets() {
+        Some(Pattern { rate, .. }) => rate.bits_per_second as f64 / CELL_BITS as f64 / cells * seconds,
+        None => rate(first) * seconds,
+    };
+    let options = flow.tcp.options();
+    let mss = options.mss.bytes.max(1);
+    let round_trip = network.round_trip(&network.vcs[flow.data_vc]).seconds()
+        + 2.0 * path.iter().map(|&link| 1.0 / rate(link)).sum::<f64>();
+    let window = match flow.traffic.packets() {
+        Some(_) => f64::INFINITY,
+        None => {
+            let most = flow
+                .traffic
+                .bytes()
+                .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
+            // It doubles in a round trip at most.
+            let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
+            ((most / mss).max(1) as f64).min(grown)
+        }
+    };
+    let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
+    let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
+    let limited = path.iter().any(|&link| network.links[link].buffer.is_some());
+    let waits_at_home = share(first) <= least * NEARLY;
+    let held = if limited && !waits_at_home {
+        let buffers = path
+            .iter()
+            .filter_map(|&link| Some(f64::from(network.links[link].buffer?) / cells / flows_over[link].max(1) as f64));
+        OVERSHOOT * (least * round_trip + buffers.sum::<f64>() + 1.0)
+    } else {
+        f64::INFINITY
+    };
+    let frames = (sent + 1.0).min(window).min(held);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
+    let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
+    frames
+}
+
+/// What describes the network: its records and their names.
+fn described(network: &Network) -> u64 {
+    let nodes = array(count(network.nodes.len()), size::<Node>());
+    let links = array(count(network.links.len()), size::<Link>());
+    let vcs = array(count(network.vcs.len()), size::<Vc>());
+    let flows = array(count(network.flows.len()), size::<Flow>());
+    let texts = network.nodes.iter().map(|node| &node.name).chain(network.links.iter().map(|link| &link.name));
+    let texts = texts.chain(network.vcs.iter().map(|vc| &vc.name)).chain(network.flows.iter().map(|flow| &flow.name));
+    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.len()), 8)).sum();
+    nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.len()), 1)).sum::<u64>()
+}
+
+/// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip after the
+/// first loss.
+const OVERSHOOT: f64 = 2.0;
+/// A host's link that has no more for a flow than this times the least on its path is where its window waits.
+const NEARLY: f64 = 1.1;
+/// Settings and counters of a policy that looks at VCs one by one.
+const BYTES_PER_VC_OF_POLICY: u64 = 64;
+/// What allocators keep of a VC: as much as ERICA's book, the largest.
+const BYTES_PER_ALLOCATED: u64 = 72;
+
+/// A list, before anything is in it.
+pub(crate) const LIST: u64 = 24;
+/// The least an allocation takes.
+const SMALL: u64 = 32;
+
+/// A list of as many records as are needed.
+pub(crate) fn array(records: u64, each: u64) -> u64 {
+    if records == 0 || each == 0 {
+        return 0;
+    }
+    records.saturating_mul(each).saturating_add(8).next_multiple_of(16).max(SMALL)
+}
+
+/// A list that has grown record by record, and doubled its room whenever that was full.
+pub(crate) fn grown(records: u64, each: u64) -> u64 {
+    if records == 0 {
+        return 0;
+    }
+    let least = if each == 1 { 8 } else { 4 };
+    array(records.min(1 << 60).next_power_of_two().max(least), each)
+}
+
+pub(crate) const fn size<T>() -> u64 {
+    size_of::<T>() as u64
+}
+
+pub(crate) fn count(of: usize) -> u64 {
+    of as u64
+}

@@ -1,0 +1,157 @@
+use super::*;
+use crate::abr::Parameters;
+use crate::cell::Cell;
+use crate::network::N_SOURCE_BOTTLENECK;
+use crate::network::tests::n_source_network;
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::tcp::{TcpConfig, TcpOptions};
+
+/// A run of two sources that has ended, with what the tests put into it.
+struct Stage {
+    network: Network,
+    routing: Routing,
+    clock: Clock,
+    end: Time,
+    ports: Vec<PortState>,
+    end_systems: EndSystems,
+    edge: Edge,
+    shaping: Shaping,
+}
+
+impl Stage {
+    /// `change` makes the network what it is to be.
+    fn new(change: impl FnOnce(&mut Network)) -> Self {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let mut network = n_source_network(2, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "1ms");
+        change(&mut network);
+        let (routing, clock) = (network.routing(), network.clock());
+        let vcs = |link: &Vec<u32>| PortState {
+            counters: vec![PortCounters::default(); link.len()],
+            waiting: vec![0; link.len()],
+            max_queue: 0,
+        };
+        Self {
+            end: network.end(clock),
+            ports: routing.vcs.iter().map(vcs).collect(),
+            end_systems: EndSystems::new(&network, &routing, clock),
+            edge: Edge::new(&network, clock),
+            shaping: Shaping::new(&network, &routing, clock),
+            network,
+            routing,
+            clock,
+        }
+    }
+
+    fn ended(&self) -> Ended<'_> {
+        Ended {
+            network: &self.network,
+            routing: &self.routing,
+            clock: self.clock,
+            end: self.end,
+            ports: &self.ports,
+            end_systems: &self.end_systems,
+            on_links: &[0; 4],
+            edge: &self.edge,
+            shaping: &self.shaping,
+        }
+    }
+}
+
+fn contract(network: &Network) -> crate::gfr::Gfr {
+    let mcr = network.links[0].rate;
+    crate::gfr::Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true }
+}
+
+#[test]
+fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
+    assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+    assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
+    assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), 0.5);
+    assert_eq!(jain(&[0.0, 0.0]), 1.0);
+}
+
+#[test]
+fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
+    let mut stage = Stage::new(|network| network.vcs[2].contract = Some(contract(network)));
+    // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck behind the first source's.
+    let path = stage.network.vcs[2].path.clone();
+    for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
+        stage.ports[link].counters[label] = PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
+    }
+    // Another's frames at the port they share.
+    let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
+    stage.ports[N_SOURCE_BOTTLENECK].counters[0] = others;
+    stage.edge.on_cell(2, Time::default(), Cell::new(1, 0, true));
+    let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
+    // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
+    let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
+    assert_eq!(stage.ended().contracts(), [expected]);
+}
+
+#[test]
+fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
+    let mut stage = Stage::new(|_| ());
+    // A cell takes 265 units; the run lasts those of 1000 cells. 150 + 100 are a quarter of it; of 1001 the last is still in
+    // service when it ends.
+    stage.end = Time(265 * 1000);
+    for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
+        for (counters, forwarded) in stage.ports[N_SOURCE_BOTTLENECK].counters.iter_mut().zip(cells) {
+            *counters = PortCounters { forwarded, ..PortCounters::default() };
+        }
+        let ports = stage.ended().ports();
+        assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
+        assert_eq!(ports[N_SOURCE_BOTTLENECK + 1].utilisation, 0.0, "the way back is another port");
+    }
+}
+
+#[test]
+fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
+    let mut stage = Stage::new(|network| network.links[N_SOURCE_BOTTLENECK].buffer = Some(70));
+    let port = &mut stage.ports[N_SOURCE_BOTTLENECK];
+    (port.max_queue, port.waiting) = (60, vec![5, 30]);
+    port.counters = vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
+    let result = stage.ended().ports().swap_remove(N_SOURCE_BOTTLENECK);
+    assert_eq!((result.name.as_str(), result.policy, result.scheduler), ("sw1->sw2", "tail_drop", "fifo"));
+    assert_eq!((result.buffer_cells, result.max_queue_cells, result.queue_cells), (Some(70), 60, 35));
+    assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
+}
+
+#[test]
+fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlled_rate() {
+    // The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR, PCR as nothing is said.
+    let mut stage = Stage::new(|network| {
+        for (vc, partner) in [(0, 1), (1, 0)] {
+            network.vcs[vc].abr = Some(Parameters { icr: Some("42.4Mbps".parse().unwrap()), ..Parameters::default() });
+            network.vcs[vc].partner = Some(partner);
+        }
+    });
+    stage.ports[N_SOURCE_BOTTLENECK] = PortState {
+        counters: vec![
+            PortCounters {
+                offered: 11,
+                forwarded: 12,
+                lost_overflow: 13,
+                lost_pushed_out: 14,
+                discarded_frame: 15,
+                discarded_remainder: 16,
+                // Not folded: they follow from the cells.
+                discarded_frames: 99,
+                cut_frames: 99,
+            },
+            PortCounters { offered: 21, ..PortCounters::default() },
+        ],
+        waiting: vec![17, 27],
+        max_queue: 10,
+    };
+    let mut expected = Fingerprint::default();
+    stage.end_systems.fold_into(&mut expected);
+    expected.fold_all([10, 11, 12, 13, 14, 15, 16, 17, 21, 0, 0, 0, 0, 0, 27]);
+    // The way back has two VCs as well, and each of the eight links of the hosts one; nothing came there.
+    expected.fold_all([0; 1 + 2 * 7]);
+    expected.fold_all([0; 8 * (1 + 7)]);
+    // Of VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells come to their end.
+    for _ in 0..2 {
+        expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
+    }
+    assert_eq!(stage.ended().fingerprint(), expected);
+}

@@ -1,0 +1,150 @@
+use super::*;
+use crate::policy::PolicyConfig;
+use crate::policy::{drop_from_front, tail_drop};
+
+fn merging_port(capacity: u32) -> Port {
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
+    // The third VC crosses the port without merging.
+    Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(&[true, true, false])
+}
+
+fn sent(port: &mut Port) -> Vec<(Label, u32)> {
+    std::iter::from_fn(|| port.take()).map(|cell| (cell.label(), cell.frame)).collect()
+}
+
+#[test]
+fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
+    let mut port = merging_port(100);
+    // Cells of A and B come in turns; B's frame is whole first; C does not wait.
+    for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
+        assert!(port.offer(Cell::new(label, 7, last)));
+    }
+    assert_eq!(port.occupancy(), 7);
+    assert_eq!(sent(&mut port), [(2, 7), (1, 7), (1, 7), (2, 7), (0, 7), (0, 7), (0, 7)]);
+}
+
+#[test]
+fn cells_admitted_in_turns_count_as_single_ones_do() {
+    let rm = Cell::rm(2, 9);
+    let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| Cell::new(label, 5, last));
+    let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
+    // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
+    for gone in [1, 6, 7] {
+        let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
+        let mut ports = [(); 2].map(|()| Port::new(Some(10), 3, policy(), Stream::new(1, "test")));
+        for port in &mut ports {
+            assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
+        }
+        let [single, woven] = &mut ports;
+        for cell in cells {
+            assert!(single.offer(cell));
+        }
+        single.let_go(gone);
+        for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
+            woven.fate(Cell::new(label, 5, false));
+            woven.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+        }
+        woven.count_in_turns(Run { last: rm, cells: 1 });
+        woven.admit_in_turns(&cells, 7, gone);
+        for port in [&mut *single, &mut *woven] {
+            port.count_off();
+        }
+        assert_eq!((single.state(), single.active_vcs()), (woven.state(), woven.active_vcs()));
+        assert!(single.waiting().eq(woven.waiting()));
+        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| woven.starts_frame(vc)));
+    }
+}
+
+#[test]
+fn what_is_not_whole_waits() {
+    let mut port = merging_port(100);
+    port.offer(Cell::new(0, 1, false));
+    assert_eq!((port.occupancy(), port.ready(), port.held(0)), (1, 0, 1));
+    assert_eq!(port.take(), None);
+    port.offer(Cell::new(0, 1, true));
+    assert_eq!((port.ready(), port.held(0)), (2, 0));
+}
+
+#[test]
+fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
+    let mut port = merging_port(3);
+    for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
+        port.offer(Cell::new(label, 1, last));
+    }
+    // The second cell of B finds three waiting: its first one goes too, and leaves room for the end of A's frame.
+    assert_eq!(sent(&mut port), [(0, 1); 3]);
+    let of_b = port.vc_counters().nth(1).unwrap();
+    assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
+}
+
+/// A policy that admits every frame, so nothing but what frames lost is looked at when one starts.
+#[test]
+fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a", "b"]);
+    let mut port = Port::new(Some(2), 2, policy, Stream::new(1, "test"));
+    // Of the first frame's four cells two find room, of the second's two cells none; the third, of the other VC, loses its
+    // only one. Then one goes, and of the fourth frame's two cells the first is admitted.
+    for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
+    {
+        assert_eq!(port.offer(Cell::new(label, frame, last)), port.counters().offered <= 2);
+    }
+    assert!(!port.offer(Cell::new(1, 1, true)));
+    assert!(port.take().is_some());
+    assert!(port.offer(Cell::new(0, 3, false)) && !port.offer(Cell::new(0, 3, true)));
+    // A whole frame later it is as before.
+    assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame)), [Some(1), Some(3)]);
+    assert!(port.offer(Cell::new(0, 4, false)) && port.offer(Cell::new(0, 4, true)));
+    port.count_off();
+    let counters: Vec<_> = port.vc_counters().collect();
+    assert_eq!(
+        counters,
+        [
+            // 4 + 2 + 2 + 2 cells came, 2 + 2 + 1 were lost, of frames 1, 2 and 3; two wait.
+            PortCounters { offered: 10, forwarded: 3, lost_overflow: 5, cut_frames: 3, ..PortCounters::default() },
+            PortCounters { offered: 1, lost_overflow: 1, cut_frames: 1, ..PortCounters::default() },
+        ]
+    );
+}
+
+#[test]
+fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
+    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(4), &["a", "b"]);
+    let mut port = Port::new(Some(4), 2, policy, Stream::new(1, "test"));
+    let waits =
+        |port: &Port| port.waiting().map(|cell| (cell.label(), cell.frame, cell.last_cell())).collect::<Vec<_>>();
+    let mut offer = |cells: &[(Label, u32, bool)]| {
+        for &(label, frame, last) in cells {
+            port.offer(Cell::new(label, frame, last));
+        }
+        port.count_off();
+        (waits(&port), port.per_vc().to_vec(), port.active_vcs())
+    };
+    // A's frame of three cells and the first of B's; for B's last the two cells of A's frame go that do not end it.
+    let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
+    assert_eq!(found, (vec![(0, 0, true), (1, 0, false), (1, 0, true)], vec![1, 2], 2));
+    // B's next frame of two cells: for its last the first cell of B's frame 0 goes.
+    let found = offer(&[(1, 1, false), (1, 1, true)]);
+    assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
+    // Frame 2 of B: its first cell pushes out that of frame 1, its second the first; it is under way, so the second goes too.
+    let found = offer(&[(1, 2, false), (1, 2, false)]);
+    assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
+    // A's next frame is none of that: its one cell finds room, and frame 2's last cell finds none, nor any to push out.
+    let found = offer(&[(0, 1, true), (1, 2, true)]);
+    assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true), (0, 1, true)], vec![2, 2], 2));
+    let counters: Vec<_> = port.vc_counters().collect();
+    assert_eq!(
+        counters,
+        [
+            PortCounters { offered: 4, lost_pushed_out: 2, cut_frames: 1, ..PortCounters::default() },
+            // Seven came: one cell each of frames 0, 1 and 2 was pushed out, one was a remainder, one found no room.
+            PortCounters {
+                offered: 7,
+                lost_pushed_out: 3,
+                discarded_remainder: 1,
+                lost_overflow: 1,
+                cut_frames: 3,
+                ..PortCounters::default()
+            },
+        ]
+    );
+}
