@@ -76,7 +76,9 @@ def main() -> int:
         with ThreadPoolExecutor(options.jobs) as pool:
             codes = list(pool.map(lambda name: _ended(programs[name], stores), names))
     counts = Counter(names)
-    abnormal = [(number, name, *ended) for number, (name, ended) in enumerate(zip(names, codes, strict=True)) if ended[0]]
+    abnormal = [
+        (number, name, *ended) for number, (name, ended) in enumerate(zip(names, codes, strict=True)) if ended[0]
+    ]
     for number, name, code, told in abnormal:
         print(f"process {number} of seed {options.seed} ({name}): {_in_words(code)}; {told[-300:]}")
     for name in programs:

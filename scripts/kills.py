@@ -81,7 +81,9 @@ static void die(void) { kill(getpid(), SIGKILL); for (;;) pause(); }
 /* Whether the process dies at this call; whoever counts has each call written down instead. */
 static int last(const char *call, const char *path) {
     const char *file = getenv("KILL_FILE"), *at = getenv("KILL_AT"), *log = getenv("KILL_LOG");
-    if (!file || !path || !strstr(path, file)) return 0;
+    /* A name is the path's end, but for the number that a name has until the file is whole; a folder stands anywhere. */
+    const char *found = file && path ? strstr(path, file) : NULL;
+    if (!found || (file[0] != '/' && found[strlen(file)] && found[strlen(file)] != '.')) return 0;
     calls++;
     if (log) {
         int out = open(log, O_WRONLY | O_APPEND | O_CREAT, 0600);
@@ -210,7 +212,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
 
 
 def forced(campaign: Campaign, kills: int) -> Counter[str]:
-    """Kills drivers on threads at system calls on each of the files, taken in turn."""
+    """Kills drivers on threads at system calls on each of the files, the first of every kind and others at random."""
     done: Counter[str] = Counter()
     library = _built(campaign.folder)
     for name, text in FILES.items():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
+from celltrain import _core
 from celltrain.store import Store, check, rewrite
 from celltrain.store.ledger import Ledger
 from celltrain.sweep import Local, run_plan
@@ -125,3 +128,26 @@ def test_it_goes_with_resume(tmp_path, celltrain):
     run_plan(plan(), tmp_path / "s", Local(2))
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--resume", "--retry-failed")
     assert told.code == 0
+
+
+LARGE = """
+import resource
+import celltrain as ct
+from celltrain import _core
+resource.setrlimit(resource.RLIMIT_DATA, (700 << 20, 700 << 20))
+large = ct.n_source(sources=1_000_000, link_delay="5us", buffer_cells=9, policy=ct.TailDrop(), duration="1ms")
+[fault] = ct.check(large)
+print(fault.message)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory that is free is known on Linux")
+def test_what_did_not_fit_is_tried_again_where_there_is_more_memory(monkeypatch):
+    error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
+    assert "of memory, and of the " in error, error
+    # It needs 3.3 GiB of the three quarters it may have.
+    for gigabytes, again in ((0.1, False), (4, False), (5, True), (64, True)):
+        monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)
+        assert has_more(error, plan()) == again, gigabytes
+    monkeypatch.setattr(_core, "memory_limit", lambda: None)
+    assert has_more(error, plan())

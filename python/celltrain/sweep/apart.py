@@ -38,7 +38,10 @@ def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
     if limit is None or not chunk.memory or not sys.executable:
         return chunk, replace(chunk, tasks=())
     large = [chunk.memory[task.configuration] > SHARE * limit for task in chunk.tasks]
-    parts = ([task for task, is_large in zip(chunk.tasks, large, strict=True) if is_large is wanted] for wanted in (False, True))
+    parts = (
+        [task for task, is_large in zip(chunk.tasks, large, strict=True) if is_large is wanted]
+        for wanted in (False, True)
+    )
     shared, apart = (replace(chunk, tasks=tuple(part)) for part in parts)
     return shared, apart
 

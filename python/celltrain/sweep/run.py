@@ -56,7 +56,7 @@ def sweep(
         limit: What a run may take in real time, such as `"60s"`.
         store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
         resume: Whether to go on with what `store` holds. Runs that failed are done, but for those that were past a limit of
-            time which is higher now, or gone: they are run again.
+            time which is higher now, or did not fit into memory of which there is more now: they are run again.
         retry_failed: Whether to run again every run that failed; needs `resume`.
         jobs: Threads; one for each core when None.
         client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
