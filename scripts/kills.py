@@ -84,6 +84,8 @@ static int last(const char *call, const char *path) {
     /* A name is the path's end, but for the number that a name has until the file is whole; a folder stands anywhere. */
     const char *found = file && path ? strstr(path, file) : NULL;
     if (!found || (file[0] != '/' && found[strlen(file)] && found[strlen(file)] != '.')) return 0;
+    const char *only = getenv("KILL_CALL");
+    if (only && strcmp(only, call)) return 0;
     calls++;
     if (log) {
         int out = open(log, O_WRONLY | O_APPEND | O_CREAT, 0600);
@@ -214,7 +216,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
 def forced(campaign: Campaign, kills: int) -> Counter[str]:
     """Kills drivers on threads at system calls on each of the files, the first of every kind and others at random."""
     done: Counter[str] = Counter()
-    library = _built(campaign.folder)
+    library = built(campaign.folder)
     for name, text in FILES.items():
         log, store = campaign.folder / f"{name}.log", campaign.folder / f"forced-{name}"
         process = campaign.driver(store, "--jobs", 2, LD_PRELOAD=str(library), KILL_FILE=text, KILL_LOG=str(log))
@@ -226,18 +228,25 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            process = campaign.driver(store, "--jobs", 2, LD_PRELOAD=str(library), KILL_FILE=text, KILL_AT=str(place))
-            _, err = process.communicate(timeout=PATIENCE)
-            if process.returncode == 0 and place not in first:
-                # Parts come by the clock too, so that another sweep may make fewer calls.
-                campaign.finish(store, campaign.driver(store))
-                continue
-            if process.returncode != -signal.SIGKILL:
-                raise WrongError(f"{store.name}: ended with {process.returncode} before call {place}: {err}")
-            campaign.finish(store, campaign.driver(store, "--jobs", 2))
-            done[f"{name}: {calls[place - 1]}"] += 1
+            # Parts come by the clock too, so that another sweep may make fewer calls.
+            if forced_at(campaign, library, name, str(place)):
+                done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)
     return done
+
+
+def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: str | None = None) -> bool:
+    """Kills a driver at the n-th call on a file, of one kind or of all, and ends its sweep; False where it made fewer."""
+    store = campaign.folder / f"forced-{name}"
+    only = {} if call is None else {"KILL_CALL": call}
+    variables = {"LD_PRELOAD": str(library), "KILL_FILE": FILES[name], "KILL_AT": place, **only}
+    process = campaign.driver(store, "--jobs", 2, **variables)
+    _, err = process.communicate(timeout=PATIENCE)
+    if process.returncode not in (0, -signal.SIGKILL):
+        raise WrongError(f"{store.name}: ended with {process.returncode} before call {place}: {err}")
+    was_killed = process.returncode != 0
+    campaign.finish(store, campaign.driver(store, "--jobs", 2))
+    return was_killed
 
 
 class Machines:
@@ -309,7 +318,7 @@ def can_force() -> bool:
     return sys.platform == "linux" and shutil.which("cc") is not None
 
 
-def _built(folder: Path) -> Path:
+def built(folder: Path) -> Path:
     """The library, compiled."""
     source, library = folder / "kill.c", folder / "kill.so"
     source.write_text(LIBRARY)
