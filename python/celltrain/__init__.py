@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
+    from celltrain.errors import OutputError as OutputError
     from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
@@ -62,6 +63,7 @@ _HOMES = {
     "InputError": "errors",
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
+    "OutputError": "errors",
     "PlanError": "errors",
     "Report": "reports",
     "ScenarioError": "errors",

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import warn
+from celltrain.arguments import checked
+from celltrain.errors import ScenarioError, warn
 from celltrain.scenario import read
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Network:
         }
 
 
+@checked(ScenarioError)
 def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
     """The network of a scenario, or of the TOML file at a path; raises `ScenarioError` with every fault it has."""
     reading = read(scenario)
@@ -108,6 +110,7 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
     return Network.of_core(accepted)
 
 
+@checked(ScenarioError)
 def max_min_shares(scenario: Scenario | str | os.PathLike[str]) -> dict[str, float]:
     """The goodput of each flow, in megabits per second, where the links are shared max-min fairly.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import MissingExtraError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 # A legend with more entries hides the plot.
 MAX_LEGEND = 20
+# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
+LONGEST_LABEL = 48
+LONGEST_TITLE = 80
 
 
 class Plot:
@@ -78,10 +82,11 @@ class Plot:
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
         ax = _new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):
-            ax.plot(times, column, label=label, linewidth=1, drawstyle="steps-post")
+            ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
-        ax.set_title(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}")
+        name = brief(self._result.scenario or "scenario", LONGEST_TITLE)
+        ax.set_title(f"{name}, seed {self._result.seed}", parse_math=False)
         ax.margins(x=0)
         return ax
 
@@ -111,5 +116,24 @@ def _finished(ax: Axes, series: int) -> Axes:
     """With a legend beside the plot, and an axis from zero to above everything drawn."""
     ax.set_ylim(bottom=0)
     if series <= MAX_LEGEND:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        for text in legend.get_texts():
+            # A dollar in a name is a dollar.
+            text.set_parse_math(False)
     return ax
+
+
+def legible(label: str, most: int = LONGEST_LABEL) -> str:
+    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
+
+    >>> legible("_hidden"), legible("source1 to destination1", 12)
+    (' _hidden', 'source1 to …')
+    """
+    text = brief(label, most)
+    return f" {text}" if text.startswith("_") else text
+
+
+def brief(name: str, most: int) -> str:
+    """A name as a figure can hold it."""
+    text = shown(name[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"

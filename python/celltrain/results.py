@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
+from celltrain.arguments import checked
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +33,7 @@ TRACES = {
 }
 
 
+@checked(ScenarioError)
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -102,7 +105,7 @@ def refused(error: ValueError) -> ScenarioError:
     try:
         return ScenarioError.from_core(json.loads(text)["faults"])
     except json.JSONDecodeError:
-        return ScenarioError([Fault(file="", line=None, key="", value="", problem=text, message=text)])
+        return ScenarioError([Fault.of(text)])
 
 
 class RunResult:
@@ -236,6 +239,7 @@ class RunResult:
         """The whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:
         """Writes the run into a folder, which is made if needed; returns the files written.
 
@@ -245,7 +249,8 @@ class RunResult:
         """
         from celltrain import export
 
-        return export.write(self, Path(folder), plots=plots)
+        with writing(folder):
+            return export.write(self, Path(folder), plots=plots)
 
     def __repr__(self) -> str:
         name = f"{self.scenario!r}, " if self.scenario else ""

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, files
+from celltrain.arguments import checked
 from celltrain.errors import Fault, ScenarioError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
@@ -27,6 +29,8 @@ class Reading:
     """What to look at before trusting its results."""
     memory_bytes: int | None = None
     """What a run of it takes of memory on the fast engine; None when it has other faults."""
+    does_not_fit: bool = False
+    """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 
     @classmethod
     def of_core(cls, text: str) -> Reading:
@@ -37,6 +41,7 @@ class Reading:
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
+            does_not_fit=answer["does_not_fit"],
         )
 
     def accepted(self) -> dict[str, Any]:
@@ -56,7 +61,8 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
             return Reading(scenario=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name))
     if not hasattr(scenario, "to_dict"):
-        raise TypeError(f"a scenario is a celltrain.Scenario or the path of a TOML file, not {type(scenario).__name__}")
+        problem = "is not a celltrain.Scenario, nor the path of a TOML file"
+        return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
     return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
 
@@ -78,11 +84,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
 
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path as it can be printed, whatever bytes it holds."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
+@checked(ScenarioError)
 def load(path: str | os.PathLike[str]) -> Scenario:
     """The scenario in a TOML file, checked, with every default filled in.
 
@@ -101,6 +103,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     return Scenario.model_validate(read(path).accepted())
 
 
+@checked(ScenarioError)
 def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
@@ -116,6 +119,7 @@ def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
     return read(scenario).faults
 
 
+@checked(ScenarioError)
 def n_source(
     *,
     sources: int,

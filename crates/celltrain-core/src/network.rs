@@ -4,6 +4,8 @@
 //! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
 //! port keeps per VC is a plain array.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -255,13 +257,14 @@ impl Network {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Propagation there and back over a VC's ATM part, where its RM cells go.
+    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is longer.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
-            vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds).sum()
+            let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);
+            delays.fold(0, u64::saturating_add)
         };
         let back = vc.partner.map_or(vc, |partner| &self.vcs[partner]);
-        Duration { picoseconds: one_way(vc) + one_way(back) }
+        Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
 
     /// The clock on which every time of this network is whole, if there is one; a thousand times finer where rates are
@@ -285,6 +288,7 @@ impl Network {
     }
 
     /// Gives every VC its label on each of its links.
+    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self) -> Routing {
         let mut routing = Routing {
             next: vec![Vec::new(); self.links.len()],
@@ -330,6 +334,7 @@ impl Network {
     }
 
     /// Units of `clock` until the end of the run.
+    #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
     pub fn end(&self, clock: Clock) -> Time {
         Time::default() + clock.span(self.duration)
     }
@@ -337,6 +342,7 @@ impl Network {
 
 /// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
 /// is. What lies before and behind is between hosts and edge devices.
+#[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> {
     let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
     let last = path.len() - 1;
@@ -358,6 +364,7 @@ pub struct Graph {
     pub links: Vec<Link>,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl Graph {
     /// Adds a node; its index.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> usize {
@@ -399,6 +406,7 @@ pub struct Search<'a> {
     queue: Vec<usize>,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl<'a> Search<'a> {
     /// Searches in a graph.
     pub fn new(graph: &'a Graph) -> Self {
@@ -507,6 +515,7 @@ pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 pub const N_SOURCE_BOTTLENECK: usize = 0;
 
 /// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn n_source_paths(i: usize, sources: usize) -> [Vec<usize>; 2] {
     // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
     let (source, destination) = (2 + 2 * i, 2 + 2 * (sources + i));

@@ -6,7 +6,7 @@ use celltrain_core::cost::Cost;
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::max_min;
-use celltrain_core::metrics::{PortResult, RunResult};
+use celltrain_core::metrics::{AbrResult, ContractResult, FlowResult, PortResult, RunResult};
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
@@ -14,7 +14,8 @@ use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 /// What this core was built as.
@@ -33,8 +34,14 @@ impl Build {
 
 pub(crate) fn reading(reading: &Reading) -> String {
     let bytes = reading.footprint.map(|footprint| footprint.bytes);
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
-        .to_string()
+    json!({
+        "scenario": reading.scenario,
+        "faults": reading.faults,
+        "warnings": reading.warnings,
+        "memory_bytes": bytes,
+        "does_not_fit": reading.does_not_fit,
+    })
+    .to_string()
 }
 
 /// A text's values, and the line of every key.
@@ -53,115 +60,150 @@ pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &st
 /// is not wanted; `bottleneck` is that port's row alone.
 pub(crate) type Wanted = BTreeMap<String, Vec<String>>;
 
-/// A list of an answer, as far as it is wanted.
-fn rows<T>(wanted: Option<&Wanted>, list: &str, items: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
-    let Some(wanted) = wanted else {
-        return items.iter().map(row).collect();
-    };
-    let Some(columns) = wanted.get(list) else {
-        return Vec::new();
-    };
-    let pruned = |item| {
-        let mut row = row(item);
-        if let Value::Object(row) = &mut row {
-            row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
+/// A list of an answer, as far as it is wanted. Its rows are made one by one as they are written: all of them at once would
+/// take more memory than the run.
+struct Rows<'a, T, F> {
+    wanted: Option<&'a Wanted>,
+    list: &'a str,
+    items: Vec<&'a T>,
+    row: F,
+}
+
+impl<T, F: Fn(&T) -> Value> Serialize for Rows<'_, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(wanted) = self.wanted else {
+            return serializer.collect_seq(self.items.iter().map(|item| (self.row)(item)));
+        };
+        let Some(columns) = wanted.get(self.list) else {
+            return serializer.collect_seq([(); 0]);
+        };
+        let pruned = |item: &&T| {
+            let mut row = (self.row)(item);
+            if let Value::Object(row) = &mut row {
+                row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
+            }
+            row
+        };
+        serializer.collect_seq(self.items.iter().map(pruned))
+    }
+}
+
+/// A run's result, to be written as JSON.
+pub(crate) struct Answer<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) engine: Engine,
+    pub(crate) result: &'a RunResult,
+    pub(crate) engine_seconds: f64,
+    /// The name of its port.
+    pub(crate) bottleneck: &'a str,
+    /// What of its lists is wanted; all of it when None.
+    pub(crate) wanted: Option<&'a Wanted>,
+}
+
+impl Answer<'_> {
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("an answer has names for keys")
+    }
+
+    fn rows<'b, T, F: Fn(&T) -> Value>(&'b self, list: &'b str, items: &'b [T], row: F) -> Rows<'b, T, F> {
+        Rows { wanted: self.wanted, list, items: items.iter().collect(), row }
+    }
+}
+
+/// Keys in alphabetical order.
+impl Serialize for Answer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { scenario, seed, engine, result, engine_seconds, bottleneck, wanted } = *self;
+        let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
+        let mut ports = self.rows("ports", &result.ports, port_row);
+        if alone {
+            ports.list = "bottleneck";
+            ports.items.retain(|port| port.name == bottleneck);
         }
-        row
-    };
-    items.iter().map(pruned).collect()
+        let cells = &result.cells;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("abr", &self.rows("abr", &result.abr, abr_row))?;
+        map.serialize_entry("bottleneck", bottleneck)?;
+        map.serialize_entry("build", &json!(Build::this()))?;
+        map.serialize_entry("cell_hops", &result.cell_hops)?;
+        map.serialize_entry(
+            "cell_hops_per_second",
+            &json!(result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE)),
+        )?;
+        map.serialize_entry(
+            "cells",
+            &json!({
+                "offered": cells.offered,
+                "delivered": cells.delivered,
+                "lost": cells.lost,
+                "discarded": cells.discarded,
+                "in_flight": cells.in_flight,
+            }),
+        )?;
+        map.serialize_entry("contracts", &self.rows("contracts", &result.contracts, contract_row))?;
+        map.serialize_entry("duration_s", &result.duration_s)?;
+        map.serialize_entry("efficiency", &result.efficiency)?;
+        map.serialize_entry("engine", engine.name())?;
+        map.serialize_entry("engine_seconds", &engine_seconds)?;
+        map.serialize_entry("fairness", &result.fairness)?;
+        map.serialize_entry("fairness_max_min", &result.fairness_max_min)?;
+        map.serialize_entry("file_delay_ms", &result.file_delay.map(file_delay_ms))?;
+        map.serialize_entry("fingerprint", &result.fingerprint.to_string())?;
+        map.serialize_entry("flows", &self.rows("flows", &result.flows, flow_row))?;
+        map.serialize_entry("goodput_mbps", &result.goodput_mbps)?;
+        map.serialize_entry("ports", &ports)?;
+        map.serialize_entry("scenario", &scenario.name)?;
+        map.serialize_entry("seed", &seed)?;
+        map.end()
+    }
 }
 
-/// A run's result as JSON.
-pub(crate) fn result(
-    scenario: &Scenario,
-    seed: u64,
-    engine: Engine,
-    result: &RunResult,
-    engine_seconds: f64,
-    bottleneck: &str,
-    wanted: Option<&Wanted>,
-) -> String {
-    let flows = rows(wanted, "flows", &result.flows, |flow| {
-        json!({
-            "name": flow.name,
-            "goodput_mbps": flow.goodput_mbps,
-            "max_min_mbps": flow.max_min_mbps,
-            "throughput_mbps": flow.throughput_mbps,
-            "delivered_bytes": flow.delivered_bytes,
-            "segments_sent": flow.segments_sent,
-            "retransmitted_segments": flow.retransmitted_segments,
-            "repeated_segments": flow.repeated_segments,
-            "timeouts": flow.timeouts,
-            "fast_retransmits": flow.fast_retransmits,
-            "cwnd_segments": flow.cwnd_segments,
-            "traffic": flow.traffic,
-            "packets_sent": flow.packets_sent,
-            "packets_delivered": flow.packets_delivered,
-            "completion_s": flow.completion_s,
-            "file_delay_ms": flow.file_delay.map(file_delay_ms),
-        })
-    });
-    let port_row = |port: &PortResult| {
-        json!({
-            "name": port.name,
-            "policy": port.policy,
-            "scheduler": port.scheduler,
-            "buffer_cells": port.buffer_cells,
-            "max_queue_cells": port.max_queue_cells,
-            "queue_cells": port.queue_cells,
-            "offered_cells": port.counters.offered,
-            "forwarded_cells": port.counters.forwarded,
-            "lost_cells": port.counters.lost(),
-            "lost_overflow_cells": port.counters.lost_overflow,
-            "lost_pushed_out_cells": port.counters.lost_pushed_out,
-            "discarded_cells": port.counters.discarded(),
-            "discarded_frame_cells": port.counters.discarded_frame,
-            "discarded_remainder_cells": port.counters.discarded_remainder,
-            "discarded_frames": port.counters.discarded_frames,
-            "cut_frames": port.counters.cut_frames,
-            "utilisation": port.utilisation,
-        })
-    };
-    let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
-    let ports = if alone {
-        let bottleneck: Vec<_> = result.ports.iter().filter(|port| port.name == bottleneck).collect();
-        rows(wanted, "bottleneck", &bottleneck, |port| port_row(port))
-    } else {
-        rows(wanted, "ports", &result.ports, port_row)
-    };
+fn flow_row(flow: &FlowResult) -> Value {
     json!({
-        "scenario": scenario.name,
-        "seed": seed,
-        "engine": engine.name(),
-        "duration_s": result.duration_s,
-        "efficiency": result.efficiency,
-        "fairness": result.fairness,
-        "fairness_max_min": result.fairness_max_min,
-        "bottleneck": bottleneck,
-        "goodput_mbps": result.goodput_mbps,
-        "file_delay_ms": result.file_delay.map(file_delay_ms),
-        "flows": flows,
-        "ports": ports,
-        "contracts": contracts(result, wanted),
-        "abr": controlled(result, wanted),
-        "cells": {
-            "offered": result.cells.offered,
-            "delivered": result.cells.delivered,
-            "lost": result.cells.lost,
-            "discarded": result.cells.discarded,
-            "in_flight": result.cells.in_flight,
-        },
-        "cell_hops": result.cell_hops,
-        "engine_seconds": engine_seconds,
-        "cell_hops_per_second": result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE),
-        "fingerprint": result.fingerprint.to_string(),
-        "build": Build::this(),
+        "name": flow.name,
+        "goodput_mbps": flow.goodput_mbps,
+        "max_min_mbps": flow.max_min_mbps,
+        "throughput_mbps": flow.throughput_mbps,
+        "delivered_bytes": flow.delivered_bytes,
+        "segments_sent": flow.segments_sent,
+        "retransmitted_segments": flow.retransmitted_segments,
+        "repeated_segments": flow.repeated_segments,
+        "timeouts": flow.timeouts,
+        "fast_retransmits": flow.fast_retransmits,
+        "cwnd_segments": flow.cwnd_segments,
+        "traffic": flow.traffic,
+        "packets_sent": flow.packets_sent,
+        "packets_delivered": flow.packets_delivered,
+        "completion_s": flow.completion_s,
+        "file_delay_ms": flow.file_delay.map(file_delay_ms),
     })
-    .to_string()
 }
 
-/// Memory of a row of an answer: its values, its text, and what Python makes of it.
-const BYTES_PER_ROW: u64 = 4096;
+fn port_row(port: &PortResult) -> Value {
+    json!({
+        "name": port.name,
+        "policy": port.policy,
+        "scheduler": port.scheduler,
+        "buffer_cells": port.buffer_cells,
+        "max_queue_cells": port.max_queue_cells,
+        "queue_cells": port.queue_cells,
+        "offered_cells": port.counters.offered,
+        "forwarded_cells": port.counters.forwarded,
+        "lost_cells": port.counters.lost(),
+        "lost_overflow_cells": port.counters.lost_overflow,
+        "lost_pushed_out_cells": port.counters.lost_pushed_out,
+        "discarded_cells": port.counters.discarded(),
+        "discarded_frame_cells": port.counters.discarded_frame,
+        "discarded_remainder_cells": port.counters.discarded_remainder,
+        "discarded_frames": port.counters.discarded_frames,
+        "cut_frames": port.counters.cut_frames,
+        "utilisation": port.utilisation,
+    })
+}
+
+/// Memory of a row of an answer: its text, and what Python makes of it.
+const BYTES_PER_ROW: u64 = 2048;
 
 /// What putting an answer together takes of memory.
 pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
@@ -209,32 +251,28 @@ fn file_delay_ms(delay: FileDelay) -> Value {
     json!({"mean": delay.mean_ms, "median": delay.median_ms, "p95": delay.p95_ms, "files": delay.files})
 }
 
-/// VCs with a contract.
-fn contracts(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "contracts", &result.contracts, |contract| {
-        json!({
-            "vc": contract.name,
-            "frames": contract.edge.frames,
-            "eligible_frames": contract.edge.eligible_frames,
-            "tagged_frames": contract.edge.tagged_frames,
-            "nonconforming_cells": contract.edge.nonconforming_cells,
-            "discarded_frames": contract.discarded_frames,
-            "cut_frames": contract.cut_frames,
-        })
+/// A VC with a contract.
+fn contract_row(contract: &ContractResult) -> Value {
+    json!({
+        "vc": contract.name,
+        "frames": contract.edge.frames,
+        "eligible_frames": contract.edge.eligible_frames,
+        "tagged_frames": contract.edge.tagged_frames,
+        "nonconforming_cells": contract.edge.nonconforming_cells,
+        "discarded_frames": contract.discarded_frames,
+        "cut_frames": contract.cut_frames,
     })
 }
 
-/// VCs whose rate is controlled.
-fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "abr", &result.abr, |abr| {
-        json!({
-            "vc": abr.name,
-            "acr_mbps": abr.acr_mbps,
-            "forward_rm_cells": abr.forward_rm_cells,
-            "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
-            "returned_rm_cells": abr.returned_rm_cells,
-            "rm_share": abr.rm_share,
-        })
+/// A VC whose rate is controlled.
+fn abr_row(abr: &AbrResult) -> Value {
+    json!({
+        "vc": abr.name,
+        "acr_mbps": abr.acr_mbps,
+        "forward_rm_cells": abr.forward_rm_cells,
+        "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
+        "returned_rm_cells": abr.returned_rm_cells,
+        "rm_share": abr.rm_share,
     })
 }
 

@@ -13,7 +13,7 @@ use celltrain_scenario::{Machine, Scenario, build, memory};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace, Wanted};
+use crate::answer::{self, Answer, Series, Trace, Wanted};
 use crate::panics::{self, caught};
 use crate::{arrays, read_on};
 
@@ -144,9 +144,12 @@ fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: 
         return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
     }
     let bottleneck = &network.links[network.bottleneck].name;
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
+    let result = outcome.ok()?;
+    let engine_seconds = seconds;
+    let answer = Answer { scenario, seed, engine, result: &result, engine_seconds, bottleneck, wanted };
+    let text = answer.text();
     let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
-    Some(Ok((result, series)))
+    Some(Ok((text, series)))
 }
 
 /// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.
@@ -158,7 +161,7 @@ pub(crate) fn needed(
 ) -> Result<Footprint, String> {
     let footprint = Footprint::of(network, engine);
     let series = trace.map_or(Ok(0), |trace| trace.bytes(network))?;
-    let bytes = footprint.bytes.max(answer::bytes(network, wanted)).saturating_add(series);
+    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
 }
 

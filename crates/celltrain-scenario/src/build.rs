@@ -133,6 +133,7 @@ pub fn vc_table<'a>(scenario: &'a Scenario, vc: &str) -> Option<(&'a str, &'a Vc
 ///
 /// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several hosts
 /// merge, each branch has its first flow's name up to there, and a way back of its own.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn channels(layout: &Layout) -> Channels {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[usize]), usize> = BTreeMap::new();
@@ -165,6 +166,7 @@ pub fn channels(layout: &Layout) -> Channels {
 }
 
 /// The first link from which on all these paths are the same.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn meeting(paths: &[&[usize]]) -> Option<usize> {
     let (first, others) = paths.split_first()?;
     let shared = |behind: &usize| {
@@ -193,9 +195,10 @@ pub fn edge_of<'a>(scenario: &'a Scenario, edge: &str) -> Option<&'a EdgeConfig>
 /// Whether a pattern, in which `*` stands for any characters, stands for a link's name.
 pub fn matches_link(pattern: &str, link: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == link };
-    let Some(link) = link.strip_prefix(head) else { return false };
-    let mut starts = link.char_indices().map(|(at, _)| at).chain([link.len()]);
-    starts.any(|at| matches_link(rest, &link[at..]))
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(inner) = link.strip_prefix(head).and_then(|link| link.strip_suffix(tail)) else { return false };
+    // Each piece where it first comes behind the one before: a later place leaves less for the others.
+    middle.split('*').try_fold(inner, |inner, piece| Some(inner.split_once(piece)?.1)).is_some()
 }
 
 /// The graph and the paths of a topology that passed its checks.
@@ -211,6 +214,7 @@ pub fn layout(topology: &Topology) -> Layout {
 }
 
 /// Figure 2 of ATM Forum 96-1269.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 fn sources(config: &NSource) -> Layout {
     let sources = config.sources as usize;
     let mut graph = n_source(sources, config.link_rate, config.link_delay);
@@ -247,6 +251,10 @@ fn back(path: &[usize]) -> Vec<usize> {
 }
 
 /// `MECHANISMS` 7: long VCs over all links between switches, others over one each.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of switches and connections, which a chain has 10000 and 10^9 of at most"
+)]
 fn chain(config: &Chain) -> Layout {
     let access_rate = config.access_rate.unwrap_or(config.link_rate);
     let access_delay = config.access_delay.unwrap_or(config.link_delay);
@@ -277,6 +285,7 @@ fn chain(config: &Chain) -> Layout {
 }
 
 /// Hosts around a switch.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 fn star(config: &Star) -> Layout {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
@@ -298,6 +307,7 @@ fn star(config: &Star) -> Layout {
 }
 
 /// Figure 6 of ATM Forum 97-0831.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 fn vc_merge(config: &VcMerge) -> Layout {
     let VcMerge { link_rate: rate, link_delay: delay, .. } = *config;
     let mut graph = Graph::default();
@@ -323,6 +333,7 @@ fn vc_merge(config: &VcMerge) -> Layout {
 }
 
 /// Figure 1 of draft-jagan-e2e-traf-mgmt-00.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 fn internetwork(config: &Internetwork) -> Layout {
     let Internetwork { link_rate: rate, ip_delay, atm_delay, .. } = *config;
     let mut graph = Graph::default();
@@ -382,6 +393,10 @@ pub fn general_over(config: &GeneralNetwork, graph: Graph, paths: Vec<Vec<usize>
 
 /// The links of the data of some flows of a general network; none for a flow whose written path misses a link, or that no
 /// path leads for. `None` where they cross more links in all than a network may have crossings.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no path is longer than the network, and the first above the most ends it"
+)]
 pub fn data_paths(
     config: &GeneralNetwork,
     graph: &Graph,
@@ -454,6 +469,7 @@ pub fn graph(config: &GeneralNetwork) -> (Graph, BTreeMap<&str, usize>) {
 }
 
 /// The link with the most connections for its rate; the first among equals, and a switch's rather than a host's.
+#[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> usize {
     let mut crossing = vec![0u64; graph.links.len()];
     for link in flows.iter().flat_map(|flow| &flow.data) {

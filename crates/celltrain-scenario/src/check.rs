@@ -32,6 +32,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is.
+    pub does_not_fit: bool,
 }
 
 /// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
@@ -66,7 +68,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
     }
     let before = faults.len();
     let laid_out = topology(&scenario.topology, faults);
-    memory::before_layout(scenario, machine, faults);
+    verdict.does_not_fit = memory::before_layout(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
     let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
     let largest_frames = match &layout {
@@ -93,6 +95,7 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let network = build::network_on(layout, scenario, scenario.seed);
         clock(&network, &mut verdict.warnings);
         verdict.footprint = Some(memory::of_run(scenario, &network, machine, faults));
+        verdict.does_not_fit = !faults.is_empty();
     }
     verdict
 }
@@ -262,7 +265,7 @@ fn islands(layout: &build::Layout, warnings: &mut Vec<Warning>) {
             (0, _) => continue,
             (1, name) => format!("{} {name} {one}", kind_name(graph.nodes[nodes[0]].kind)),
             (n @ ..=SHOWN, names) => format!("{n} nodes ({names}) {several}"),
-            (n, names) => format!("{n} nodes ({names} and {} more) {several}", n - SHOWN),
+            (n, names) => format!("{n} nodes ({names} and {} more) {several}", n.saturating_sub(SHOWN)),
         };
         warnings.push(Warning {
             key: format!("{NETWORK}.links"),
@@ -358,7 +361,8 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
                 }
             }
             for &link in &channels.vcs[vc].path {
-                *promised.entry(link).or_insert(0) += gfr.mcr.bits_per_second;
+                let sum = promised.entry(link).or_insert(0);
+                *sum = sum.saturating_add(gfr.mcr.bits_per_second);
             }
         }
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
@@ -522,7 +526,7 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build:
     for (i, flow) in config.flows.iter().enumerate() {
         let before = faults.len();
         let path = format!("{NETWORK}.flows[{i}]");
-        let name = flow.name.clone().unwrap_or_else(|| format!("tcp{}", i + 1));
+        let name = flow.name.clone().unwrap_or_else(|| format!("tcp{}", i.saturating_add(1)));
         let first = *names.entry(name.clone()).or_insert(i);
         if first != i {
             let key = join(&path, "name");
@@ -649,7 +653,7 @@ fn path_form(
     let mut seen = BTreeSet::new();
     for (j, name) in nodes.iter().enumerate() {
         let at = format!("{path}[{j}]");
-        let inside = j > 0 && j + 1 < nodes.len();
+        let inside = j > 0 && j.saturating_add(1) < nodes.len();
         if !unknown_node(name, &at, kinds, faults) && inside && kinds[name.as_str()] == NodeKind::Host {
             faults.push(KeyFault::of_value(&at, quoted(name), "is a host; only switches forward"));
         }
@@ -695,7 +699,11 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
         for (j, pair) in nodes.windows(2).enumerate() {
             if !joined.contains(&[index[pair[0].as_str()], index[pair[1].as_str()]]) {
                 let problem = format!("has no link from \"{}\"", pair[0]);
-                faults.push(KeyFault::of_value(format!("{path}.path[{}]", j + 1), quoted(&pair[1]), problem));
+                faults.push(KeyFault::of_value(
+                    format!("{path}.path[{}]", j.saturating_add(1)),
+                    quoted(&pair[1]),
+                    problem,
+                ));
             }
         }
     }
@@ -882,6 +890,7 @@ fn ports<'a>(
 
 /// The ports that need a table, by link: all of a general network, of the others those that may come to be the bottleneck of
 /// several connections.
+#[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
 fn congesting(topology: &Topology, layout: &build::Layout) -> Vec<bool> {
     let links = layout.graph.links.len();
     match topology {
@@ -1024,7 +1033,7 @@ fn per_vc(
         all = false;
         let others = match without.len() {
             1 => String::new(),
-            n => format!(" and {} more", n - 1),
+            n => format!(" and {} more", n.saturating_sub(1)),
         };
         let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
         let path = join(path, key);
@@ -1095,9 +1104,12 @@ fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<Ke
 fn flows(topology: &Topology) -> (u64, String) {
     let (flows, key) = match topology {
         Topology::NSource(config) => (u64::from(config.sources), "sources"),
-        Topology::VcMerge(config) => (u64::from(config.vcs) * u64::from(config.sources_per_vc), "vcs"),
-        Topology::Internetwork(config) => (u64::from(config.sources) * 2, "sources"),
-        Topology::Chain(config) => (u64::from(config.long) + u64::from(config.cross) * u64::from(config.hops), "cross"),
+        Topology::VcMerge(config) => (u64::from(config.vcs).saturating_mul(config.sources_per_vc.into()), "vcs"),
+        Topology::Internetwork(config) => (u64::from(config.sources).saturating_mul(2), "sources"),
+        Topology::Chain(config) => {
+            let crossing = u64::from(config.cross).saturating_mul(config.hops.into());
+            (crossing.saturating_add(config.long.into()), "cross")
+        }
         Topology::Star(config) => (config.pattern.flows(config.hosts), "hosts"),
         Topology::Network(config) => (config.flows.len() as u64, "flows"),
     };
@@ -1105,6 +1117,10 @@ fn flows(topology: &Topology) -> (u64, String) {
 }
 
 /// A topology written in a few numbers is not larger than what a general network may be.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "products of numbers that have a most: 10^5 of 10^4 in a chain, 10^12 of a star"
+)]
 fn crossings(topology: &Topology, faults: &mut Vec<KeyFault>) {
     let (flows, key) = flows(topology);
     let crossings = match topology {

@@ -322,17 +322,11 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     format!("is unknown; {hint}Known keys: {}", known.join(", "))
 }
 
-/// A value as a message shows it: as TOML would write it, and not too long.
+/// A value as a message shows it: as TOML would write it.
 fn shown(value: &Value) -> String {
-    const MOST: usize = 60;
-    let text = match value {
+    match value {
         Value::Object(_) => "{...}".to_string(),
         Value::Array(items) => format!("[{} items]", items.len()),
         other => other.to_string(),
-    };
-    if text.chars().count() <= MOST {
-        return text;
     }
-    let start: String = text.chars().take(MOST).collect();
-    format!("{start}...")
 }

@@ -5,6 +5,10 @@
 //! values that know their lines), [`form`] (values against the schema), [`check`] (values against each other and the
 //! machine). [`build`] makes the network the engines run.
 
+// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are on in all
+// of the workspace.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 pub mod build;
 pub mod check;
 pub mod document;
@@ -31,6 +35,8 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// What a run of it takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
+    pub does_not_fit: bool,
 }
 
 /// What the reader may know of the machine.
@@ -46,9 +52,7 @@ impl Machine {
     /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
     /// at once.
     pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
-        let lacks = |free: Option<u64>, bytes: u64| free.filter(|free| bytes > free / 4 * 3);
-        let with_addresses = footprint.bytes.saturating_add(footprint.reserved);
-        lacks(self.memory, footprint.bytes).or_else(|| lacks(self.addresses, with_addresses))
+        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > (free / 4).saturating_mul(3))
     }
 }
 
@@ -70,30 +74,31 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None };
+            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false };
         }
     };
     let mut faults = form::check(&mut document.root);
-    let (mut warnings, mut footprint) = (Vec::new(), None);
+    let (mut warnings, mut footprint, mut does_not_fit) = (Vec::new(), None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine);
         faults.extend(verdict.faults);
-        warnings = verdict.warnings;
+        warnings = verdict.warnings.iter().map(Warning::reported).collect();
         footprint = verdict.footprint;
+        does_not_fit = verdict.does_not_fit;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let mut faults: Vec<Fault> =
         faults.into_iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);
-    if faults.len() > MAX_FAULTS {
-        let more = faults.len() - MAX_FAULTS;
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
         faults.truncate(MAX_FAULTS);
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint }
+    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit }
 }
 
 #[cfg(test)]

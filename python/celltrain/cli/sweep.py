@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from celltrain.cli import bars, shell, workers
 from celltrain.cli.bars import in_words, size_in_words
@@ -78,8 +77,8 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
-    from celltrain.scenario import shown
     from celltrain.store import Store
+    from celltrain.text import shown
 
     if interrupted:
         if as_json:
@@ -92,7 +91,7 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
     else:
         if progress is not None:
             repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
-            typer.echo(
+            shell.say(
                 f"{progress.done:,} runs done{repeated}, {failed:,} failed, in {in_words(progress.elapsed_seconds)}: "
                 f"{shown(folder)}"
             )
@@ -111,14 +110,14 @@ def show(store: Store) -> None:
     axes = [axis.name for axis in store.axes]
     measures = list(store.plan.measures)[:MOST_MEASURES]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
-        typer.echo("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
+        shell.say("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
         return
     grid = shell.grid(*axes, "runs", *measures, left=tuple(axis.name for axis in store.axes if not axis.is_number))
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in store.summary(measures).to_pylist():
         rows.setdefault(row["point"], []).append(row)
     for own in rows.values():
-        cells = [Text(_value(own[0][name])) for name in axes]
+        cells = [_value(own[0][name]) for name in axes]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
     shell.console().print(grid)
 
@@ -140,6 +139,7 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
     from celltrain.sweep import estimate
+    from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
@@ -150,15 +150,15 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
         shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
         return shell.DONE
     most = "at most " if expected.least_runs < expected.runs else ""
-    typer.echo(f"{plan.name or 'plan'}: {expected.points:,} points, {most}{expected.runs:,} runs")
+    shell.say(f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs")
     for group in plan.groups:
-        names = " with ".join(axis.name for axis in group.axes)
-        typer.echo(f"  {names}: {len(group):,} values")
+        names = " with ".join(shown(axis.name) for axis in group.axes)
+        shell.say(f"  {names}: {len(group):,} values")
     if not expected.probes:
-        typer.echo("no point of those probed can be run, so nothing is known of time and disk")
+        shell.say("no point of those probed can be run, so nothing is known of time and disk")
         return shell.DONE
     words = "run" if expected.probes == 1 else "runs"
-    typer.echo(
+    shell.say(
         f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {size_in_words(expected.bytes)} of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )

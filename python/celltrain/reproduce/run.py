@@ -12,15 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import MOST_JOBS, checked
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
 from celltrain.reproduce.measure import STEP, measure, needs_series
 from celltrain.reproduce.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
+from celltrain.text import described
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: More runs of a scenario than anybody waits for.
+MOST_SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,14 +128,18 @@ class Reproduction:
 
         show(self, console=console)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
         Figures need matplotlib and are left out where it is not installed. Returns the files written.
         """
+        with writing(folder):
+            return self._write(Path(folder))
+
+    def _write(self, folder: Path) -> list[Path]:
         from celltrain.reproduce import export, figures
 
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         answer = folder / f"{self.paper.kind.command}.json"
         answer.write_text(self.to_json() + "\n", encoding="utf-8")
@@ -145,6 +155,7 @@ class Reproduction:
         )
 
 
+@checked()
 def reproduce(
     paper_id: str,
     *,
@@ -177,6 +188,7 @@ def reproduce(
     return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
 
 
+@checked()
 def study(
     study_id: str,
     *,
@@ -219,8 +231,8 @@ def _reproduction(
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
-    if jobs is not None and jobs < 1:
-        raise PaperError(f"jobs = {jobs} is not a number of threads; at least 1")
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
     outcomes = Outcomes(paper, numbers, counts, threads=jobs or _cores(), progress=progress)
     outcomes.run()
     return Reproduction(paper, outcomes, numbers, counts)
@@ -345,13 +357,14 @@ class _Clock:
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
     if not isinstance(seeds, int | Mapping) or isinstance(seeds, bool):
-        raise PaperError(f"seeds = {seeds!r} is not a whole number, or one for each network")
+        raise PaperError(f"seeds = {described(seeds)} is not a whole number, or one for each network")
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
             raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")
-        if counts[network] < 1:
-            raise PaperError(f"seeds = {counts[network]} is too few; at least 1")
+        if not 1 <= counts[network] <= MOST_SEEDS:
+            few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
+            raise PaperError(f"seeds = {described(counts[network])} is too {few}")
     return {network: counts[network] for network in networks}
 
 

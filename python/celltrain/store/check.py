@@ -14,10 +14,10 @@ import numpy as np
 from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import run_key
-from celltrain.scenario import shown
 from celltrain.store import parts
 from celltrain.store.files import Lock, put, sync, uninterrupted
 from celltrain.store.ledger import Ledger, Part
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

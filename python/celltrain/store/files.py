@@ -14,7 +14,7 @@ from types import FrameType
 from typing import IO
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 #: What a file is called until it is whole.
 TEMPORARY = ".*.tmp"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
 from celltrain.store import parts
+from celltrain.text import shown
 
 _TABLES = """
 CREATE TABLE parts (number INTEGER PRIMARY KEY, runs INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL);

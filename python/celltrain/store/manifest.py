@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from celltrain import _core
 from celltrain.errors import Fault, InputError
 from celltrain.files import UnreadableError, read_json
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 #: The key of a manifest's checksum, which is of everything else it says.
 SHA256 = "sha256"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
 from celltrain.files import UnreadableError, opened
-from celltrain.scenario import shown
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from celltrain.errors import Fault, StoreError
 from celltrain.files import UnreadableError, read_json
-from celltrain.scenario import shown
 from celltrain.store import parts
 from celltrain.store.files import put, sync, uninterrupted, unwritable
 from celltrain.store.ledger import Part
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.store.store import Store

@@ -11,15 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.scenario import shown
 from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, clear, put, sync, uninterrupted
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,7 @@ class Store:
     # To read.
 
     @classmethod
+    @checked(StoreError)
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """A store to read, also while a sweep writes it; raises `StoreError`."""
         folder = Path(path)
@@ -77,6 +79,7 @@ class Store:
         """The files of rows, Parquet."""
         return list(parts.listed(self.path / PARTS).values())
 
+    @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
         """The rows, one for each run and measure, by point, seed and measure.
 
@@ -87,12 +90,14 @@ class Store:
 
         return shapes.long(self, measures)
 
+    @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
         """One row a run, one column a measure; `error` says why a run has no values."""
         from celltrain.store import shapes
 
         return shapes.wide(self, measures)
 
+    @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
         """One row a point and measure: mean, standard deviation, number, and the ends of the mean's 95 % interval.
 
@@ -103,6 +108,7 @@ class Store:
 
         return shapes.summary(self, measures)
 
+    @checked(StoreError)
     def missing(self, runs: int) -> int | None:
         """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
         planned = self.manifest.get("runs")
@@ -124,6 +130,7 @@ class Store:
 
         return shapes.failures(self)
 
+    @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
         """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
         path = self.path / SERIES / f"{run_key}.parquet"
@@ -145,6 +152,7 @@ class Store:
     # To write.
 
     @classmethod
+    @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
         folder = Path(path)
@@ -178,6 +186,7 @@ class Store:
         return store
 
     @classmethod
+    @checked(StoreError)
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole.
 

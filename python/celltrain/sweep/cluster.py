@@ -23,9 +23,9 @@ from celltrain import _core
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.plan.document import shown as value_shown
-from celltrain.scenario import shown
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future

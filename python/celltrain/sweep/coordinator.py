@@ -13,11 +13,11 @@ from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
 from celltrain.reproduce.score import student
-from celltrain.scenario import shown
 from celltrain.store import Ran, Store
 from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
 from celltrain.sweep.work import Chunk, Rows, Task, Worker
+from celltrain.text import shown
 
 #: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
 BLOCK = 1000

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import MOST_JOBS, checked
 from celltrain.errors import Fault, PlanError
 from celltrain.plan import Plan
 from celltrain.store import Store
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
 
 
+@checked(PlanError)
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],
     *,
@@ -100,8 +102,8 @@ def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) ->
     Raises:
         PlanError: When they contradict each other.
     """
-    if jobs is not None and jobs < 1:
-        raise PlanError([Fault.of_option("jobs", jobs, "is not a number of threads; at least 1")])
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads; from 1 to {MOST_JOBS}")])
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
         raise PlanError([Fault.of_option(chosen[1], "given", f"says where to run, and so does {chosen[0]}: name one")])

@@ -11,9 +11,9 @@ from typing import Any
 from celltrain.errors import Fault, TuneError, warn
 from celltrain.files import UnreadableError, read_json
 from celltrain.plan.quantity import exact
-from celltrain.scenario import shown
 from celltrain.store.files import Lock, clear, put, sync
 from celltrain.store.manifest import Kind
+from celltrain.text import shown
 from celltrain.tune.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.tune.plan import Numbers, TunePlan
 

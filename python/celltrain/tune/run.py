@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, PlanError
 from celltrain.sweep import Worker
 from celltrain.sweep.run import worker_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
 
 
+@checked(PlanError)
 def tune(
     base: Scenario | TunePlan | str | os.PathLike[str],
     *,

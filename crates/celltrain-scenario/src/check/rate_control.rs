@@ -83,7 +83,8 @@ pub(super) fn abr(
                     }
                 }
                 for &link in &vc.path[part] {
-                    *promised.entry(link).or_insert(0) += mcr;
+                    let sum = promised.entry(link).or_insert(0);
+                    *sum = sum.saturating_add(mcr);
                 }
                 for fault in without_allocator(scenario, layout, vc) {
                     // An allocator that was refused, or misspelt, is not missing as well.
@@ -150,7 +151,8 @@ pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, 
         }
     }
     let filled = |(link, port): (usize, Port)| {
-        let comes = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second)).sum::<u64>();
+        let each = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second));
+        let comes = each.fold(0, u64::saturating_add);
         let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
         Some((link, (comes, vc)))
     };
@@ -206,7 +208,7 @@ pub(super) fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
         let kind = |node: usize| layout.graph.nodes[node].kind;
         let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
         let misplaced = |&(j, &node): &(usize, &usize)| {
-            kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j + 1 == inner.len()))
+            kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j.saturating_add(1) == inner.len()))
         };
         if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
             let problem = format!(

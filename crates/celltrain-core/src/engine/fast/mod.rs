@@ -561,9 +561,9 @@ fn server(
         marks_above,
         notes: allocator.is_some(),
     };
-    let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
+    let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
-    Server::new(port, ties, vcs, inputs, timing)
+    Server::new(port, breaker, vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.
