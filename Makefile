@@ -14,6 +14,9 @@
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
+#   make exits          2,000 processes that use stores in several ways: none may end abnormally
+#   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
+#   make mutated-files  5,000 files that were changed, given to the command line: words, and nothing lost
 #   make bench          the benchmarks of cargo bench
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
@@ -24,6 +27,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Of campaigns that are random.
+SEED ?= 1
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
@@ -35,7 +40,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential bench bench-cluster performance guard mutants memory fuzz
+.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential exits kills mutated-files bench bench-cluster performance guard mutants memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -103,6 +108,19 @@ search: .make/built
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
+
+# COUNT and SEED: make exits COUNT=200 SEED=2.
+exits: COUNT ?= 2000
+exits: .make/built
+	$(BIN)/python scripts/exits.py --count $(COUNT) --seed $(SEED)
+
+kills: COUNT ?= 200
+kills: .make/built
+	$(BIN)/python scripts/kills.py --kills $(COUNT) --seed $(SEED)
+
+mutated-files: COUNT ?= 5000
+mutated-files: .make/built
+	$(BIN)/python scripts/mutated_files.py --count $(COUNT) --seed $(SEED)
 
 bench:
 	cargo bench --package celltrain-bench

@@ -6,7 +6,6 @@ own at each.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.files import UnreadableError, json_of
 from celltrain.scenario import read, read_text
 from celltrain.text import shown
 
@@ -371,9 +371,11 @@ def _read(path: Path, file: str) -> Any:
             # networkx takes apart an edge's id and its data; without a type of its own a node's id is a text.
             _check_graphml(text, file)
             return nx.parse_graphml(text)
-        return _of_json(json.loads(text), file)
+        return _of_json(json_of(text), file)
     except InputError:
         raise
+    except UnreadableError as error:
+        raise InputError([Fault.of_file(file, error.problem)]) from None
     except RecursionError:
         raise InputError([Fault.of_file(file, "nests too deep to be a graph")]) from None
     # Whatever networkx stumbles over is in the file: it has exceptions of a dozen kinds for that.

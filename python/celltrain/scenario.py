@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
+from celltrain import _core, files
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
@@ -17,10 +16,6 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
-
-# A scenario is a page of text, or a network of some ten thousand nodes; anything larger is another kind of file, and is
-# refused before it is read.
-MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,24 +72,9 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
     """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
     name = shown(path)
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ScenarioError([Fault.of_file(name, f"is a folder, not a {what} file")])
-        if not stat.S_ISREG(status.st_mode):
-            raise ScenarioError([Fault.of_file(name, "is not a regular file")])
-        if status.st_size > MAX_BYTES:
-            size = f"is {status.st_size / 1e6:.1f} MB; a {what} is at most {MAX_BYTES >> 20} MiB"
-            raise ScenarioError([Fault.of_file(name, size)])
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ScenarioError([Fault.of_file(name, "there is no such file")]) from None
-    except PermissionError:
-        raise ScenarioError([Fault.of_file(name, "may not be read (permission denied)")]) from None
-    except ScenarioError:
-        raise
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ScenarioError([Fault.of_file(name, f"cannot be read ({problem})")]) from None
+        content = files.read_bytes(path, what=what)
+    except files.UnreadableError as error:
+        raise ScenarioError([Fault.of_file(name, error.problem)]) from None
     try:
         # Editors on some systems put a mark at the start.
         return content.decode("utf-8-sig")

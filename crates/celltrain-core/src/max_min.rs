@@ -64,8 +64,8 @@ fn filled(
     // The link that is full first goes first. Levels only rise as other links fill, so one that has become too low is
     // found out when its turn comes.
     let mut next = BinaryHeap::with_capacity(capacities.len());
-    for link in 0..capacities.len() {
-        stop.steps(crossing[link].len())?;
+    for (link, on) in crossing.iter().enumerate() {
+        stop.steps(on.len())?;
         next.push(Reverse((level_of(link, &rates), link)));
     }
     let mut stale = vec![false; capacities.len()];

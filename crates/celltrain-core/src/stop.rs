@@ -71,6 +71,14 @@ impl<'a> Stop<'a> {
         self.ask()
     }
 
+    /// The same before work of several parts, each of so many pieces.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    pub fn steps_of<const PARTS: usize>(&self, pieces: [usize; PARTS]) -> Result<(), Interrupted> {
+        self.steps(pieces.into_iter().fold(0, usize::saturating_add))
+    }
+
     /// The items of a loop, each of them a piece of work.
     pub fn each<'b, I: IntoIterator>(
         &'b self,

@@ -66,9 +66,6 @@ pub(crate) fn one(
     }
 }
 
-/// For tests of what becomes of a panic: of many runs, those with this seed do.
-const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
-
 /// Scenarios as JSON, each read when it is first asked for: by the threads that run it, not by the one that looks for
 /// signals.
 pub(crate) struct Scenarios {
@@ -144,13 +141,9 @@ pub(crate) fn many(
     takers: &Takers<'_, '_>,
 ) -> PyResult<()> {
     quiet_while_caught();
-    let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        let done = caught(|| {
-            assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
-            run(|stop| scenarios.get(scenario, stop), seed, how, stop, &AtomicU64::new(0))
-        });
+        let done = caught(|| run(|stop| scenarios.get(scenario, stop), seed, how, stop, &AtomicU64::new(0)));
         done.unwrap_or_else(|panic| Some(Err(panic)))
     };
     let Takers { on_result, on_error } = *takers;
@@ -232,18 +225,18 @@ pub(crate) fn needed(network: &Network, how: &How<'_>, stop: &Stop<'_>) -> Resul
 
 /// What a run may take in real time.
 struct Limit {
-    limit: Option<Duration>,
+    most: Option<Duration>,
     begun: Cell<Instant>,
     passed: Cell<bool>,
 }
 
 impl Limit {
-    fn new(limit: Option<Duration>) -> Self {
-        Self { limit, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
+    fn new(most: Option<Duration>) -> Self {
+        Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
     }
 
     fn has_passed(&self) -> bool {
-        let passed = self.passed.get() || self.limit.is_some_and(|limit| self.begun.get().elapsed() > limit);
+        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.get().elapsed() > most);
         self.passed.set(passed);
         passed
     }
@@ -255,7 +248,7 @@ impl Limit {
 
     /// What is wrong, if it has passed.
     fn in_words(&self) -> Option<String> {
-        let limit = self.limit.filter(|_| self.passed.get())?;
-        Some(format!("took longer than {} s of real time", limit.as_secs_f64()))
+        let most = self.most.filter(|_| self.passed.get())?;
+        Some(format!("took longer than {} s of real time", most.as_secs_f64()))
     }
 }

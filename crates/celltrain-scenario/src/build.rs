@@ -68,7 +68,7 @@ pub fn network_unless(scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result
 /// When it is told to stop.
 pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
     for (index, link) in layout.graph.links.iter_mut().enumerate() {
-        stop.steps(1 + scenario.port.len() + scenario.edge.len())?;
+        stop.steps_of([1, scenario.port.len(), scenario.edge.len()])?;
         match layout.graph.nodes[link.from].kind {
             NodeKind::Host => continue,
             NodeKind::EdgeDevice => {
@@ -88,7 +88,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Sto
     }
     let Channels { mut vcs, merges, of_flow } = channels(&layout, stop)?;
     for vc in &mut vcs {
-        stop.steps(1 + scenario.vc.len())?;
+        stop.steps_of([1, scenario.vc.len()])?;
         if let Some(own) = vc_options(scenario, &vc.name) {
             vc.contract.clone_from(&own.gfr);
             vc.tagged = own.tagged;
@@ -96,7 +96,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Sto
         }
     }
     for &[data_vc, ack_vc] in &of_flow {
-        stop.steps(1 + scenario.vc.len())?;
+        stop.steps_of([1, scenario.vc.len()])?;
         // One loop each way: the parameters are those of the data's VC.
         let abr = vc_options(scenario, &vcs[data_vc].name).and_then(|own| own.abr.clone());
         for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
@@ -105,7 +105,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Sto
         }
     }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
-        stop.steps(1 + scenario.flow.len())?;
+        stop.steps_of([1, scenario.flow.len()])?;
         let own = flow_options(scenario, &route.name);
         let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
         let start = own.and_then(|own| own.start).unwrap_or(route.start);
@@ -244,7 +244,7 @@ fn sources(config: &NSource, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let mut graph = n_source(sources, config.link_rate, config.link_delay, stop)?;
     let mut flows = Vec::with_capacity(sources);
     for i in 0..sources {
-        stop.steps(1 + config.access_rates.len() + config.access_delays.len())?;
+        stop.steps_of([1, config.access_rates.len(), config.access_delays.len()])?;
         let [data, acks] = n_source_paths(i, sources);
         let (name, access) = (format!("source{}", i + 1), [data[0], acks[2]]);
         for link in access {
@@ -317,7 +317,7 @@ fn star(config: &Star, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
     for i in 1..=config.hosts {
-        stop.steps(1 + config.access_rates.len() + config.access_delays.len())?;
+        stop.steps_of([1, config.access_rates.len(), config.access_delays.len()])?;
         let name = format!("host{i}");
         let rate = of_host(&config.access_rates, &name).unwrap_or(config.link_rate);
         let delay = of_host(&config.access_delays, &name).unwrap_or(config.link_delay);
@@ -470,7 +470,7 @@ pub fn data_paths(
     let mut crossings: usize = paths.iter().map(length).sum();
     for (start, (places, to)) in searches {
         // At worst it passes over every link.
-        stop.steps(graph.links.len() / 4 + places.len())?;
+        stop.steps_of([graph.links.len() / 4, places.len()])?;
         for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
             let from = index[config.flows[flows[place]].from.as_str()];
             let first = (from != start).then(|| search.leaving(from)[0].0);

@@ -239,7 +239,7 @@ fn files(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> 
     let own_traffic = |flow: &build::Route| build::flow_options(scenario, &flow.name)?.traffic.as_ref();
     let mut streams = false;
     for flow in &layout.flows {
-        stop.steps(1 + scenario.flow.len())?;
+        stop.steps_of([1, scenario.flow.len()])?;
         streams |= own_traffic(flow).is_none_or(|traffic| traffic.packets().is_none());
         if streams {
             break;
@@ -406,7 +406,7 @@ fn contracts(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupt
     let names = || channels.vcs.iter().map(|vc| vc.name.as_str());
     let mut longest_frame: BTreeMap<usize, u32> = BTreeMap::new();
     for (flow, vcs) in layout.flows.iter().zip(&channels.of_flow) {
-        stop.steps(1 + scenario.flow.len())?;
+        stop.steps_of([1, scenario.flow.len()])?;
         for (vc, cells) in vcs.iter().zip(frame_cells(scenario, &flow.name)) {
             let longest = longest_frame.entry(*vc).or_insert(0);
             *longest = cells.max(*longest);
@@ -475,7 +475,7 @@ fn taken_out(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupt
         .filter(|(key, _)| range(key).is_some())
         .collect();
     for vc in channels.vcs.iter().map(|vc| vc.name.as_str()) {
-        stop.steps(1 + scenario.vc.len())?;
+        stop.steps_of([1, scenario.vc.len()])?;
         let Some((table, own)) = build::vc_table(scenario, vc).filter(|_| !ranges.is_empty()) else { continue };
         let Some((all, service)) = ranges.iter().find(|(key, _)| is_in_range(key, vc)) else { continue };
         let path = join("vc", table);
@@ -877,7 +877,7 @@ fn shared_vcs(
         let first = &config.flows[flows[0]];
         let mut branches: Vec<usize> = Vec::new();
         for &i in &flows {
-            stop.steps(1 + branches.len())?;
+            stop.steps_of([1, branches.len()])?;
             let flow = &config.flows[i];
             let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
             if flow.to != first.to {
@@ -937,7 +937,7 @@ fn ports<'a>(laid: Laid<'a>, faults: &mut Vec<KeyFault>) -> Result<BTreeMap<&'a 
     let Laid { scenario, layout, refused, stop, .. } = laid;
     let mut largest_frame = vec![0; layout.graph.links.len()];
     for flow in &layout.flows {
-        stop.steps(1 + scenario.flow.len())?;
+        stop.steps_of([1, scenario.flow.len()])?;
         let [data_cells, ack_cells] = frame_cells(scenario, &flow.name);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
@@ -987,7 +987,7 @@ fn ports<'a>(laid: Laid<'a>, faults: &mut Vec<KeyFault>) -> Result<BTreeMap<&'a 
     let is_general = matches!(scenario.topology, Topology::Network(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
-        stop.steps(1 + scenario.port.len() + crossing[index].len())?;
+        stop.steps_of([1, scenario.port.len(), crossing[index].len()])?;
         let is_bottleneck = index == layout.bottleneck;
         let bottleneck = is_bottleneck.then_some("bottleneck");
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
@@ -1085,7 +1085,7 @@ fn crossing(laid: Laid<'_>) -> Result<Vec<Vec<String>>, Interrupted> {
 fn merging(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
     let Laid { scenario, layout, channels, stop, .. } = laid;
     for merge in &channels.merges {
-        stop.steps(1 + scenario.port.len())?;
+        stop.steps_of([1, scenario.port.len()])?;
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
         if port.scheduler != SchedulerConfig::default() {
@@ -1120,7 +1120,7 @@ fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
     }
     let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
     for vc in &channels.vcs {
-        stop.steps(vc.path.len() + scenario.vc.len())?;
+        stop.steps_of([vc.path.len(), scenario.vc.len()])?;
         let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
@@ -1128,7 +1128,7 @@ fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
     }
     let mut with_abr = vec![(false, false); layout.graph.links.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
-        stop.steps(1 + scenario.vc.len())?;
+        stop.steps_of([1, scenario.vc.len()])?;
         let is_abr = build::vc_options(scenario, &channels.vcs[data_vc].name).is_some_and(|own| own.abr.is_some());
         for &link in channels.vcs[data_vc].path.iter().chain(&channels.vcs[ack_vc].path) {
             let (some, others) = &mut with_abr[link];
@@ -1141,7 +1141,7 @@ fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
         if layout.graph.nodes[link.from].kind != NodeKind::Switch || crossing[index].is_empty() {
             continue;
         }
-        stop.steps(1 + scenario.port.len())?;
+        stop.steps_of([1, scenario.port.len()])?;
         let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
         if let Some((name, _)) = port.filter(|(_, port)| port.scheduler.by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;

@@ -134,6 +134,8 @@ fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>)
     (asked.get(), outcome)
 }
 
+type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
+
 #[test]
 fn every_part_of_building_and_measuring_asks_for_each_vc_or_flow() {
     const SOURCES: usize = 100;
@@ -141,7 +143,7 @@ fn every_part_of_building_and_measuring_asks_for_each_vc_or_flow() {
     let (clock, routing) = (network.clock(), network.routing(&Stop::never()).unwrap());
     let shaping = |stop: &Stop<'_>| Shaping::new(&network, &routing, clock, stop).map(|_| ());
     let ends = |stop: &Stop<'_>| EndSystems::new(&network, &routing, clock, stop).map(|_| ());
-    let parts: [(&str, &dyn Fn(&Stop<'_>) -> Result<(), Interrupted>); 5] = [
+    let parts: [(&str, Part<'_>); 5] = [
         ("routing", &|stop| network.routing(stop).map(|_| ())),
         ("contracts", &|stop| Edge::new(&network, clock, stop).map(|_| ())),
         ("shaping", &shaping),

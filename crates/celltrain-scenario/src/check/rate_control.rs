@@ -36,7 +36,7 @@ pub(super) fn abr(
             }
         };
         for number in meant_vcs(laid, key)? {
-            stop.steps(1 + scenario.vc.len() + scenario.port.len())?;
+            stop.steps_of([1, scenario.vc.len(), scenario.port.len()])?;
             let vc = &channels.vcs[number];
             let Some(&ack_vc) = way_back.get(&number) else {
                 let flow = vc.name.trim_end_matches("-acks");
@@ -141,7 +141,7 @@ pub(super) fn can_fill(laid: Laid<'_>) -> Result<BTreeMap<usize, (u64, String)>,
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
     // A VC of several flows comes once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
-        stop.steps(channels.vcs[vc].path.len() + scenario.vc.len())?;
+        stop.steps_of([channels.vcs[vc].path.len(), scenario.vc.len()])?;
         let abr = build::vc_options(scenario, &channels.vcs[data_vc].name).and_then(|own| own.abr.as_ref());
         let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
         for hop in channels.vcs[vc].path.windows(2) {
@@ -170,7 +170,7 @@ pub(super) fn edges(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), In
     let devices = || layout.graph.nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice);
     for (key, config) in &scenario.edge {
         let path = join("edge", key);
-        stop.steps(1 + layout.graph.nodes.len() / 8)?;
+        stop.steps_of([1, layout.graph.nodes.len() / 8])?;
         if !devices().any(|device| build::matches_link(key, &device.name)) {
             let hint = closest(key, devices().map(|device| device.name.as_str()), stop)?;
             let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
@@ -200,7 +200,7 @@ fn longest_packet(laid: Laid<'_>, table: &str) -> Result<u32, Interrupted> {
     let Laid { scenario, layout, stop, .. } = laid;
     let mut longest = 1;
     for flow in &layout.flows {
-        stop.steps(1 + scenario.flow.len())?;
+        stop.steps_of([1, scenario.flow.len()])?;
         for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(scenario, &flow.name)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
             if first.kind == NodeKind::EdgeDevice && build::matches_link(table, &first.name) {

@@ -1,3 +1,5 @@
+//! Random scenarios at edge values: none panics, hangs or is read otherwise than it says.
+
 mod found;
 use celltrain_scenario::{Machine, Scenario, read_toml};
 const MACHINE: Machine = Machine { memory: Some(1 << 28), addresses: None };
