@@ -1,4 +1,4 @@
-//! Panics: one run's is that run's error.
+//! A panic of one run as that run's error.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,12 +10,12 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Does a run; its panic in words, if it panics.
+/// What the work gives, or the panic it ended with: its words and its place.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     PANIC.set(Some(String::new()));
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     let text = PANIC.take().unwrap_or_default();
-    done.map_err(|_| format!("panicked: {text}"))
+    done.map_err(|_| text)
 }
 
 /// What a panic says.

@@ -144,7 +144,7 @@ pub(crate) fn many(
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
         let done = caught(|| run(|stop| scenarios.get(scenario, stop), seed, how, stop, &AtomicU64::new(0)));
-        done.unwrap_or_else(|panic| Some(Err(panic)))
+        done.unwrap_or_else(|panic| Some(Err(format!("panicked: {panic}"))))
     };
     let Takers { on_result, on_error } = *takers;
     let hand_over = |index: usize, done: Done| match (done, on_error) {
