@@ -14,6 +14,7 @@ from celltrain import _core, tables
 from celltrain.arguments import checked
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
+from celltrain.text import described
 from celltrain.writing import writing
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
     seed: int | None = None,
-    trace: Sequence[str] = (),
+    trace: str | Sequence[str] = (),
     step: str | None = None,
-    ports: Sequence[str] | None = None,
+    ports: str | Sequence[str] | None = None,
     engine: str = "fast",
     progress: Callable[[float], object] | None = None,
 ) -> RunResult:
@@ -268,7 +269,7 @@ class Series(Mapping[str, "pa.Table"]):
         self._tables: dict[str, pa.Table] = {}
 
     def __getitem__(self, name: str) -> pa.Table:
-        if name not in self._tables:
+        if not isinstance(name, str) or name not in self._tables:
             self._tables[name] = self._table(name)
         return self._tables[name]
 
@@ -283,8 +284,8 @@ class Series(Mapping[str, "pa.Table"]):
 
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
         """The instants, the series' names, and an array of instants by series for each of its measures."""
-        if name not in TRACES:
-            raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
+        if not isinstance(name, str) or name not in TRACES:
+            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
         arrays = [self._recorded[column.name] for column in MEASURES[name]]
