@@ -15,6 +15,7 @@ from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
+from celltrain.text import described
 from celltrain.writing import writing
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
     seed: int | None = None,
-    trace: Sequence[str] = (),
+    trace: str | Sequence[str] = (),
     step: str | None = None,
-    ports: Sequence[str] | None = None,
+    ports: str | Sequence[str] | None = None,
     engine: str = "fast",
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
@@ -280,7 +281,7 @@ class Series(Mapping[str, "pa.Table"]):
         self._tables: dict[str, pa.Table] = {}
 
     def __getitem__(self, name: str) -> pa.Table:
-        if name not in self._tables:
+        if not isinstance(name, str) or name not in self._tables:
             self._tables[name] = self._table(name)
         return self._tables[name]
 
@@ -295,8 +296,8 @@ class Series(Mapping[str, "pa.Table"]):
 
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
         """The instants, the series' names, and an array of instants by series for each of its measures."""
-        if name not in TRACES:
-            raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
+        if not isinstance(name, str) or name not in TRACES:
+            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
         arrays = [self._recorded[column.name] for column in MEASURES[name]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,16 @@ class Reading:
             does_not_fit=answer["does_not_fit"],
         )
 
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], name: str) -> Reading:
+        """Of a scenario as a table, which is under this name in faults."""
+        try:
+            text = json.dumps(table)
+        except (TypeError, ValueError, RecursionError) as error:
+            # A value of no type that JSON has, or a number of more digits than Python writes.
+            return cls(scenario=None, faults=[Fault.of_file(name, f"cannot be written as JSON ({error})")], warnings=[])
+        return cls.of_core(_core.parse_json(text, name, current()))
+
     def accepted(self) -> dict[str, Any]:
         """The scenario; raises `ScenarioError` when it has faults."""
         if self.scenario is None:
@@ -65,7 +76,7 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
         return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
-    return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name, current()))
+    return Reading.of_table(scenario.to_dict(), name)
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:

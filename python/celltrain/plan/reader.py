@@ -52,6 +52,8 @@ PROBED = 4
 MOST_REFUSALS = 20
 #: The ledger counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
+#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
+MOST_BITS = 1024
 
 
 def read_file(path: Path) -> Plan:
@@ -92,7 +94,7 @@ def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
 def read_again(document: Mapping[str, Any]) -> Plan:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
-    return Reader(dict(document), judge, Base(document["scenario"], "scenario", None)).plan("", check=False)
+    return Reader(dict(document), judge, Base.again(document)).plan("", check=False)
 
 
 def plain(value: Any) -> Any:
@@ -104,6 +106,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value
@@ -169,11 +173,19 @@ class Base:
             return nothing
         return cls(table, file, text)
 
+    @classmethod
+    def again(cls, document: Mapping[str, Any]) -> Base:
+        """That of a plan which was kept."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        return cls(table, "scenario", None)
+
     def faults(self, judge: Judge) -> list[Fault]:
         """What is wrong with it as it stands."""
         if self.text is not None:
             return Reading.of_core(_core.parse(self.text, self.file, current())).faults
-        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file, current())).faults
+        faults = Reading.of_table(self.table, self.file).faults
         own = Judge(judge.file, judge._lines)
         for fault in faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"
@@ -639,7 +651,7 @@ class Reader:
         accepted: list[dict[str, Any]] = []
         for index in indices:
             point = plan.points[index]
-            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file, current()))
+            reading = Reading.of_table(point.scenario, self.judge.file)
             # A point that does not fit is a failed row, as long as others do.
             unfit += reading.does_not_fit
             if reading.scenario is not None:
@@ -760,7 +772,7 @@ def _looked_at(plan: Plan) -> Sequence[int]:
 def _problem(text: str, answer: dict[str, Any], series: Any) -> str:
     try:
         measure(text, answer, series)
-    except (ZeroDivisionError, NoValueError):
+    except NoValueError:
         # There is nothing yet to divide by, or no value yet.
         return ""
     except PaperError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from celltrain import _core
 from celltrain.cancel import current
@@ -51,6 +51,7 @@ class Rows:
     runs: tuple[Ran, ...]
 
 
+@runtime_checkable
 class Worker(Protocol):
     """Whatever runs chunks: threads here, or machines elsewhere."""
 
@@ -143,7 +144,7 @@ def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | N
     """A measure's value, and why it has none where that is not in the nature of the run."""
     try:
         return measure(text, answer, series), None
-    except (NoValueError, ZeroDivisionError):
+    except NoValueError:
         return None, None
     except PaperError as error:
         return None, str(error)

@@ -167,8 +167,7 @@ class TunePlan:
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
-        base = Base(document["scenario"], "scenario", None)
-        return _TuneReader(dict(document), Judge("plan", None), base).tune_plan("", check=False)
+        return _TuneReader(dict(document), Judge("plan", None), Base.again(document)).tune_plan("", check=False)
 
     @property
     def generations(self) -> int:
