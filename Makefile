@@ -13,6 +13,7 @@
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
+#   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
 #   make bench          the benchmarks of cargo bench
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
@@ -29,7 +30,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies tune-study search differential bench bench-cluster performance guard fuzz
+.PHONY: demo test setup models lint format clean paper studies tune-study search differential adversary bench bench-cluster performance guard fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -89,6 +90,10 @@ search: .make/built
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
+
+adversary:
+	CELLTRAIN_ADVERSARY=$(or $(SCENARIOS),20000) CELLTRAIN_ADVERSARY_SEED=$(or $(SEED),1) cargo test --profile adversary \
+	    --package celltrain-scenario --test adversary -- --nocapture
 
 bench:
 	cargo bench --package celltrain-bench
