@@ -14,6 +14,7 @@
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
+#   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
 #   make exits          2,000 processes that use stores in several ways: none may end abnormally
 #   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
 #   make mutated-files  5,000 files that were changed, given to the command line: words, and nothing lost
@@ -40,7 +41,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential exits kills mutated-files bench bench-cluster performance guard mutants memory fuzz
+.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard mutants memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -108,6 +109,10 @@ search: .make/built
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
+
+adversary:
+	CELLTRAIN_ADVERSARY=$(or $(SCENARIOS),20000) CELLTRAIN_ADVERSARY_SEED=$(or $(SEED),1) cargo test --profile adversary \
+	    --package celltrain-scenario --test adversary -- --nocapture
 
 # COUNT and SEED: make exits COUNT=200 SEED=2.
 exits: COUNT ?= 2000

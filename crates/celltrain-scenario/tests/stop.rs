@@ -36,6 +36,9 @@ fn shipped() -> Vec<(String, String)> {
     files.iter().map(named).collect()
 }
 
+/// Work that asks whether to go on.
+type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
+
 #[test]
 fn reading_ends_at_whichever_question_is_answered_with_no() {
     let all = shipped();
@@ -93,7 +96,7 @@ fn every_topology_asks_for_each_flow_while_it_is_checked_laid_out_and_built() {
         let known = layout(&Stop::never()).unwrap();
         let flows = known.flows.len();
         assert!(flows >= 50);
-        let parts: [(&str, &dyn Fn(&Stop<'_>) -> Result<(), Interrupted>); 4] = [
+        let parts: [(&str, Part<'_>); 4] = [
             ("layout", &|stop| layout(stop).map(|_| ())),
             ("channels", &|stop| build::channels(&known, stop).map(|_| ())),
             ("network", &|stop| build::network_unless(&scenario, 1, stop).map(|_| ())),

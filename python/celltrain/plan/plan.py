@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from celltrain import _core
 from celltrain.arguments import checked
-from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn
 from celltrain.reproduce.paper import set_key

@@ -72,7 +72,7 @@ fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
     // Ten thousand links of half an hour each way are more picoseconds than 64 bits hold.
     let text = "duration = \"1ms\"\n\
                 topology.chain = { hops = 10000, long = 1, cross = 0, link_delay = \"1800s\" }\n\
-                port.default = { buffer = 100, policy.tail_drop = {}, allocator.efci = {} }\n\
+                port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
                 vc.long1.abr = {}\n";
     let network = build::network(&scenario(text), 1);
     assert_eq!(network.round_trip(&network.vcs[0]).picoseconds, u64::MAX);
