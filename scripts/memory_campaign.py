@@ -190,6 +190,8 @@ def network(draw: random.Random, megabytes: float) -> tuple[str, str, str]:
     variant = draw.choice(VARIANTS)
     topology, vcs, abr_fits = _topology(draw, kind, flows, delay)
     scheduler, allocator, contract = draw.choice(SCHEDULERS), "", ""
+    if kind in ("vc_merge", "internetwork") and "virtual" in policy:
+        policy = POLICIES[0]
     if kind in ("vc_merge", "internetwork") or "virtual" in policy:
         scheduler = ""
     if abr_fits and draw.random() < 0.3:

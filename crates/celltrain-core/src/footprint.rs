@@ -160,8 +160,9 @@ impl<'a> Shape<'a> {
         let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
         let vcs = count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + shaping::BYTES_PER_VC);
         let passes = if abr > 0 { self.hops * 12 } else { 0 };
-        let allocated =
-            |(link, &labels): (&Link, &u64)| if link.allocator.is_some() { labels * BYTES_PER_ALLOCATED } else { 0 };
+        let allocated = |(link, &labels): (&Link, &u64)| {
+            if link.allocator.is_some() { BYTES_PER_ALLOCATOR + labels * BYTES_PER_ALLOCATED } else { 0 }
+        };
         let allocators: u64 = network.links.iter().zip(&self.labels).map(allocated).sum();
         let per_link = count(network.links.len()) * (2 * LIST);
         flows
@@ -206,7 +207,8 @@ impl<'a> Shape<'a> {
     /// What the run ends with, while the engine is still there.
     fn results(&self) -> u64 {
         let ports = count(self.network.links.len()) * metrics::BYTES_PER_PORT;
-        ports + count(self.network.flows.len()) * metrics::BYTES_PER_FLOW
+        let abr = self.network.vcs.iter().filter(|vc| vc.abr.is_some());
+        ports + count(self.network.flows.len()) * metrics::BYTES_PER_FLOW + count(abr.count()) * metrics::BYTES_PER_ABR
     }
 
     /// What they are put together from.
@@ -234,8 +236,10 @@ impl<'a> Shape<'a> {
         let (labels, port) = (self.labels[link], &self.network.links[link]);
         let queues = match port.scheduler {
             SchedulerConfig::Fifo(_) => 0,
-            ref by_class if by_class.by_class() => labels * 8 + count(Class::ALL.len()) * scheduler::BYTES_PER_QUEUE,
-            _ => labels * scheduler::BYTES_PER_QUEUE,
+            ref by_class if by_class.by_class() => {
+                scheduler::BYTES + labels * 8 + count(Class::ALL.len()) * scheduler::BYTES_PER_QUEUE
+            }
+            _ => scheduler::BYTES + labels * scheduler::BYTES_PER_QUEUE,
         };
         let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
         // Where cells of several links meet, each that waits is a run of its own.
@@ -315,6 +319,8 @@ const FIRST: f64 = 2.0;
 const NEARLY: f64 = 1.1;
 /// Settings and counters of a policy that looks at VCs one by one.
 const BYTES_PER_VC_OF_POLICY: u64 = 64;
+/// An allocator itself, and what it counts in the intervals it looks back to.
+const BYTES_PER_ALLOCATOR: u64 = 384;
 /// What allocators keep of a VC: as much as ERICA's book, the largest.
 const BYTES_PER_ALLOCATED: u64 = 72;
 

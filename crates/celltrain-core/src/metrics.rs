@@ -154,6 +154,7 @@ pub struct CellTotals {
 
 /// Memory of a flow's and of a port's results, and of what is counted of a VC for them.
 pub(crate) const BYTES_PER_FLOW: u64 = size::<FlowResult>() + 32;
+pub(crate) const BYTES_PER_ABR: u64 = size::<AbrResult>() + 32;
 pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
 pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 

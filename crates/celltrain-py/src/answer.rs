@@ -206,14 +206,22 @@ fn port_row(port: &PortResult) -> Value {
     })
 }
 
-/// Memory of a row of an answer: its text, and what Python makes of it.
-const BYTES_PER_ROW: u64 = 2048;
+/// Memory of a value in a row of an answer: its key and text, and what Python makes of it.
+const BYTES_PER_VALUE: usize = 128;
 
 /// What putting an answer together takes of memory.
 pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
-    let lists = [("flows", network.flows.len()), ("ports", network.links.len())];
-    let rows = lists.iter().filter(|(list, _)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
-    rows.map(|&(_, rows)| rows as u64 * BYTES_PER_ROW).sum()
+    let abr = network.vcs.iter().filter(|vc| vc.abr.is_some()).count();
+    let contracts = network.vcs.iter().filter(|vc| vc.contract.is_some()).count();
+    // Each list with its rows and columns.
+    let lists = [
+        ("flows", network.flows.len(), 16),
+        ("ports", network.links.len(), 17),
+        ("abr", abr, 6),
+        ("contracts", contracts, 7),
+    ];
+    let written = lists.iter().filter(|(list, ..)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
+    written.map(|&(_, rows, columns)| (rows * columns * BYTES_PER_VALUE) as u64).sum()
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.

@@ -171,7 +171,7 @@ pub(super) struct RmEnd {
 
 /// Memory of a VC's way from its host, of the way of its RM cells, and of a transparent port on a way.
 pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
-pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>();
+pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
 pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
 /// Everything known beforehand.
