@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import errno
 import functools
 import inspect
 import os
@@ -17,6 +18,9 @@ from celltrain.text import described
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: Threads anybody may ask for.
+MOST_JOBS = 4096
 
 _PATH = "a path"
 _WORDS: dict[Any, str] = {
@@ -126,7 +130,7 @@ def fits(value: object, hint: Any) -> bool:
     if hint in (int, float):
         # Those of numpy are as good.
         kind = "__index__" if hint is int else "__float__"
-        return hasattr(value, kind) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+        return hasattr(type(value), kind) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
     if origin is collections.abc.Callable:
         return callable(value)
     if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
@@ -135,9 +139,11 @@ def fits(value: object, hint: Any) -> bool:
             fits(name, key) and fits(part, one) for name, part in value.items()
         )
     if isinstance(origin, type) and issubclass(origin, collections.abc.Collection):
-        # Arrays and views of tables are as good as lists; a text is judged by the function that takes one for a list.
-        return isinstance(value, collections.abc.Collection) and all(fits(part, inner[0]) for part in value)
-    return isinstance(value, hint) if isinstance(hint, type) else True
+        # Arrays and views of tables are as good as lists; a text is no list of its letters.
+        is_list = isinstance(value, collections.abc.Collection) and not isinstance(value, str)
+        return is_list and all(fits(part, inner[0]) for part in typing.cast("typing.Iterable[object]", value))
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) else True
 
 
 def expected(hint: Any) -> Iterator[str]:
@@ -167,10 +173,14 @@ def _is_path(hint: Any) -> bool:
 
 
 def _can_be_path(value: str | os.PathLike[str]) -> bool:
+    """Whether a system takes it for a path, of something that is there or not."""
     try:
-        return b"\0" not in os.fsencode(value)
+        os.lstat(value)
     except (TypeError, ValueError):
         return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
 
 
 def _can_be_written(text: str) -> bool:

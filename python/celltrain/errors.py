@@ -37,13 +37,13 @@ class Fault:
 
     def __post_init__(self) -> None:
         for name in ("file", "key", "value", "problem", "message"):
-            object.__setattr__(self, name, shown(getattr(self, name)))
+            object.__setattr__(self, name, shown(_text(getattr(self, name))))
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
         """A fault of its parts; those that are long are shortened."""
-        file, key, problem = (shortened(part, MOST_CLAUSE) for part in (file, key, problem))
-        value = shortened(value)
+        file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
+        value = shortened(_text(value))
         place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
         subject = f"{key} = {value} " if value else f"{key} " if key else ""
         return cls(file=file, line=line, key=key, value=value, problem=problem, message=f"{place}{subject}{problem}")
@@ -56,18 +56,24 @@ class Fault:
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
         """An option of a call or a command."""
-        return cls.of(problem, key=option, value=value if isinstance(value, str) else described(value))
+        return cls.of(problem, key=option, value=_text(value))
 
     def to_dict(self) -> dict[str, Any]:
         """The parts, as in the JSON answers of the command line."""
         return asdict(self)
 
 
+def _text(part: object) -> str:
+    """A part of a message, whatever it was given as."""
+    return part if isinstance(part, str) else described(part)
+
+
 class InputError(CelltrainError, ValueError):
     """Something given to celltrain that is refused; `faults` holds everything that is wrong with it."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = list(faults)
+    def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
+        given = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
+        self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in given]
         super().__init__("\n".join(fault.message for fault in self.faults))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
@@ -109,6 +115,10 @@ class ClusterError(InputError):
 
 class OutputError(InputError, OSError):
     """A file or folder that cannot be written."""
+
+
+class CancelledError(CelltrainError):
+    """A call was ended by its `celltrain.Cancel`."""
 
 
 class NotTracedError(CelltrainError, KeyError):

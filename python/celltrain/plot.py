@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import MissingExtraError
 from celltrain.text import shown
 
@@ -33,6 +34,7 @@ class Plot:
     def __init__(self, result: RunResult) -> None:
         self._result = result
 
+    @checked()
     def queue(self, *, ax: Axes | None = None) -> Axes:
         """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
         times, labels, [cells] = self._result.series.raw("queue")
@@ -43,11 +45,13 @@ class Plot:
             ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
         return _finished(ax, len(labels))
 
+    @checked()
     def occupancy(self, *, ax: Axes | None = None) -> Axes:
         """Cells of each connection waiting at each recorded port over time."""
         times, labels, [cells] = self._result.series.raw("occupancy")
         return _finished(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
 
+    @checked()
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
         """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
         times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
@@ -57,6 +61,7 @@ class Plot:
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
         return _finished(ax, len(labels))
 
+    @checked()
     def delivered(self, *, ax: Axes | None = None) -> Axes:
         """Goodput of each connection over time: its mean between two samples, drawn from the first of them on."""
         times, labels, [delivered] = self._result.series.raw("delivered")
@@ -64,11 +69,13 @@ class Plot:
         mbps = megabits / (times[1:] - times[:-1])[:, None]
         return _finished(self._steps(times[:-1], labels, mbps, ylabel="goodput (Mb/s)", ax=ax), len(labels))
 
+    @checked()
     def acr(self, *, ax: Axes | None = None) -> Axes:
         """ACR of each connection's data over time."""
         times, labels, [rates] = self._result.series.raw("acr")
         return _finished(self._steps(times, labels, rates, ylabel="ACR (Mb/s)", ax=ax), len(labels))
 
+    @checked()
     def edge(self, *, ax: Axes | None = None) -> Axes:
         """Packets of each connection at its edge device over time, with a dot at each sample in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._result.series.raw("edge")

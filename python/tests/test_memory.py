@@ -84,8 +84,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-@pytest.mark.parametrize("hosts", LARGE)
-@pytest.mark.parametrize("command", ["check", "run"])
+@pytest.mark.parametrize(("command", "hosts"), list(zip(["check", "run"], LARGE, strict=True)))
 def test_what_does_not_fit_is_refused_by_name(command: str, hosts: int, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(hosts, "ring", "1ms", EPD))
@@ -122,7 +121,7 @@ def test_a_plan_of_which_no_point_fits_is_refused(tmp_path: Path) -> None:
 def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     (tmp_path / "small.toml").write_text(SMALL)
     base = ct.load(tmp_path / "small.toml")
-    store = ct.sweep(base, over={"port.bottleneck.buffer": [80, 100]}, seeds=3, store=tmp_path / name, jobs=2)
+    store = ct.sweep(base, over={"port.bottleneck.buffer": [80]}, seeds=3, store=tmp_path / name, jobs=2)
     return list(store.wide().to_pylist())
 
 
@@ -148,9 +147,9 @@ def test_a_process_that_dies_is_one_failed_row(
     monkeypatch.setattr(apart, "SHARE", 0.0)
     monkeypatch.setattr(apart, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
     rows = swept(tmp_path, "store")
-    assert [row["seed"] for row in rows if row["error"]] == [2, 2]
+    assert [row["seed"] for row in rows if row["error"]] == [2]
     assert all(words in row["error"] for row in rows if row["error"])
-    assert len(rows) == 6 and all(row["fingerprint"] for row in rows if not row["error"])
+    assert len(rows) == 3 and all(row["fingerprint"] for row in rows if not row["error"])
 
 
 def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:

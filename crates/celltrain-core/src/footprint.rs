@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::scheduler::{self, Class, SchedulerConfig};
 use crate::shaped_port;
 use crate::shaping;
+use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
@@ -37,22 +38,26 @@ pub struct Footprint {
 
 impl Footprint {
     /// That of a run of a network.
-    pub fn of(network: &Network, engine: Engine) -> Self {
-        let shape = Shape::new(network);
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn of(network: &Network, engine: Engine, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+        let shape = Shape::new(network, stop)?;
         let run = shape.models() + shape.on_the_way(engine);
         let run = run
             + match engine {
                 Engine::Fast => fast::footprint(&shape),
                 Engine::Reference => reference::footprint(&shape),
             };
-        Self {
+        stop.ask()?;
+        Ok(Self {
             nodes: count(network.nodes.len()),
             vcs: count(network.vcs.len()),
             hops: shape.hops,
             flows: count(network.flows.len()),
             bytes: described(network) + shape.routing() + run + shape.results() + shape.ended(),
             kept: described(network) + shape.results(),
-        }
+        })
     }
 
     /// The whole in words, beside the bytes that are free.
@@ -101,11 +106,12 @@ pub(crate) struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn new(network: &'a Network) -> Self {
+    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut labels = vec![0; network.links.len()];
         let mut flows_over = vec![0u64; network.links.len()];
         let mut has_branch = vec![false; network.merges.len()];
         for vc in &network.vcs {
+            stop.steps(vc.path.len())?;
             let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
             for &link in &vc.path {
                 labels[link] += 1;
@@ -114,14 +120,16 @@ impl<'a> Shape<'a> {
                 }
             }
         }
-        for flow in &network.flows {
+        for flow in stop.each(&network.flows) {
+            let flow = flow?;
             for &link in &network.vcs[flow.data_vc].path {
                 flows_over[link] += 1;
             }
         }
-        let frames: Vec<u64> = network.flows.iter().map(|flow| frames_of(network, flow, &flows_over)).collect();
+        let frames: Vec<u64> = stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?;
         let mut crossing = vec![0u64; network.links.len()];
         for (flow, frames) in network.flows.iter().zip(&frames) {
+            stop.step()?;
             let cells = frames * u64::from(flow.frame(&network.aal5).1);
             for &link in &network.vcs[flow.data_vc].path {
                 crossing[link] += cells;
@@ -134,7 +142,7 @@ impl<'a> Shape<'a> {
         let waiting = |(&cells, link): (&u64, &Link)| link.buffer.map_or(cells, |k| u64::from(k).min(cells));
         let queues = crossing.iter().zip(&network.links).map(waiting).collect();
         let hops = network.vcs.iter().map(|vc| count(vc.path.len())).sum();
-        Self { network, labels, feeders: fast::Feeders::new(network), frames, crossing, queues, hops }
+        Ok(Self { network, labels, feeders: fast::Feeders::new(network, stop)?, frames, crossing, queues, hops })
     }
 
     /// Labels and where cells go from link to link: three lists a link that grow as VCs are given their labels.
@@ -253,17 +261,17 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     let mss = options.mss.bytes.max(1);
     let round_trip = network.round_trip(&network.vcs[flow.data_vc]).seconds()
         + 2.0 * path.iter().map(|&link| 1.0 / rate(link)).sum::<f64>();
-    let window = match flow.traffic.packets() {
-        Some(_) => f64::INFINITY,
-        None => {
-            let most = flow
-                .traffic
-                .bytes()
-                .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
-            // It doubles in a round trip at most.
-            let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
-            ((most / mss).max(1) as f64).min(grown)
-        }
+    let over_tcp = flow.traffic.packets().is_none();
+    let window = if over_tcp {
+        let most = flow
+            .traffic
+            .bytes()
+            .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
+        // It doubles in a round trip at most.
+        let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
+        ((most / mss).max(1) as f64).min(grown)
+    } else {
+        f64::INFINITY
     };
     let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
     let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
@@ -279,7 +287,7 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     };
     // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows over a
     // link are no more than the link sends in the run.
-    let answered = if flow.traffic.packets().is_some() { f64::INFINITY } else { FIRST + least * seconds };
+    let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
     let frames = (sent + 1.0).min(window).min(held).min(answered);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
     let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
@@ -352,9 +360,13 @@ mod tests {
         n_source_network(number, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
     }
 
+    fn of(network: &Network, engine: Engine) -> Footprint {
+        Footprint::of(network, engine, &Stop::never()).unwrap()
+    }
+
     #[test]
     fn everything_is_counted_once() {
-        let footprint = Footprint::of(&sources(3, Some(1000), "10ms"), Engine::Fast);
+        let footprint = of(&sources(3, Some(1000), "10ms"), Engine::Fast);
         let Footprint { nodes, vcs, hops, flows, bytes, kept } = footprint;
         assert!(kept < bytes);
         assert_eq!([nodes, vcs, hops, flows], [8, 6, 18, 3]);
@@ -370,8 +382,8 @@ mod tests {
     #[test]
     fn twice_the_network_takes_twice_the_memory() {
         for engine in Engine::ALL {
-            let ring = |hosts| Footprint::of(&ring_network(hosts, "1ms"), engine).bytes as f64;
-            let n_source = |number| Footprint::of(&sources(number, Some(1000), "1ms"), engine).bytes as f64;
+            let ring = |hosts| of(&ring_network(hosts, "1ms"), engine).bytes as f64;
+            let n_source = |number| of(&sources(number, Some(1000), "1ms"), engine).bytes as f64;
             for ratio in [ring(2000) / ring(1000), n_source(2000) / n_source(1000)] {
                 assert!((1.8..2.2).contains(&ratio), "{}: {ratio}", engine.name());
             }
@@ -380,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
-        let frames = |network: &Network| Shape::new(network).frames[0];
+        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[0];
         // 65535 bytes are 127 segments of 512; one source has the link to itself.
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
@@ -394,7 +406,9 @@ mod tests {
 
     #[test]
     fn queues_hold_what_windows_fill_and_no_more_than_the_buffer() {
-        let queue = |network: &Network| Shape::new(network).queues[crate::network::N_SOURCE_BOTTLENECK];
+        let queue = |network: &Network| {
+            Shape::new(network, &Stop::never()).unwrap().queues[crate::network::N_SOURCE_BOTTLENECK]
+        };
         assert_eq!(queue(&sources(50, Some(1000), "1s")), 1000);
         assert_eq!(queue(&sources(1, Some(1 << 28), "1s")), 127 * 12);
     }
@@ -408,7 +422,7 @@ mod tests {
     fn the_bare_network_is_less_than_the_whole() {
         let network = ring_network(500, "1ms");
         let least = Footprint::at_least(501, 1000, 500, 1000);
-        let whole = Footprint::of(&network, Engine::Fast).bytes;
+        let whole = of(&network, Engine::Fast).bytes;
         assert!(least < whole && least > whole / 20, "{least} of {whole}");
         assert_eq!(Footprint::at_least(u64::MAX, u64::MAX, 1, 1), u64::MAX);
     }

@@ -11,12 +11,15 @@ use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
-use serde::ser::SerializeMap;
+use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+
+use crate::work::Unfinished;
 
 /// What this core was built as.
 #[derive(Clone, Copy, Serialize)]
@@ -67,24 +70,23 @@ struct Rows<'a, T, F> {
     list: &'a str,
     items: Vec<&'a T>,
     row: F,
+    stop: &'a Stop<'a>,
 }
 
 impl<T, F: Fn(&T) -> Value> Serialize for Rows<'_, T, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(wanted) = self.wanted else {
-            return serializer.collect_seq(self.items.iter().map(|item| (self.row)(item)));
-        };
-        let Some(columns) = wanted.get(self.list) else {
-            return serializer.collect_seq([(); 0]);
-        };
-        let pruned = |item: &&T| {
+        let columns = self.wanted.map(|wanted| wanted.get(self.list));
+        let mut rows = serializer.serialize_seq(None)?;
+        for item in self.items.iter().filter(|_| columns != Some(None)) {
+            // A row takes as long as some ten things elsewhere.
+            self.stop.steps(10).map_err(|_| S::Error::custom("told to stop"))?;
             let mut row = (self.row)(item);
-            if let Value::Object(row) = &mut row {
+            if let (Value::Object(row), Some(Some(columns))) = (&mut row, columns) {
                 row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
             }
-            row
-        };
-        serializer.collect_seq(self.items.iter().map(pruned))
+            rows.serialize_element(&row)?;
+        }
+        rows.end()
     }
 }
 
@@ -99,22 +101,24 @@ pub(crate) struct Answer<'a> {
     pub(crate) bottleneck: &'a str,
     /// What of its lists is wanted; all of it when None.
     pub(crate) wanted: Option<&'a Wanted>,
+    pub(crate) stop: &'a Stop<'a>,
 }
 
 impl Answer<'_> {
-    pub(crate) fn text(&self) -> String {
-        serde_json::to_string(self).expect("an answer has names for keys")
+    /// Its text, unless it is told to stop: nothing else can go wrong, as it has names for keys.
+    pub(crate) fn text(&self) -> Result<String, Interrupted> {
+        serde_json::to_string(self).map_err(|_| Interrupted)
     }
 
     fn rows<'b, T, F: Fn(&T) -> Value>(&'b self, list: &'b str, items: &'b [T], row: F) -> Rows<'b, T, F> {
-        Rows { wanted: self.wanted, list, items: items.iter().collect(), row }
+        Rows { wanted: self.wanted, list, items: items.iter().collect(), row, stop: self.stop }
     }
 }
 
 /// Keys in alphabetical order.
 impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { scenario, seed, engine, result, engine_seconds, bottleneck, wanted } = *self;
+        let Self { scenario, seed, engine, result, engine_seconds, bottleneck, wanted, .. } = *self;
         let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
         let mut ports = self.rows("ports", &result.ports, port_row);
         if alone {
@@ -213,8 +217,8 @@ pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.
-pub(crate) fn network(scenario: &Scenario) -> String {
-    let network = build::network(scenario, scenario.seed);
+pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let network = build::network_unless(scenario, scenario.seed, stop)?;
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -234,17 +238,17 @@ pub(crate) fn network(scenario: &Scenario) -> String {
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network)).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network, stop)?).map(|(flow, max_min_mbps)| {
         let path = &network.vcs[flow.data_vc].path;
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
-    json!({
-        "nodes": nodes.collect::<Vec<_>>(),
-        "links": links.collect::<Vec<_>>(),
-        "flows": flows.collect::<Vec<_>>(),
+    Ok(json!({
+        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
+        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
+        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
-    .to_string()
+    .to_string())
 }
 
 fn file_delay_ms(delay: FileDelay) -> Value {
@@ -350,7 +354,7 @@ impl Trace {
         Ok(Some(Self { choice, links, step }))
     }
 
-    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+    pub(crate) fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -363,20 +367,20 @@ impl Trace {
             }
         };
         let recorder = Recorder::new(self.choice, links, self.step, network);
-        self.values(network, &recorder)?;
+        self.values(network, &recorder, stop)?;
         Ok(recorder)
     }
 
     /// Memory of what is recorded of a run: of each value, as lists grow and are handed over.
-    pub(crate) fn bytes(&self, network: &Network) -> Result<u64, String> {
-        Ok(self.values(network, &self.recorder(network)?)? * 16)
+    pub(crate) fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+        Ok(self.values(network, &self.recorder(network, stop)?, stop)? * 16)
     }
 
     /// How many values are recorded of a run.
-    fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
+    fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
         let links = recorder.links();
         let occupancies: usize = if self.choice.occupancy {
-            let routing = network.routing();
+            let routing = network.routing(stop)?;
             links.iter().map(|&link| routing.vcs[link].len()).sum()
         } else {
             0
@@ -391,21 +395,22 @@ impl Trace {
             return Err(format!(
                 "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
                 self.step
-            ));
+            )
+            .into());
         }
         Ok(samples * columns as u64)
     }
 
     /// A series that no connection of this network has is refused: nothing would be in it.
-    pub(crate) fn refuse_empty(&self, network: &Network) -> Result<(), String> {
-        let recorder = self.recorder(network)?;
+    pub(crate) fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
+        let recorder = self.recorder(network, stop)?;
         if self.choice.rates && recorder.rate_flows().next().is_none() {
-            return Err(
-                "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into()
-            );
+            let problem = "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it";
+            return Err(problem.to_string().into());
         }
         if self.choice.edges && recorder.edge_flows().next().is_none() {
-            return Err("\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC".into());
+            let problem = "\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC";
+            return Err(problem.to_string().into());
         }
         Ok(())
     }
@@ -438,9 +443,14 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    pub(crate) fn of(network: &Network, trace: &Trace, recorder: Recorder) -> Self {
+    pub(crate) fn of(
+        network: &Network,
+        trace: &Trace,
+        recorder: Recorder,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let port = |link: usize| network.links[link].name.clone();
         let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
         for flow in &network.flows {
@@ -452,7 +462,7 @@ impl Series {
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
-        Self {
+        Ok(Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             ports: links.into_iter().map(port).collect(),
@@ -469,6 +479,6 @@ impl Series {
             edge_phase: trace.choice.edges.then_some(recorder.edge_phase),
             edge_ld_acr_mbps: trace.choice.edges.then_some(recorder.edge_ld_acr_mbps),
             edge_p_ctr: trace.choice.edges.then_some(recorder.edge_p_ctr),
-        }
+        })
     }
 }

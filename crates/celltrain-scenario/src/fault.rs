@@ -79,13 +79,14 @@ fn shortened(text: &str, most: usize) -> String {
     }
     let note = format!("... ({length} in all) ...");
     let ends = most.saturating_sub(note.len()).max(2);
-    let start: String = text.chars().take(ends - ends / 2).collect();
-    let end: String = text.chars().skip(length - ends / 2).collect();
+    let start: String = text.chars().take(ends.div_ceil(2)).collect();
+    let end: String = text.chars().skip(length.saturating_sub(ends / 2)).collect();
     format!("{start}{note}{end}")
 }
 
 impl Warning {
     /// The warning as it is printed, however long the names in it are.
+    #[must_use]
     pub fn reported(&self) -> Self {
         Self { key: shortened(&self.key, MOST_CLAUSE), message: shortened(&self.message, MOST_CLAUSE) }
     }
@@ -102,6 +103,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Levenshtein's edit distance, on the first characters of long names.
+#[expect(clippy::arithmetic_side_effects, reason = "lengths up to 64")]
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::max_min::goodputs_mbps;
+use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
+use celltrain_core::network::Network;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::stop::Stop;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
@@ -524,6 +526,10 @@ fn topologies_that_cannot_be_are_refused() {
     let bottleneck_alone = messages(&CHAIN.replace("\"sw*->sw*\"", "bottleneck"));
     assert_eq!(bottleneck_alone.len(), 2);
     assert!(bottleneck_alone[0].contains("port.\"sw2->sw3\" has no buffer and no policy"));
+}
+
+fn goodputs_mbps(network: &Network) -> Vec<f64> {
+    max_min::goodputs_mbps(network, &Stop::never()).unwrap()
 }
 
 /// Each flow's max-min fair share, in Mb/s of goodput.

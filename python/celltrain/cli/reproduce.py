@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
 from celltrain.text import shown
 
@@ -41,7 +42,7 @@ def reproduce(
         typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of WAN scenarios, which take longer."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     strict: Annotated[
@@ -77,7 +78,7 @@ def study(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     as_json: shell.Json = False,

@@ -37,6 +37,9 @@ def sweep(
     resume: Annotated[
         bool, typer.Option("--resume", help="Run what is missing in the store, and nothing else.")
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="With --resume: run again what failed, whatever it failed of.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
     ] = False,
@@ -53,6 +56,10 @@ def sweep(
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
+    if retry_failed and not resume:
+        raise InputError(
+            [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
+        )
     what = Plan.load(plan)
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
@@ -61,7 +68,7 @@ def sweep(
         assert store is not None, "refused above"
         with bars.bar(what.name or plan.stem, latest, _bar) as tell:
             try:
-                run_plan(what, store, worker, resume=resume, progress=tell)
+                run_plan(what, store, worker, resume=resume, retry_failed=retry_failed, progress=tell)
                 interrupted = False
             except KeyboardInterrupt:
                 interrupted = True

@@ -27,7 +27,11 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
     # Python's reader keeps the order of the keys, which is that of the columns.
-    return _as_json(tomllib.loads(text)), answer["lines"]
+    try:
+        return _as_json(tomllib.loads(text)), answer["lines"]
+    except ValueError as error:
+        # It reads no number of thousands of digits.
+        raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
 def _as_json(value: Any) -> Any:

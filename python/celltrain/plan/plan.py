@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from celltrain import _core
 from celltrain.arguments import checked
-from celltrain.errors import PlanError, ScenarioError
+from celltrain.cancel import current
+from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn
 from celltrain.reproduce.paper import set_key
 from celltrain.scenario import Reading
@@ -228,7 +229,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
     """The same, and the bytes of memory that a run of it takes."""
-    reading = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario"))
+    reading = Reading.of_table(scenario, "scenario")
     accepted = reading.accepted()
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
     return text, reading.memory_bytes or 0
@@ -242,5 +243,7 @@ def compact(value: Any) -> str:
 @checked(PlanError)
 def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
     """24 hex digits that stand for one run: of its canonical scenario, its seed, and the version (this one's)."""
+    if not 0 <= seed < 1 << 64:
+        raise PlanError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
     text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps
 from celltrain.plan.document import Judge, as_text, join, parse
@@ -51,6 +52,8 @@ PROBED = 4
 MOST_REFUSALS = 20
 #: The ledger counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
+#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
+MOST_BITS = 1024
 
 
 def read_file(path: Path) -> Plan:
@@ -91,7 +94,7 @@ def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
 def read_again(document: Mapping[str, Any]) -> Plan:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
-    return Reader(dict(document), judge, Base(document["scenario"], "scenario", None)).plan("", check=False)
+    return Reader(dict(document), judge, Base.again(document)).plan("", check=False)
 
 
 def plain(value: Any) -> Any:
@@ -103,6 +106,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value
@@ -168,11 +173,19 @@ class Base:
             return nothing
         return cls(table, file, text)
 
+    @classmethod
+    def again(cls, document: Mapping[str, Any]) -> Base:
+        """That of a plan which was kept."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        return cls(table, "scenario", None)
+
     def faults(self, judge: Judge) -> list[Fault]:
         """What is wrong with it as it stands."""
         if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file)).faults
-        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file)).faults
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        faults = Reading.of_table(self.table, self.file).faults
         own = Judge(judge.file, judge._lines)
         for fault in faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"
@@ -638,7 +651,7 @@ class Reader:
         accepted: list[dict[str, Any]] = []
         for index in indices:
             point = plan.points[index]
-            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
+            reading = Reading.of_table(point.scenario, self.judge.file)
             # A point that does not fit is a failed row, as long as others do.
             unfit += reading.does_not_fit
             if reading.scenario is not None:
@@ -708,7 +721,8 @@ class Reader:
             short = {**scenario, "duration": "1us"}
             trace = ["cwnd"] if any(map(needs_series, measures)) else []
             try:
-                text, series = _core.run(json.dumps(short), 1, trace, "1us" if trace else None, [] if trace else None)
+                step, ports = ("1us", []) if trace else (None, None)
+                text, series = _core.run(json.dumps(short), 1, trace, step, ports, cancel=current())
             except ValueError:
                 return {}
             answers.append(({**json.loads(text), "scenario": scenario}, series))
@@ -758,7 +772,7 @@ def _looked_at(plan: Plan) -> Sequence[int]:
 def _problem(text: str, answer: dict[str, Any], series: Any) -> str:
     try:
         measure(text, answer, series)
-    except (ZeroDivisionError, NoValueError):
+    except NoValueError:
         # There is nothing yet to divide by, or no value yet.
         return ""
     except PaperError as error:

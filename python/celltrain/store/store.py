@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
-from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
+from celltrain.store.files import Lock, clear, put, sync, uninterrupted
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
@@ -134,7 +134,7 @@ class Store:
     def series(self, run_key: str) -> pa.Table:
         """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
         path = self.path / SERIES / f"{run_key}.parquet"
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 -- a name too long is no file
             raise StoreError(
                 [Fault.of_file(shown(path), "is not there: the plan has no [series], or the run is not done")]
             )
@@ -174,6 +174,7 @@ class Store:
         try:
             # Another sweep may have made it meanwhile.
             _refuse_existing(folder)
+            clear(folder)
             for name in (LEDGER, JOURNAL):
                 (folder / name).unlink(missing_ok=True)
             store._ledger = Ledger(folder / LEDGER, write=True)
@@ -232,6 +233,20 @@ class Store:
             put(parts.named(self.path / PARTS, number), content)
             self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
 
+    def drop_failed(self, worth: Callable[[str], bool]) -> int:
+        """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
+
+        Args:
+            worth: Told the error of a run.
+
+        Raises:
+            StoreError: When a part cannot be read or written. One that was written just before a kill, and is not in the
+                ledger as it is, is entered when the store is opened again.
+        """
+        from celltrain.store import rewrite
+
+        return sum(rewrite.without_failed(self, number, worth) for number in self.ledger.parts_with_failures())
+
     def close(self) -> None:
         """Lets others write."""
         if self._ledger is not None:
@@ -276,18 +291,17 @@ class Store:
 
     def _open_ledger(self) -> None:
         """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        from celltrain.store import rewrite
+
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
                 [Fault.of_file(shown(path), "is gone; make it again from the parts: celltrain store repair")]
             )
-        try:
-            for folder in (self.path, self.path / PARTS, self.path / SERIES):
-                for one in folder.glob(".*.tmp"):
-                    one.unlink()
-        except OSError as error:
-            raise unwritable(one, error) from None
+        for folder in (self.path, self.path / PARTS, self.path / SERIES):
+            clear(folder)
         self._ledger = Ledger(path, write=True)
+        rewrite.finish(self)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
         faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
@@ -313,7 +327,7 @@ class Store:
             Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
             for run in runs_of(table, None if until is None else until.measure)
         ]
-        self.ledger.enter(number, _part(len(entries), path.read_bytes()), entries)
+        self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -322,7 +336,7 @@ def _refuse_existing(folder: Path) -> None:
         raise StoreError([Fault.of_file(shown(folder), problem)])
 
 
-def _part(runs: int, content: bytes) -> Part:
+def _part(runs: int, content: bytes | pa.Buffer) -> Part:
     return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
 
 

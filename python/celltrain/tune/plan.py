@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.arguments import checked
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
@@ -166,8 +167,7 @@ class TunePlan:
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
-        base = Base(document["scenario"], "scenario", None)
-        return _TuneReader(dict(document), Judge("plan", None), base).tune_plan("", check=False)
+        return _TuneReader(dict(document), Judge("plan", None), Base.again(document)).tune_plan("", check=False)
 
     @property
     def generations(self) -> int:
@@ -444,7 +444,7 @@ class _TuneReader(Reader):
     @staticmethod
     def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> tuple[dict[str, Any] | None, list[Fault]]:
         text = json.dumps(plan.scenario(configuration, numbers))
-        reading = Reading.of_core(_core.parse_json(text, "scenario"))
+        reading = Reading.of_core(_core.parse_json(text, "scenario", current()))
         return reading.scenario, reading.faults
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:

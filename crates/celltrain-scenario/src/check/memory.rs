@@ -4,6 +4,7 @@
 use celltrain_core::engine::Engine;
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
+use celltrain_core::stop::{Interrupted, Stop};
 
 use super::flows;
 use crate::Machine;
@@ -29,15 +30,17 @@ pub(super) fn of_run(
     network: &Network,
     machine: Machine,
     faults: &mut Vec<KeyFault>,
-) -> Footprint {
-    let footprint = Footprint::of(network, Engine::Fast);
+    stop: &Stop<'_>,
+) -> Result<Footprint, Interrupted> {
+    let footprint = Footprint::of(network, Engine::Fast, stop)?;
     if let Some(free) = machine.lacks(&footprint) {
         faults.push(refusal(&scenario.topology, &footprint, "about", free));
     }
-    footprint
+    Ok(footprint)
 }
 
 /// The least a topology takes, whatever is sent over it.
+#[expect(clippy::arithmetic_side_effects, reason = "sums of products of two numbers of 32 bits each, in 64 bits")]
 fn least(topology: &Topology) -> Footprint {
     let (flows, _) = flows(topology);
     let wide = u64::from;
