@@ -71,15 +71,21 @@ impl Judge {
             names.extend(listed.lines().filter_map(|line| Some((number, line.strip_suffix(": test")?.to_string()))));
         }
         eprintln!("{} tests of {} programs run once without a mutant", names.len(), judge.binaries.len());
-        let mut tests = Vec::new();
+        let (mut tests, mut faults) = (Vec::new(), Vec::new());
         judge.in_parallel(
             &names,
             |worker, (binary, name)| judge.watched(worker, *binary, name),
             |_, test| {
-                tests.push(test?);
+                match test {
+                    Ok(test) => tests.push(test),
+                    Err(fault) => faults.push(fault),
+                }
                 Ok(())
             },
         )?;
+        if !faults.is_empty() {
+            return Err(faults.join("\n").into());
+        }
         tests.sort_by(|a, b| (a.takes, &a.name).cmp(&(b.takes, &b.name)));
         judge.tests = tests;
         Ok(judge)

@@ -314,6 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
+        // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) = 46 of
+        // them. Cells come every second cell time, so a frame of 12 fills the bucket by 48 while 24 run out: the second
+        // frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
+        let pcr = Some(BitRate::from_bits_per_second(77_760_000));
+        for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
+            let contract = Gfr { pcr, ..contract(38_880_000) };
+            let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
+            let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
+            for i in 0..36 {
+                let wait = if i < 24 { 0 } else { pause };
+                policer.on_cell(Time::default() + cell_time * (2 * i + wait), Cell::new(0, 0, i % 12 == 11));
+            }
+            let EdgeCounters { frames, eligible_frames, nonconforming_cells, .. } = policer.counters;
+            assert_eq!((frames, eligible_frames, nonconforming_cells), (3, eligible, 0), "{pause} cell times");
+        }
+    }
+
+    #[test]
     fn without_tagging_frames_are_only_counted() {
         let contract = Gfr { tagging: false, ..contract(1_555_200) };
         let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());

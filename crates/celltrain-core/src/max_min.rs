@@ -366,6 +366,13 @@ mod tests {
         assert!(near(ideal[0], 125_000.0), "{}", ideal[0]);
         assert!(near(ideal[4], link - 125_000.0), "{}", ideal[4]);
         assert!([1, 2, 3, 5].iter().all(|&vc| ideal[vc] == f64::INFINITY), "no data, no bound: {ideal:?}");
+        // Who comes first by his class has all that he wants, and of what is more than the link nothing is left.
+        for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
+            let mut network = network.clone();
+            network.flows[1].traffic = packets(rate);
+            network.vcs[0].class = Class::Cbr;
+            assert!((ideal_rates(&network)[4] - left).abs() < 1e-6, "{rate}: {}", ideal_rates(&network)[4]);
+        }
         // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
         for greedy in [0, 1] {
             let mut network = network.clone();

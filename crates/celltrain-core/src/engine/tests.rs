@@ -328,6 +328,8 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
     near(result.fairness, 0.9);
+    // 1070 packets of 12 cells in a tenth of a second are of all that fit, 36,679.245 cells.
+    near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
     // All want less than their share, so each has all that is fair.
     near(result.fairness_max_min, jain(&[0, 1].map(|i| result.flows[i].goodput_mbps / result.flows[i].max_min_mbps)));
     assert!(result.fairness_max_min > 0.9999, "{}", result.fairness_max_min);

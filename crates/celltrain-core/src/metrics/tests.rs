@@ -120,15 +120,29 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
 }
 
+/// The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR: 100,000 cells a second.
+fn with_abr(network: &mut Network) {
+    for (vc, partner) in [(0, 1), (1, 0)] {
+        network.vcs[vc].abr = Some(Parameters { icr: Some("42.4Mbps".parse().unwrap()), ..Parameters::default() });
+        network.vcs[vc].partner = Some(partner);
+    }
+}
+
+#[test]
+fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
+    let found = Stage::new(with_abr).ended().abr();
+    let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
+    assert_eq!(names, ["vc0", "vc0"], "the others are not ABR");
+    for abr in &found {
+        assert!((abr.acr_mbps - 42.4).abs() < 1e-9, "{}", abr.acr_mbps);
+        let sent = [abr.forward_rm_cells, abr.out_of_rate_rm_cells, abr.returned_rm_cells];
+        assert_eq!((sent, abr.rm_share), ([0; 3], 0.0));
+    }
+}
+
 #[test]
 fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlled_rate() {
-    // The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR, PCR as nothing is said.
-    let mut stage = Stage::new(|network| {
-        for (vc, partner) in [(0, 1), (1, 0)] {
-            network.vcs[vc].abr = Some(Parameters { icr: Some("42.4Mbps".parse().unwrap()), ..Parameters::default() });
-            network.vcs[vc].partner = Some(partner);
-        }
-    });
+    let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: vec![
             PortCounters {
