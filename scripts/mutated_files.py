@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: Cases of a process.
 BATCH = 200
@@ -154,6 +155,7 @@ class Bench:
         """The file that is to be changed, and a command that reads it."""
         at = self.case
         store, plan = at / "store", at / "plan.toml"
+        command: list[Any]
         if kind in ("manifest", "ledger"):
             command = chance.choice(
                 [

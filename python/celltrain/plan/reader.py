@@ -721,7 +721,8 @@ class Reader:
             short = {**scenario, "duration": "1us"}
             trace = ["cwnd"] if any(map(needs_series, measures)) else []
             try:
-                step, ports = ("1us", []) if trace else (None, None)
+                ports: list[str] | None = [] if trace else None
+                step = "1us" if trace else None
                 text, series = _core.run(json.dumps(short), 1, trace, step, ports, cancel=current())
             except ValueError:
                 return {}
