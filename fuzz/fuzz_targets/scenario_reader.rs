@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let machine = Machine { memory: Some(1 << 26) };
+    let machine = Machine { memory: Some(1 << 26), addresses: None };
     for reading in [read_toml(text, "fuzz", machine), read_json(text, "fuzz", machine)] {
         assert_eq!(reading.scenario.is_some(), reading.faults.is_empty());
         if let Some(scenario) = reading.scenario {

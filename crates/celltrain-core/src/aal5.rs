@@ -3,6 +3,8 @@
 //! Source: ITU-T I.363.5 and RFC 2684 for the framing, `MECHANISMS` sections 1.1 and 1.3. The bytes themselves are in
 //! [`crate::codec::aal5`]; tests hold the two to the same counts.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
@@ -52,12 +54,12 @@ impl Default for Aal5Options {
 impl Aal5Options {
     /// Cells of a frame that carries `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
-        cells_of(payload + TCP_IP_HEADERS + self.llc())
+        cells_of(payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc()))
     }
 
     /// Cells of a frame that carries `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
-        cells_of(payload + UDP_IP_HEADERS + self.llc())
+        cells_of(payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc()))
     }
 
     fn llc(&self) -> u64 {
@@ -79,8 +81,9 @@ impl Aal5Options {
     }
 }
 
+/// As many as can be counted where there are more: far above any limit a check has for it.
 fn cells_of(sdu: u64) -> u32 {
-    u32::try_from((sdu + AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).expect("scenario checks bound frame sizes")
+    u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).unwrap_or(u32::MAX)
 }
 
 /// What the cells of a VC mean: its frames that may still have cells somewhere, oldest first.
@@ -110,6 +113,7 @@ impl<B> Default for FrameLog<B> {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "numbers have 1 to 32 bits")]
 impl<B> FrameLog<B> {
     /// A log whose numbers have so many bits and then begin anew.
     pub fn with_numbers_of(bits: u32) -> Self {
@@ -173,6 +177,7 @@ pub enum Reassembled {
     },
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
     /// Takes one cell. `cells_of` tells the length of the frame of a number, `max_cells` the longest frame collected.
     #[inline]
@@ -205,6 +210,7 @@ impl Reassembler {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
     /// Takes the cells of a run, one after the other; discarded cells are those of all together.
     #[inline]

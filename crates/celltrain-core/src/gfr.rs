@@ -5,6 +5,8 @@
 //! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
 //! fails; cells that do not conform are counted and let pass.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,7 @@ use crate::cell::Cell;
 use crate::error::Fault;
 use crate::footprint::size;
 use crate::network::{Network, Vc};
+use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -99,14 +102,17 @@ pub struct Edge {
 
 impl Edge {
     /// The contracts of a network's VCs, before a cell has come.
-    pub fn new(network: &Network, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
         let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Self { by_vc: network.vcs.iter().map(policer).collect(), at: network.vcs.iter().map(at).collect() }
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
     }
 
     /// Whether a VC has a contract.
@@ -166,35 +172,43 @@ struct Bucket {
 }
 
 impl Bucket {
+    #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
     fn new(rate: BitRate, clock: Clock) -> Self {
         let cell = u128::from(CELL_BITS) * u128::from(clock.units_per_second);
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "what is earlier is subtracted")]
     fn level(&self, now: Time) -> u128 {
         self.level.saturating_sub(self.of(now - self.at))
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "a level is at most tau and a cell")]
     fn add_cell(&mut self, now: Time) {
         self.level = self.level(now) + self.cell;
         self.at = now;
     }
 
     /// A span of time in the bucket's unit.
+    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
     fn of(&self, span: Span) -> u128 {
         u128::from(span.0) * self.rate
     }
 }
 
 impl Policer {
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "MBS has 33 bits and a cell 49, a rate 64 and a span 62; pcr is positive and no less than mcr"
+    )]
     fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
-        let mbs = contract.mbs.unwrap_or(2 * contract.mfs);
+        let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
         // (MBS - 1) (1/MCR - 1/PCR), each 1/rate being a cell in its bucket's unit; in that of the MCR's bucket.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
-        let burst = u128::from(mbs - 1) * (frame_rate.cell - at_pcr);
+        let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
             tau: burst + frame_rate.of(cdvt),
             cdvt: peak_rate.of(cdvt),
@@ -209,6 +223,7 @@ impl Policer {
         }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells and frames that came")]
     fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
@@ -299,6 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
+        // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) = 46 of
+        // them. Cells come every second cell time, so a frame of 12 fills the bucket by 48 while 24 run out: the second
+        // frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
+        let pcr = Some(BitRate::from_bits_per_second(77_760_000));
+        for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
+            let contract = Gfr { pcr, ..contract(38_880_000) };
+            let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
+            let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
+            for i in 0..36 {
+                let wait = if i < 24 { 0 } else { pause };
+                policer.on_cell(Time::default() + cell_time * (2 * i + wait), Cell::new(0, 0, i % 12 == 11));
+            }
+            let EdgeCounters { frames, eligible_frames, nonconforming_cells, .. } = policer.counters;
+            assert_eq!((frames, eligible_frames, nonconforming_cells), (3, eligible, 0), "{pause} cell times");
+        }
+    }
+
+    #[test]
     fn without_tagging_frames_are_only_counted() {
         let contract = Gfr { tagging: false, ..contract(1_555_200) };
         let mut policer = Policer::new(&contract, BitRate::from_bits_per_second(155_520_000), clock());
@@ -326,7 +360,7 @@ mod tests {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
         network.vcs[2].contract = Some(contract(1_555_200));
-        let mut edge = Edge::new(&network, clock());
+        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
         assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
         let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));

@@ -1,5 +1,7 @@
 //! Settings by name: a table's keys are names of flows or VCs, or ranges of them.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -17,12 +19,42 @@ pub fn is_in_range(key: &str, name: &str) -> bool {
 /// The number of a name in the range a key stands for: 3 of `tcp3` in `tcp2-4`. None outside it.
 pub fn number_in_range(key: &str, name: &str) -> Option<u32> {
     let (stem, numbers) = range(key)?;
-    name.strip_prefix(stem)?.parse().ok().filter(|number| numbers.contains(number))
+    number(name.strip_prefix(stem)?).filter(|number| numbers.contains(number))
 }
 
 /// The stem and the numbers of a range of names: `tcp` and 2 to 4 of `tcp2-4`. None for a name.
 pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     let (first, last) = key.split_once('-')?;
     let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());
-    Some((stem, first[stem.len()..].parse().ok()?..=last.parse().ok()?))
+    Some((stem, number(&first[stem.len()..])?..=number(last)?))
+}
+
+/// A number of digits alone: a sign belongs to a name.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_a_stem_and_two_numbers_of_digits() {
+        assert_eq!(range("tcp2-4"), Some(("tcp", 2..=4)));
+        assert_eq!(range("2-4294967295"), Some(("", 2..=u32::MAX)));
+        for name in
+            ["tcp", "tcp2", "tcp2-", "tcp-4", "tcp2-4-6", "tcp2-+4", "tcp2-4294967296", "long-source1", "-", "tcp²-4"]
+        {
+            assert_eq!(range(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_in_a_range_by_its_number_alone() {
+        assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
+        // The sign was read as part of the number.
+        for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {
+            assert!(!is_in_range("tcp2-4", name), "{name}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is hashed
 //! by 64-bit FNV-1a. Nothing draws from a shared generator, so one part's draws never move another's.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use crate::units::Span;
 
 /// A stream of random numbers that depends on the run's seed and the stream's name alone.
@@ -41,6 +43,7 @@ impl Stream {
     }
 
     /// A whole number below `bound`, every one equally likely (Lemire's multiplication with rejection).
+    #[expect(clippy::arithmetic_side_effects, reason = "32 bits by 32 bits; the bound is positive")]
     pub fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "a bound of a draw is positive");
         let draw = |stream: &mut Self| (stream.next_u64() >> 32) * u64::from(bound);
@@ -62,7 +65,12 @@ impl Stream {
     }
 
     /// A length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform numbers
-    /// (1951): no logarithm, so it is the same on every machine.
+    /// (1951): no logarithm, so it is the same on every machine. It is 2^62 units at most, to which scenario checks keep all
+    /// other times: with a mean of a sixteenth of that one in ten million would be longer.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
+    )]
     pub fn exponential(&mut self, mean: Span) -> Span {
         let mut rejected = 0u128;
         loop {
@@ -81,13 +89,14 @@ impl Stream {
                 let means = (rejected << 64) + u128::from(first);
                 let mean = u128::from(mean.0);
                 let units = (means >> 64) * mean + (((means & u128::from(u64::MAX)) * mean) >> 64);
-                return Span(u64::try_from(units).expect("scenario checks keep times below 2^62 units"));
+                return Span(u64::try_from(units).unwrap_or(LONGEST).min(LONGEST));
             }
             rejected += 1;
         }
     }
 
     /// Puts the items into a uniformly random order (Fisher and Yates).
+    #[expect(clippy::arithmetic_side_effects, reason = "an index of a list in memory")]
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let bound = u32::try_from(last + 1).expect("fewer than 2^32 items tie");
@@ -95,6 +104,9 @@ impl Stream {
         }
     }
 }
+
+/// Longer than any run by far.
+const LONGEST: u64 = 1 << 62;
 
 fn split_mix(x: u64) -> u64 {
     let z = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -156,6 +168,17 @@ mod tests {
         // e^-2 = 0.1353, with a standard error of 0.0011.
         let beyond = draws.iter().filter(|&&x| x > 2.0).count() as f64 / 1e5;
         assert!((beyond - 0.1353).abs() < 0.0045, "{beyond}");
+    }
+
+    #[test]
+    fn the_longest_exponential_times_are_cut_where_times_end() {
+        // Of a mean of 2^61 units one in seven is above 2^62, and three in ten thousand have no 64 bits: those once panicked.
+        let mut stream = Stream::new(11, "exponential");
+        let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
+        let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();
+        // e^-2 of them, with a standard error of 108.
+        assert!((cut as f64 - 13_534.0).abs() < 500.0, "{cut}");
+        assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
     /// Drawn once and kept: a change here changes every run ever made.

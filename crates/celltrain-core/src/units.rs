@@ -4,6 +4,8 @@
 //! plain UBR; so the clock's unit is chosen per scenario such that every cell time, delay and tick is a whole number of
 //! units, and ties are found exactly.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -34,6 +36,7 @@ impl Time {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Add<Span> for Time {
     type Output = Time;
     fn add(self, span: Span) -> Time {
@@ -41,12 +44,14 @@ impl Add<Span> for Time {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: what is earlier is subtracted")]
 impl Sub for Time {
     type Output = Span;
     fn sub(self, earlier: Time) -> Span {
@@ -54,6 +59,7 @@ impl Sub for Time {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Add for Span {
     type Output = Span;
     fn add(self, other: Span) -> Span {
@@ -61,6 +67,7 @@ impl Add for Span {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Mul<u64> for Span {
     type Output = Span;
     fn mul(self, times: u64) -> Span {
@@ -80,6 +87,10 @@ pub struct Clock {
 impl Clock {
     /// The coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of units; a
     /// clock of picoseconds that rounds (`exact` is false) where that would need more than [`MAX_UNITS_PER_SECOND`].
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "greatest common divisors are positive; below 2^41 by below 2^64, in 128 bits"
+    )]
     pub fn covering(rates: impl IntoIterator<Item = BitRate>, times: impl IntoIterator<Item = Duration>) -> Clock {
         let cell_times = rates.into_iter().map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, CELL_BITS));
         let spans = times.into_iter().map(|time| PS_PER_SECOND / gcd(time.picoseconds, PS_PER_SECOND));
@@ -107,11 +118,13 @@ impl Clock {
     }
 
     /// The time one cell takes on a link of this rate: 424 bits over the rate, at least one unit.
+    #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
     }
 
     /// A duration on this clock.
+    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
     pub fn span(&self, duration: Duration) -> Span {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
@@ -122,15 +135,21 @@ impl Clock {
     }
 }
 
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a product of 64 bits and 64 bits and half a divisor of 64 bits is below 2^128; the divisor is positive"
+)]
 fn div_round(numerator: u128, denominator: u64) -> u64 {
     let denominator = u128::from(denominator);
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 fn gcd128(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd128(b, a % b) }
 }
@@ -164,14 +183,14 @@ impl BitRate {
 }
 
 impl Duration {
-    /// A duration of so many milliseconds.
+    /// A duration of so many milliseconds; the longest there is where they are more.
     pub const fn from_milliseconds(milliseconds: u64) -> Self {
-        Self { picoseconds: milliseconds * 1_000_000_000 }
+        Self { picoseconds: milliseconds.saturating_mul(1_000_000_000) }
     }
 
-    /// A duration of so many microseconds.
+    /// A duration of so many microseconds; the longest there is where they are more.
     pub const fn from_microseconds(microseconds: u64) -> Self {
-        Self { picoseconds: microseconds * 1_000_000 }
+        Self { picoseconds: microseconds.saturating_mul(1_000_000) }
     }
 
     /// The duration in seconds, for reports and formulas.
@@ -228,6 +247,10 @@ impl Quantity {
     }
 
     /// Reads a decimal number and a unit exactly: no float comes near it.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a fraction has 18 digits at most and a scale 13: below 2^128; powers of ten are positive"
+    )]
     fn parse(&self, text: &str) -> Result<u64, QuantityError> {
         let text = text.trim();
         if text.starts_with('-') {
@@ -269,6 +292,7 @@ impl Quantity {
     }
 
     /// Writes the value in the largest unit that leaves a number of at least one.
+    #[expect(clippy::arithmetic_side_effects, reason = "scales are positive")]
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if value == 0 {
             return write!(f, "0{}", self.base);

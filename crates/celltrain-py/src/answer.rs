@@ -5,14 +5,21 @@ use celltrain_core::max_min;
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
 use serde_json::{Value, json};
 
 pub(crate) fn reading(reading: &Reading) -> String {
     let bytes = reading.footprint.map(|footprint| footprint.bytes);
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
-        .to_string()
+    json!({
+        "scenario": reading.scenario,
+        "faults": reading.faults,
+        "warnings": reading.warnings,
+        "memory_bytes": bytes,
+        "does_not_fit": reading.does_not_fit,
+    })
+    .to_string()
 }
 
 /// A text's values, and the line of every key.
@@ -28,8 +35,8 @@ pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &st
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.
-pub(crate) fn network(scenario: &Scenario) -> String {
-    let network = build::network(scenario, scenario.seed);
+pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let network = build::network_unless(scenario, scenario.seed, stop)?;
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -49,17 +56,17 @@ pub(crate) fn network(scenario: &Scenario) -> String {
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network)).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network, stop)?).map(|(flow, max_min_mbps)| {
         let path = &network.vcs[flow.data_vc].path;
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
-    json!({
-        "nodes": nodes.collect::<Vec<_>>(),
-        "links": links.collect::<Vec<_>>(),
-        "flows": flows.collect::<Vec<_>>(),
+    Ok(json!({
+        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
+        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
+        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
-    .to_string()
+    .to_string())
 }
 
 /// What every policy and every scheduler costs a switch, by name, and what that comes to.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::ser::{Error, SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use celltrain_core::network::{Network, Vc};
+use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::measure::{Measure, object, outline};
 use crate::tables::{ABR, CONTRACT, FLOW, PORT, RUN, RunRecord};
@@ -31,36 +33,76 @@ impl Build {
 /// is not wanted; `bottleneck` is that port's row alone.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// The whole answer, or as much of its lists as is wanted.
-pub fn answer(run: &RunRecord, wanted: Option<&Wanted>) -> Value {
-    let result = &run.result;
-    let mut answer = object(RUN, run, |_| true);
-    let ports = match wanted {
-        Some(wanted) if !wanted.contains_key("ports") => {
-            let bottleneck: Vec<_> = result.ports.iter().filter(|port| port.name == run.bottleneck).cloned().collect();
-            rows(PORT, &bottleneck, columns(Some(wanted), "bottleneck"))
-        }
-        _ => rows(PORT, &result.ports, columns(wanted, "ports")),
-    };
-    let lists = [
-        ("flows", rows(FLOW, &result.flows, columns(wanted, "flows"))),
-        ("ports", ports),
-        ("contracts", rows(CONTRACT, &result.contracts, columns(wanted, "contracts"))),
-        ("abr", rows(ABR, &result.abr, columns(wanted, "abr"))),
-        ("build", json!(Build::this())),
-    ];
-    answer.extend(lists.map(|(name, list)| (name.to_owned(), list)));
-    Value::Object(answer)
+/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once would
+/// take more memory than the run.
+pub struct Answer<'a> {
+    /// The run.
+    pub run: &'a RunRecord,
+    /// What of its lists is wanted; all of it when None.
+    pub wanted: Option<&'a Wanted>,
+    /// Asked while rows are written.
+    pub stop: &'a Stop<'a>,
 }
 
-/// Memory of a row of an answer: its values, its text, and what Python makes of it.
-const BYTES_PER_ROW: u64 = 4096;
+impl Answer<'_> {
+    /// Its text.
+    ///
+    /// # Errors
+    ///
+    /// When it is told to stop; nothing else can go wrong, as it has names for keys.
+    pub fn text(&self) -> Result<String, Interrupted> {
+        serde_json::to_string(self).map_err(|_| Interrupted)
+    }
+
+    fn rows<'b, T>(&'b self, list: &str, measures: &'static [Measure<T>], items: &'b [T]) -> Rows<'b, T> {
+        Rows { measures, items: items.iter().collect(), columns: columns(self.wanted, list), stop: self.stop }
+    }
+}
+
+impl Serialize for Answer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let result = &self.run.result;
+        let mut ports = self.rows("ports", PORT, &result.ports);
+        if self.wanted.is_some_and(|wanted| !wanted.contains_key("ports")) {
+            ports.columns = columns(self.wanted, "bottleneck");
+            ports.items.retain(|port| port.name == self.run.bottleneck);
+        }
+        let mut whole = object(RUN, self.run, |_| true);
+        whole.insert("build".into(), json!(Build::this()));
+        // The lists have their places in the order of keys.
+        whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
+        let mut map = serializer.serialize_map(Some(whole.len()))?;
+        for (name, value) in &whole {
+            match name.as_str() {
+                "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows))?,
+                "ports" => map.serialize_entry(name, &ports)?,
+                "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
+                "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+const LISTS: [&str; 4] = ["flows", "ports", "contracts", "abr"];
+
+/// Memory of a value in a row of an answer: its key and text, and what Python makes of it.
+const BYTES_PER_VALUE: usize = 128;
 
 /// What putting the answer of a run of this network together takes of memory, in bytes.
 pub fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
-    let lists = [("flows", network.flows.len()), ("ports", network.links.len())];
-    let rows = lists.iter().filter(|(list, _)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
-    rows.map(|&(_, rows)| rows as u64 * BYTES_PER_ROW).sum()
+    let abr = network.vcs.iter().filter(|vc| vc.abr.is_some()).count();
+    let contracts = network.vcs.iter().filter(|vc| vc.contract.is_some()).count();
+    // Each list with its rows and columns.
+    let lists = [
+        ("flows", network.flows.len(), FLOW.len()),
+        ("ports", network.links.len(), PORT.len()),
+        ("abr", abr, ABR.len()),
+        ("contracts", contracts, CONTRACT.len()),
+    ];
+    let written = lists.iter().filter(|(list, ..)| wanted.is_none_or(|wanted| wanted.contains_key(*list)));
+    written.map(|&(_, rows, columns)| (rows * columns * BYTES_PER_VALUE) as u64).sum()
 }
 
 /// What the answer of a run of this network would have: every row that it would have by name, with every measure. It tells
@@ -101,17 +143,32 @@ fn columns<'a>(wanted: Option<&'a Wanted>, list: &str) -> Columns<'a> {
     }
 }
 
-fn rows<T>(measures: &[Measure<T>], items: &[T], columns: Columns<'_>) -> Value {
-    // The first measure of a row is its name.
-    let kept = |name: &str| match columns {
-        Columns::All => true,
-        Columns::These(wanted) => name == measures[0].name || wanted.iter().any(|column| column == name),
-        Columns::None => false,
-    };
-    let row = |item: &T| -> Map<String, Value> { object(measures, item, kept) };
-    match columns {
-        Columns::None => json!([]),
-        Columns::All | Columns::These(_) => items.iter().map(row).collect(),
+/// A list of an answer, as far as it is wanted.
+struct Rows<'a, T: 'static> {
+    measures: &'static [Measure<T>],
+    items: Vec<&'a T>,
+    columns: Columns<'a>,
+    stop: &'a Stop<'a>,
+}
+
+impl<T> Serialize for Rows<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(None)?;
+        if matches!(self.columns, Columns::None) {
+            return rows.end();
+        }
+        // The first measure of a row is its name.
+        let first = self.measures[0].name;
+        let kept = |name: &str| match self.columns {
+            Columns::These(wanted) => name == first || wanted.iter().any(|column| column == name),
+            Columns::All | Columns::None => true,
+        };
+        for item in &self.items {
+            // A row takes as long as some ten things elsewhere.
+            self.stop.steps(10).map_err(|_| S::Error::custom("told to stop"))?;
+            rows.serialize_element(&object(self.measures, *item, kept))?;
+        }
+        rows.end()
     }
 }
 
@@ -157,6 +214,21 @@ mod tests {
         let result = Engine::Fast.run(network, &mut Nothing, |_| true).expect("nobody stops it");
         let bottleneck = network.links[network.bottleneck].name.clone();
         RunRecord::new("everything".into(), 1, Engine::Fast, bottleneck, 0.5, result)
+    }
+
+    fn answer(run: &RunRecord, wanted: Option<&Wanted>) -> Value {
+        let text = Answer { run, wanted, stop: &Stop::never() }.text().expect("nobody stops it");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+
+    #[test]
+    fn an_answer_is_written_with_its_keys_in_order_until_it_is_told_to_stop() {
+        let network = network();
+        let record = record(&network);
+        let text = Answer { run: &record, wanted: None, stop: &Stop::never() }.text().expect("nobody stops it");
+        assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
+        let no = || false;
+        assert!(Answer { run: &record, wanted: None, stop: &Stop::every(1, &no) }.text().is_err());
     }
 
     /// The paths of an answer, lists entered by their rows' names.

@@ -8,3 +8,26 @@ pub mod answer;
 pub mod measure;
 pub mod series;
 pub mod tables;
+
+use celltrain_core::stop::Interrupted;
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// It was told to stop.
+    Interrupted,
+    /// It is refused, with what is wrong.
+    Refused(String),
+}
+
+impl From<Interrupted> for Unfinished {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl From<String> for Unfinished {
+    fn from(problem: String) -> Self {
+        Self::Refused(problem)
+    }
+}

@@ -2,8 +2,11 @@
 
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
+
+use crate::Unfinished;
 
 /// One series: what a trace may name.
 pub struct Series {
@@ -57,17 +60,17 @@ impl Over {
     }
 
     /// How many columns.
-    fn width(self, recorder: &Recorder, network: &Network) -> usize {
-        match self {
+    fn width(self, recorder: &Recorder, network: &Network, stop: &Stop<'_>) -> Result<usize, Interrupted> {
+        Ok(match self {
             Over::Ports => recorder.links().len(),
             Over::PortFlows => {
-                let routing = network.routing();
+                let routing = network.routing(stop)?;
                 recorder.links().iter().map(|&link| routing.vcs[link].len()).sum()
             }
             Over::Flows => network.flows.len(),
             Over::RateFlows => recorder.rate_flows().count(),
             Over::EdgeFlows => recorder.edge_flows().count(),
-        }
+        })
     }
 
     /// Why a network may have no such column.
@@ -295,7 +298,7 @@ impl Trace {
     /// # Errors
     ///
     /// A port that is not there, or more values than are recorded, in words.
-    pub fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+    pub fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -312,7 +315,7 @@ impl Trace {
             (series.choose)(&mut choice);
         }
         let recorder = Recorder::new(choice, links, self.step, network);
-        self.values(network, &recorder)?;
+        self.values(network, &recorder, stop)?;
         Ok(recorder)
     }
 
@@ -321,21 +324,24 @@ impl Trace {
     /// # Errors
     ///
     /// What [`Trace::recorder`] refuses.
-    pub fn bytes(&self, network: &Network) -> Result<u64, String> {
-        Ok(self.values(network, &self.recorder(network)?)? * 16)
+    pub fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+        Ok(self.values(network, &self.recorder(network, stop)?, stop)? * 16)
     }
 
     /// How many values are recorded of a run.
-    fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
-        let columns: usize =
-            self.series.iter().map(|series| series.columns.len() * series.over.width(recorder, network)).sum();
+    fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+        let mut columns = 0;
+        for series in &self.series {
+            columns += series.columns.len() * series.over.width(recorder, network, stop)?;
+        }
         let samples = network.duration.picoseconds / self.step.picoseconds + 1;
         match samples.checked_mul(columns as u64).filter(|&values| values <= MAX_VALUES) {
             Some(values) => Ok(values),
             None => Err(format!(
                 "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
                 self.step
-            )),
+            )
+            .into()),
         }
     }
 
@@ -344,13 +350,13 @@ impl Trace {
     /// # Errors
     ///
     /// Which series, and why it has nothing; and what [`Trace::recorder`] refuses.
-    pub fn refuse_empty(&self, network: &Network) -> Result<(), String> {
-        let recorder = self.recorder(network)?;
+    pub fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
+        let recorder = self.recorder(network, stop)?;
         for series in &self.series {
             if let Some(lacking) = series.over.lacking()
-                && series.over.width(&recorder, network) == 0
+                && series.over.width(&recorder, network, stop)? == 0
             {
-                return Err(format!("{:?} has nothing to record: {lacking}", series.name));
+                return Err(format!("{:?} has nothing to record: {lacking}", series.name).into());
             }
         }
         Ok(())
@@ -372,9 +378,13 @@ pub struct Recorded {
 
 impl Recorded {
     /// What a recorder of this trace has recorded in a run of this network.
-    pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When it is told to stop.
+    pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let port = |link: usize| network.links[link].name.clone();
         let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
         for flow in &network.flows {
@@ -386,7 +396,7 @@ impl Recorded {
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
-        Self {
+        Ok(Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             names: vec![
@@ -401,7 +411,7 @@ impl Recorded {
                 .flat_map(|series| series.columns)
                 .map(|column| (column.name, column.take(&mut recorder)))
                 .collect(),
-        }
+        })
     }
 }
 
@@ -436,13 +446,18 @@ mod tests {
         );
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
         let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
-        let mut recorder = trace.recorder(&network).expect("it is right");
+        let mut recorder = trace.recorder(&network, &Stop::never()).expect("it is right");
         Engine::Fast.run(&network, &mut recorder, |_| true).expect("nobody stops it");
         let widths: Vec<usize> = SERIES
             .iter()
-            .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
+            .flat_map(|series| {
+                series
+                    .columns
+                    .iter()
+                    .map(|_| series.over.width(&recorder, &network, &Stop::never()).expect("nobody stops it"))
+            })
             .collect();
-        let taken = Recorded::of(&network, &trace, recorder);
+        let taken = Recorded::of(&network, &trace, recorder, &Stop::never()).expect("nobody stops it");
         assert_eq!(taken.time_s.len(), 11);
         assert_eq!(taken.arrays.len(), widths.len());
         for ((name, array), width) in taken.arrays.iter().zip(widths) {
@@ -461,7 +476,10 @@ mod tests {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,
-            Ok(Some(trace)) => trace.refuse_empty(&network).expect_err("it records nothing"),
+            Ok(Some(trace)) => match trace.refuse_empty(&network, &Stop::never()) {
+                Err(Unfinished::Refused(problem)) => problem,
+                other => panic!("it records nothing: {other:?}"),
+            },
             Ok(None) => panic!("it names series"),
         };
         assert_eq!(

@@ -53,7 +53,7 @@ impl Document {
             faults.dedup();
             // What follows a nesting too deep to follow is about nothing.
             if let Some(deep) = faults.iter().position(|fault| fault.problem.contains("recurse")) {
-                faults.truncate(deep + 1);
+                faults.truncate(deep.saturating_add(1));
             }
             faults.truncate(MAX_SYNTAX_FAULTS);
             return Err(faults);
@@ -183,7 +183,7 @@ struct LineIndex {
 
 impl LineIndex {
     fn new(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i.saturating_add(1));
         Self { starts: std::iter::once(0).chain(ends).collect() }
     }
 

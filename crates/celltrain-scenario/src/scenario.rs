@@ -243,13 +243,14 @@ impl StarPattern {
     pub fn flows(self, n: u32) -> u64 {
         let n = u64::from(n);
         match self {
-            StarPattern::ToOne => n - 1,
+            StarPattern::ToOne => n.saturating_sub(1),
             StarPattern::Ring => n,
-            StarPattern::AllPairs => n * (n - 1),
+            StarPattern::AllPairs => n.saturating_mul(n.saturating_sub(1)),
         }
     }
 
     /// Sender and receiver of each flow among `n` hosts, counted from 0.
+    #[expect(clippy::arithmetic_side_effects, reason = "numbers of hosts, of which there are two at least")]
     pub fn pairs(self, n: usize) -> Vec<(usize, usize)> {
         match self {
             StarPattern::ToOne => (1..n).map(|from| (from, 0)).collect(),

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from celltrain.cli import shell
 from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,6 @@ def run(
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
     from celltrain.errors import Fault, InputError
     from celltrain.results import run as simulate
-    from celltrain.scenario import shown
 
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
     if plot and out is None:
@@ -85,7 +84,7 @@ def run(
 def show(result: RunResult, console: Console) -> None:
     """Prints a result for people."""
     answer = result.to_dict()
-    console.print(Text(result.scenario or "scenario", style="bold"), soft_wrap=True)
+    console.print(shown(shortened(result.scenario or "scenario")), style="bold", soft_wrap=True)
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     if abs(result.fairness_max_min - result.fairness) > 1e-9:
@@ -163,7 +162,7 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
     printed = _printed(measures, rows)
     grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))
     for row in shown:
-        grid.add_row(Text(measures[0].of(row)), *(_text(measure, row) for measure in printed))
+        grid.add_row(measures[0].of(row), *(_text(measure, row) for measure in printed))
     return grid
 
 

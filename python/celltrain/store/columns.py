@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
+from celltrain.errors import StoreError
 from celltrain.measures import ROWS, RUN
 from celltrain.reproduce.paper import seconds
 from celltrain.tables import Column
@@ -56,6 +58,7 @@ class Measured:
     meaning: str
 
 
+@checked(StoreError)
 def measured(text: str) -> Measured:
     """What is known of a measure.
 

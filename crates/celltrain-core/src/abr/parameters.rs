@@ -1,5 +1,7 @@
 //! What a scenario says of an ABR VC, with the defaults and ranges of TM 4.0.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +133,7 @@ impl Parameters {
     /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a forward RM
     /// cell (`MECHANISMS` 1.1).
     pub fn data_share(&self) -> f64 {
-        f64::from(self.nrm - 1) / f64::from(self.nrm)
+        f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }
 
     /// CRM: forward RM cells without an answer after which ACR falls.

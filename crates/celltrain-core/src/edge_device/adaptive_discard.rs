@@ -7,6 +7,8 @@
 //! says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a drop. "QL = MQS" is read as at least MQS, since packets
 //! differ in length. Where no packet can be dropped, because only one under way is there, nothing changes.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +91,7 @@ impl Configure for Config {
         self.thresholds().check(mqs)
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "a packet has a cell")]
     fn build(&self, packets: &Packets) -> AdaptiveDiscard {
         let vc = |vc| Vc { mqs: packets.capacity() / packets.longest(vc), ..Vc::default() };
         AdaptiveDiscard {

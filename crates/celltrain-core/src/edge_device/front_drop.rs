@@ -5,6 +5,8 @@
 //! Departures: in a shared memory, of which the source says nothing, the arriving packet's own VC loses packets first,
 //! then the one with most cells waiting. A packet that cannot be helped in this way is refused, and nothing dropped.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

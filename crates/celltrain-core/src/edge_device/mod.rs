@@ -330,4 +330,27 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
+        let adaptive = || DiscardConfig::AdaptiveDiscard(adaptive_discard::Config::default());
+        let shared = || DiscardConfig::SharedAdaptiveDiscard(shared_adaptive_discard::Config::default());
+        for (discard, memory) in [(adaptive(), Memory::PerVc), (shared(), Memory::Shared)] {
+            let name = discard.name();
+            let keys = |buffer| {
+                let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };
+                config.check(32).into_iter().map(|fault| fault.key).collect::<Vec<_>>()
+            };
+            // LT is 6 packets: 192 cells hold as many, 191 hold five, 32 hold one, and 31 hold none, which is another fault.
+            assert_eq!(keys(192), [""; 0], "{name}");
+            for buffer in [191, 32] {
+                assert_eq!(keys(buffer), [format!("discard.{name}.low_threshold")]);
+            }
+            assert_eq!(keys(31), ["buffer"], "{name}");
+        }
+        let defaults = [serde_json::to_value(adaptive()).unwrap(), serde_json::to_value(shared()).unwrap()];
+        for (of, name) in defaults.iter().zip(["adaptive_discard", "shared_adaptive_discard"]) {
+            assert_eq!((&of[name]["reduction_factor"], &of[name]["low_threshold"]), (&0.5.into(), &6.into()), "{name}");
+        }
+    }
 }

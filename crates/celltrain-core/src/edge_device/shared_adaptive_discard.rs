@@ -12,6 +12,8 @@
 //!
 //! For one VC with packets of one length this is `adaptive_discard` to the last packet.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +125,7 @@ impl SharedAdaptiveDiscard {
 
 /// The VC to lose a packet where the memory is too full for `cells` more of `vc`: the one that exceeds its share most of
 /// those that exceed it and have a packet to lose. Of equals it is `vc`, else the first.
+#[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
     if packets.all_whole_cells() + u64::from(cells) <= u64::from(packets.capacity()) {

@@ -4,6 +4,8 @@
 //! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/` and
 //! one scenario; its name in scenarios, its Python class and the conformance tests follow.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod per_vc;
 mod virtual_queues;
 

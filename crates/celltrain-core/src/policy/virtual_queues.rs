@@ -16,6 +16,7 @@ pub(super) struct VirtualQueues<T> {
     pub(super) turns: T,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
 impl<T: Turns> VirtualQueues<T> {
     pub(super) fn new(vcs: usize, turns: T) -> Self {
         Self { cells: vec![0; vcs], sum: 0, turns }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::PolicyConfig;
-use crate::policy::{drop_from_front, tail_drop};
+use crate::policy::{drop_from_front, epd, tail_drop};
 
 fn merging_port(capacity: u32) -> Port {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
@@ -146,5 +146,28 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
                 ..PortCounters::default()
             },
         ]
+    );
+}
+
+#[test]
+fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
+    let policy = PolicyConfig::Epd(epd::Config { threshold: 1 }).build(Some(3), &["a", "b"]);
+    let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
+    // A's frame of two cells fills the queue beyond the threshold: B's frames of three and of one are refused. One goes, and A's
+    // next frame of four begins: two cells find room, and the third does not.
+    for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]
+    {
+        assert_eq!(port.offer(Cell::new(label, frame, last)), label == 0);
+    }
+    assert!(port.take().is_some());
+    let admitted = [false, false, false, true].map(|last| port.offer(Cell::new(0, 2, last)));
+    assert_eq!(admitted[..3], [true, true, false]);
+    port.count_off();
+    let counters: Vec<_> = port.vc_counters().collect();
+    let of_a = PortCounters { offered: 6, forwarded: 1, ..counters[0] };
+    assert_eq!((counters[0], of_a.lost() + of_a.discarded(), of_a.cut_frames), (of_a, 2, 1));
+    assert_eq!(
+        counters[1],
+        PortCounters { offered: 4, discarded_frame: 4, discarded_frames: 2, ..PortCounters::default() }
     );
 }

@@ -4,6 +4,8 @@
 //! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one cell
 //! at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held against it.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,7 @@ struct GuaranteedRate {
     credit: u64,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: credit is at most two cells")]
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
         for _ in 0..cells {

@@ -4,6 +4,8 @@
 //! Departures: the source serves virtual queues so (`virtual_queuing_weighted`); this is the service they emulate, not
 //! their rule for discarding.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

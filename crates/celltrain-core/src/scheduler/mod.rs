@@ -226,6 +226,8 @@ struct Queue {
     untold: u32,
 }
 
+/// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
+pub(crate) const BYTES: u64 = size::<Queues>() + 2 * 64 + 8 * size::<Sent>();
 /// Memory of a queue, its label and its place in its scheduler's turns.
 pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
 

@@ -4,6 +4,8 @@
 //! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::ops::{Add, Sub};
 
 use schemars::JsonSchema;
@@ -147,6 +149,7 @@ numbers! {
     u128: 64,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
 impl<N: Number> Wfq<N> {
     fn new(steps: &[u128]) -> Self {
         let leaves = steps.len().next_power_of_two();
@@ -183,6 +186,7 @@ impl<N: Number> Wfq<N> {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
 impl<N: Number> Scheduler for Wfq<N> {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
@@ -225,6 +229,7 @@ fn rounded_step(ratio: f64) -> u128 {
     (ratio.min(MOST_STEP as f64 / UNIT) * UNIT).round() as u128
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "digits are as many as were counted; weights are positive, so are their divisors")]
 fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     let decimals: Vec<String> = weights.iter().map(f64::to_string).collect();
     let places = |text: &String| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
@@ -250,6 +255,7 @@ const UNIT: f64 = 4_294_967_296.0;
 /// The largest step, before and after rounding.
 const MOST_STEP: u128 = u128::MOST_STEP;
 
+#[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

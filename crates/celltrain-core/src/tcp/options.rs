@@ -1,5 +1,7 @@
 //! Every choice of `MECHANISMS` section 3 as a named option with its documented default.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -261,7 +263,7 @@ impl TcpOptions {
             let problem = format!("is smaller than one segment of {}; the sender could never send", self.mss);
             refuse("receive_window", quoted(&self.receive_window), problem);
         }
-        let least = Bytes { bytes: 2 * self.mss.bytes.min(MAX_MSS) };
+        let least = Bytes { bytes: self.mss.bytes.min(MAX_MSS).saturating_mul(2) };
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
             refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
         }
@@ -298,7 +300,8 @@ impl TcpOptions {
     /// without the bits below the window scale.
     pub fn window_segments(&self) -> u64 {
         let scale = window_scale(self.receive_window.bytes);
-        (self.receive_window.bytes >> scale << scale) / self.mss.bytes
+        let advertised = self.receive_window.bytes >> scale << scale;
+        advertised.checked_div(self.mss.bytes).expect("scenario checks refuse a segment without a byte")
     }
 }
 

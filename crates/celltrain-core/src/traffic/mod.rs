@@ -4,6 +4,8 @@
 //! whatever becomes of them, as an application over UDP does. A new kind is one file beside these, one line in the list
 //! below and one page under `docs/models/`.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +137,10 @@ pub struct Emissions {
     rng: Stream,
 }
 
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a packet has 21 bits of bits and is one of 62 bits of them; times end at 2^62 units, all in 128 bits"
+)]
 impl Emissions {
     /// From `start` on; a packet takes `cells`. Exponential times are drawn from `rng`.
     pub fn new(pattern: &Pattern<'_>, cells: u32, start: Time, clock: Clock, rng: Stream) -> Self {
@@ -195,12 +201,14 @@ impl Emissions {
 }
 
 /// `cycles` times on and off, and `more`, on a clock.
+#[expect(clippy::arithmetic_side_effects, reason = "62 bits of cycles of 61 bits, in 128 bits")]
 fn span(clock: Clock, on: Duration, off: Duration, cycles: u64, more: Duration) -> Span {
     let cycle = u128::from(on.picoseconds) + u128::from(off.picoseconds);
     let picoseconds = cycle * u128::from(cycles) + u128::from(more.picoseconds);
     whole(picoseconds * u128::from(clock.units_per_second), u128::from(PS_PER_SECOND))
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "checks refuse a rate of zero, and a second has units")]
 fn whole(numerator: u128, denominator: u128) -> Span {
     Span(u64::try_from(numerator / denominator).expect("scenario checks keep times below 2^62 units"))
 }

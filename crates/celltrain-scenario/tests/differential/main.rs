@@ -3,23 +3,24 @@
 //! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make differential`). A scenario on which the
 //! engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is a test.
 
+mod compare;
 mod count;
 mod draw;
+mod text;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use celltrain_core::engine::Engine;
-use celltrain_core::metrics::RunResult;
-use celltrain_core::network::Network;
-use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
-use celltrain_core::tcp::TcpConfig;
-use celltrain_core::units::Duration;
+use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
+
+use compare::{compare, run};
+use text::text;
 
 #[test]
 fn both_engines_agree_on_random_networks() {
@@ -111,8 +112,14 @@ fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
 }
 
+/// How often a scenario is made smaller, unless somebody says who only asks whether there is one.
+fn shrinking() -> u32 {
+    std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+}
+
 fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
-    let config = Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 10_000, ..Config::default() };
+    let config =
+        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
     let outcome = TestRunner::new(config).run(&scenarios, |scenario| compare(&scenario).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
@@ -122,61 +129,6 @@ fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: Rn
             text(&scenario)
         ),
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
-    }
-}
-
-/// The first thing the engines differ in, with and without a probe.
-fn compare(scenario: &Scenario) -> Result<(), String> {
-    let network = build::network(scenario, scenario.seed);
-    let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
-    let reference = run(Engine::Reference, &network, &mut by_reference);
-    let fast = run(Engine::Fast, &network, &mut by_fast);
-    same_results(&fast, &reference)?;
-    same("times of the samples", &by_fast.times, &by_reference.times)?;
-    same("queues", &by_fast.queue_cells, &by_reference.queue_cells)?;
-    same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
-    same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
-    same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
-    same("delivered bytes", &by_fast.delivered_bytes, &by_reference.delivered_bytes)?;
-    same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
-    same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
-    same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
-    same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
-    same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
-    let unwatched = run(Engine::Fast, &network, &mut Nothing);
-    same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))
-}
-
-fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
-    engine.run(network, probe, |_| true).expect("nothing interrupts it")
-}
-
-/// Records all there is, at all ports.
-fn recorder(network: &Network) -> Recorder {
-    let choice =
-        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
-    let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
-}
-
-fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
-    same("flows", &fast.flows, &reference.flows)?;
-    same("ports", &fast.ports, &reference.ports)?;
-    // The rest, none of which is long.
-    if fast != reference {
-        let shown =
-            |result: &RunResult| format!("{:?}, {} cell-hops, {}", result.cells, result.cell_hops, result.fingerprint);
-        return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
-    }
-    Ok(())
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, fast: &[T], reference: &[T]) -> Result<(), String> {
-    let differs = fast.iter().zip(reference).position(|(fast, reference)| fast != reference);
-    match differs {
-        Some(i) => Err(format!("{what}[{i}]:\n  fast      {:?}\n  reference {:?}", fast[i], reference[i])),
-        None if fast.len() != reference.len() => Err(format!("{what}: {} and {} of them", fast.len(), reference.len())),
-        None => Ok(()),
     }
 }
 
@@ -190,55 +142,4 @@ fn once_found() -> Vec<PathBuf> {
     paths.sort();
     assert!(!paths.is_empty(), "the scenarios are found");
     paths
-}
-
-/// A scenario as a user would write it: what is as it is by default is left out.
-fn text(scenario: &Scenario) -> String {
-    let plain = |tcp: &TcpConfig| serde_json::to_value(draw::plain_tcp(tcp.name())).unwrap();
-    let mut document = serde_json::to_value(scenario).unwrap();
-    leave_out(&mut document["tcp"], &plain(&scenario.tcp));
-    for (name, flow) in &scenario.flow {
-        if let Some(tcp) = &flow.tcp {
-            leave_out(&mut document["flow"][name]["tcp"], &plain(tcp));
-        }
-    }
-    for (key, default) in [
-        ("name", Value::from("")),
-        ("flow", json!({})),
-        ("vc", json!({})),
-        ("switch", serde_json::to_value(celltrain_scenario::scenario::SwitchOptions::default()).unwrap()),
-        ("aal5", serde_json::to_value(celltrain_core::aal5::Aal5Options::default()).unwrap()),
-    ] {
-        leave_out(&mut document[key], &default);
-        if document[key] == default || document[key] == json!({}) {
-            document.as_object_mut().unwrap().remove(key);
-        }
-    }
-    for flow in document["topology"]["network"]["flows"].as_array_mut().into_iter().flatten() {
-        leave_out(flow, &json!({"start": "0s"}));
-    }
-    without_nulls(&mut document);
-    toml::to_string(&document).unwrap()
-}
-
-/// Keys of tables that say nothing but the default.
-fn leave_out(value: &mut Value, defaults: &Value) {
-    if let (Value::Object(map), Value::Object(defaults)) = (value, defaults) {
-        // A table may be what was chosen, by its name alone.
-        map.retain(|key, value| value.is_object() || defaults.get(key) != Some(value));
-        for (key, value) in map {
-            leave_out(value, defaults.get(key).unwrap_or(&Value::Null));
-        }
-    }
-}
-
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        _ => {}
-    }
 }

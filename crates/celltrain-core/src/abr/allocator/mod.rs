@@ -4,6 +4,8 @@
 //! loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the same
 //! questions. A new one is one file beside these, one line in the list below and a page in `docs/models/`.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod rate_book;
 
 use schemars::JsonSchema;

@@ -59,6 +59,10 @@ struct Given {
     max_alloc_current: f64,
 }
 
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "cell path: counts of cells that came; an interval is positive and at most 1000 s"
+)]
 impl RateBook {
     pub(super) fn new(port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
         let vc = |kind: &super::VcKind| Vc {

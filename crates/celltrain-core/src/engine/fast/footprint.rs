@@ -4,6 +4,7 @@ use super::Delivery;
 use super::agenda::Key;
 use super::nic::Nic;
 use super::plan::{self, Stage};
+use super::rm;
 use super::server::{self, Train};
 use super::turns::Turn;
 use crate::footprint::{LIST, Shape, array, count, size};
@@ -33,7 +34,9 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             // Stages, with a place each for what comes late, and a lane or two at least with its key on the agenda.
             bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + LANES * BYTES_PER_LANE;
             if controls {
-                bytes += array(labels, plan::BYTES_PER_RM_WAY) + labels * 3 * LIST;
+                // Of RM cells: their ways, how many leave or come late, and a lane for their ends and one for what they pass.
+                bytes += labels * (plan::BYTES_PER_RM_WAY + 8 + LIST + 32) + LANES * rm::BYTES_PER_LANE;
+                bytes += LANES * size::<Key>() * 8 / 7;
             }
         } else {
             // Cells pass it on a stage that begins elsewhere.

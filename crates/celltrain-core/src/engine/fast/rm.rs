@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
+use crate::footprint::size;
 use crate::shaping::Place;
 use crate::units::Time;
 
@@ -29,6 +30,9 @@ pub(super) enum What {
     /// It passes the switch of this place, whose allocator writes into it if it goes backward.
     Pass(Place),
 }
+
+/// Memory of a lane of errands, on which there were some.
+pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<Errand>>() + 4 * size::<Errand>() + 16;
 
 /// All of them, and the count of RM cells that leave their VC within a stage.
 pub(super) struct Errands {

@@ -1,0 +1,109 @@
+//! Both engines on one scenario.
+
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
+use celltrain_core::units::Duration;
+use celltrain_scenario::{Scenario, build};
+
+/// The first thing the engines differ in, with and without a probe.
+pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
+    let network = build::network(scenario, scenario.seed);
+    let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
+    let reference = run(Engine::Reference, &network, &mut by_reference);
+    let fast = run(Engine::Fast, &network, &mut by_fast);
+    same_results(&fast, &reference)?;
+    is_possible(&fast, &network)?;
+    same("times of the samples", &by_fast.times, &by_reference.times)?;
+    same("queues", &by_fast.queue_cells, &by_reference.queue_cells)?;
+    same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
+    same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
+    same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
+    same("delivered bytes", &by_fast.delivered_bytes, &by_reference.delivered_bytes)?;
+    same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
+    same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
+    same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
+    same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
+    same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
+    let unwatched = run(Engine::Fast, &network, &mut Nothing);
+    same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))
+}
+
+pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
+    engine.run(network, probe, |_| true).expect("nothing interrupts it")
+}
+
+/// Records all there is, at all ports.
+fn recorder(network: &Network) -> Recorder {
+    let choice =
+        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
+    let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
+    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
+}
+
+pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
+    same("flows", &fast.flows, &reference.flows)?;
+    same("ports", &fast.ports, &reference.ports)?;
+    same("contracts", &fast.contracts, &reference.contracts)?;
+    same("ABR", &fast.abr, &reference.abr)?;
+    // The rest, none of which is long.
+    if fast != reference {
+        let shown = |result: &RunResult| {
+            let (flows, ports, contracts, abr) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            format!("{:?}", RunResult { flows, ports, contracts, abr, ..result.clone() })
+        };
+        return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
+    }
+    Ok(())
+}
+
+/// The first thing of a result that cannot be, of what no engine computes: both are asked the same, so both may be wrong alike.
+fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
+    let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
+        if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
+    };
+    let bytes = |mbps: f64| mbps * 1e6 * result.duration_s / 8.0;
+    for (flow, found) in network.flows.iter().zip(&result.flows) {
+        let (payload, _) = flow.frame(&network.aal5);
+        let (arrived, delivered) = (bytes(found.throughput_mbps), found.delivered_bytes as f64);
+        let sent = (found.segments_sent + found.packets_sent) * payload;
+        must((bytes(found.goodput_mbps) - delivered).abs() < 0.1, "the goodput is that of the bytes delivered", found)?;
+        must(arrived > delivered - 0.1, "what is delivered has arrived", found)?;
+        must(arrived < sent as f64 + 0.1, "what arrives was sent", found)?;
+        must(found.repeated_segments == 0 || arrived > delivered + 0.9, "what comes again arrives again", found)?;
+        let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
+        must(is_once, "packets that nothing answers arrive once", found)?;
+    }
+    let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
+    must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;
+    let with_contracts = network.vcs.iter().enumerate().filter(|(_, vc)| vc.contract.is_some());
+    for (found, (number, vc)) in result.contracts.iter().zip(with_contracts) {
+        let edge = found.edge;
+        let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
+        let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
+        must(edge.eligible_frames + edge.tagged_frames == judged, "a frame is eligible or tagged where any is", found)?;
+        must(!vc.tagged || edge.eligible_frames == 0, "what comes tagged is not eligible", found)?;
+        let of_vc = network.flows.iter().zip(&result.flows).filter(|(flow, _)| flow.data_vc == number);
+        let frames: Vec<[u64; 2]> =
+            of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
+        let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
+        // A VC that carries acknowledgements alone has as many frames as its receiver sends.
+        must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
+        must(edge.frames >= came, "what arrives has passed the edge", found)?;
+    }
+    for found in &result.ports {
+        must((0.0..=1.0).contains(&found.utilisation), "a share of the run", found)?;
+        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "who forwards is busy", found)?;
+    }
+    Ok(())
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, fast: &[T], reference: &[T]) -> Result<(), String> {
+    let differs = fast.iter().zip(reference).position(|(fast, reference)| fast != reference);
+    match differs {
+        Some(i) => Err(format!("{what}[{i}]:\n  fast      {:?}\n  reference {:?}", fast[i], reference[i])),
+        None if fast.len() != reference.len() => Err(format!("{what}: {} and {} of them", fast.len(), reference.len())),
+        None => Ok(()),
+    }
+}
