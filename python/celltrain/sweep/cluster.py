@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.plan.document import shown as value_shown
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
-from celltrain.text import shown
+from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -326,7 +325,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             address = said.get("address") if isinstance(said, dict) else None
             if isinstance(address, str) and address:
                 return address
-            problem = "holds no address" if address is None else f"has {value_shown(address)} for an address"
+            problem = "holds no address" if address is None else f"has {described(address)} for an address"
         except UnreadableError as error:
             problem, final = error.problem, not error.regular
             if error.missing:
