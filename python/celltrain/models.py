@@ -1166,7 +1166,7 @@ class Internetwork(Model):
     Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on,
     those of the other direction follow; the port `bottleneck` is `sw1->sw2`.
 
-    Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `MECHANISMS` 7 (A-41, A-42).
+    Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7 (A-41, A-42).
     """
 
     atm_delay: str = Field(
@@ -1188,7 +1188,7 @@ class Chain(Model):
     link: those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is
     `sw1->sw2`.
 
-    Source: `MECHANISMS` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
+    Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
     """
 
     access_delay: str | None = Field(
@@ -1327,7 +1327,7 @@ class Abr(Model):
     """The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells
     too.
 
-    Source: ATM Forum TM 4.0 as `MECHANISMS` 4.1 gives it; its names in lower case.
+    Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names in lower case.
     """
 
     adtf: str = Field(

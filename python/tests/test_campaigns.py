@@ -20,7 +20,7 @@ def scripts(monkeypatch):
 
 
 def test_processes_that_used_stores_exit_normally():
-    # About 1 in 100 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
+    # About 1 in 200 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

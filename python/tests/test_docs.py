@@ -6,12 +6,14 @@ so do its commands their folder. In a console block a line that begins with "$ "
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import os
 import pkgutil
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,8 +70,19 @@ def test_the_python_of_a_page_runs(page, checkout):
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=named)
 def test_the_commands_of_a_page_run(page, checkout):
     for line, command in commands(page):
-        done = subprocess.run(["bash", "-e", "-c", command], capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, f"{page}:{line}: {command}\n{done.stdout}{done.stderr}"
+        # Into a file, and in a session of its own: what a command that fails leaves in the background holds no pipe and
+        # goes with it.
+        with (checkout / "told.txt").open("w+") as told:
+            shell = subprocess.Popen(
+                ["bash", "-e", "-c", command], stdout=told, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            try:
+                code = shell.wait(timeout=300)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)
+            told.seek(0)
+            assert code == 0, f"{page}:{line}: {command}\n{told.read()}"
 
 
 MODULES = sorted(

@@ -25,7 +25,7 @@ AF_96_1269 = "af-96-1269"
 
 @pytest.fixture(scope="module")
 def table1() -> Reproduction:
-    """The exact acceptance test, MECHANISMS 8.1: the LAN rows of Table 1."""
+    """The exact acceptance test, docs/mechanisms.md 8.1: the LAN rows of Table 1."""
     return reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=2)
 
 

@@ -225,7 +225,7 @@ def test_points_that_stay_wide_with_all_their_seeds_are_counted(tmp_path):
 
 
 def test_what_python_is_given_is_judged_too():
-    with pytest.raises(ct.PlanError, match="base = 42 is not a scenario"):
+    with pytest.raises(ct.PlanError, match="base = 42 is not a Scenario or a Plan or a path"):
         ct.sweep(42)
     with pytest.raises(ct.PlanError, match="measures"):
         ct.sweep("lan-selective-drop", measures="efficiency")

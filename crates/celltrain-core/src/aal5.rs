@@ -1,7 +1,7 @@
 //! AAL5 as the engines need it: how many cells a segment makes, and which frames a receiver gets whole.
 //!
-//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `MECHANISMS` sections 1.1 and 1.3. The bytes themselves are in
-//! [`crate::codec::aal5`]; tests hold the two to the same counts.
+//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. The bytes themselves
+//! are in [`crate::codec::aal5`]; tests hold the two to the same counts.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -1,6 +1,6 @@
 //! File delay: a TCP connection's stream cut into files of one size, and how long each of them took.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `MECHANISMS` section 6
+//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `docs/mechanisms.md` section 6
 //! . Symbols: L the size of a file, D its delay: from the instant its first byte is handed to the network for the
 //! first time until the sender has the acknowledgement of its last byte.
 //! Departures: the padding of a last segment counts as part of the stream, as it does everywhere.

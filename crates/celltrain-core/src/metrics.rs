@@ -1,6 +1,6 @@
 //! What a run is measured by. Each measure is defined in one place, here.
 //!
-//! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
+//! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::engine::Outcome;

@@ -120,7 +120,8 @@ pub struct Vc {
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
-/// there; each waits until it is whole and is then sent in one go (`MECHANISMS` 7; ATM Forum 97-0831, section 4).
+/// there; each waits until it is whole and is then sent in one go (`docs/mechanisms.md` 7; ATM Forum 97-0831,
+/// section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     /// The name of the VC they become.
@@ -223,7 +224,7 @@ impl Network {
     }
 
     /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their cells,
-    /// and of an ABR VC what its RM cells leave (`MECHANISMS` 1.1).
+    /// and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
@@ -499,8 +500,8 @@ impl<'a> Search<'a> {
 /// Where no link has been taken.
 const NO_LINK: usize = usize::MAX;
 
-/// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i
-/// is node 2 + i, its destination node 2 + N + i.
+/// The N-source network (`docs/mechanisms.md` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest.
+/// Source i is node 2 + i, its destination node 2 + N + i.
 ///
 /// # Errors
 /// When it is told to stop.

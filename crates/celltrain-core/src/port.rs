@@ -1,7 +1,7 @@
 //! The output port: one buffer, its per-VC counts, the frame bookkeeping every policy shares, and its counters.
 //!
-//! Source: `MECHANISMS` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in service
-//! [`Port::take`] hands a cell to the transmitter, and it stops being counted.
+//! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
+//! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
 //! Who goes first among cells that reach an output port in the same instant.
 //!
-//! Source: `MECHANISMS` A-03 and section 11. N synchronous sources put N cells on a port at once; at a full buffer the order
-//! decides who gets the one freed place, and with it whether plain UBR shares the link or is captured by one source.
+//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once; at a full
+//! buffer the order decides who gets the one freed place, and with it whether plain UBR shares the link or is captured
+//! by one source.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

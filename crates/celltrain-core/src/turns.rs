@@ -1,8 +1,8 @@
 //! Turns: which of the VCs that have cells goes next, cell by cell, round robin or with minimum shares.
 //!
-//! Source: `MECHANISMS` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and one whose queue becomes
-//! non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same rules, which
-//! know of cells only that a VC has some.
+//! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and one whose queue
+//! becomes non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same
+//! rules, which know of cells only that a VC has some.
 
 use crate::error::Fault;
 use crate::policy::PerVc;

@@ -1,8 +1,8 @@
 //! Time, rates and sizes: whole numbers inside the engine, numbers with a unit in a scenario.
 //!
-//! Source: `MECHANISMS` section 11. N synchronous sources collide in the same instant, and who wins a freed place decides
-//! plain UBR; so the clock's unit is chosen per scenario such that every cell time, delay and tick is a whole number of
-//! units, and ties are found exactly.
+//! Source: `docs/mechanisms.md` section 11. N synchronous sources collide in the same instant, and who wins a freed
+//! place decides plain UBR; so the clock's unit is chosen per scenario such that every cell time, delay and tick is a
+//! whole number of units, and ties are found exactly.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

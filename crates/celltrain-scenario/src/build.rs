@@ -275,7 +275,7 @@ fn back(path: &[usize]) -> Vec<usize> {
     path.iter().rev().map(|link| link ^ 1).collect()
 }
 
-/// `MECHANISMS` 7: long VCs over all links between switches, others over one each.
+/// `docs/mechanisms.md` 7: long VCs over all links between switches, others over one each.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "numbers of switches and connections, which a chain has 10000 and 10^9 of at most"

@@ -147,7 +147,7 @@ pub struct VcMerge {
 /// are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on, those of the
 /// other direction follow; the port `bottleneck` is `sw1->sw2`.
 ///
-/// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `MECHANISMS` 7.
+/// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Internetwork {
@@ -171,7 +171,7 @@ pub struct Internetwork {
 /// `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by link: those of the first
 /// link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is `sw1->sw2`.
 ///
-/// Source: `MECHANISMS` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
+/// Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {

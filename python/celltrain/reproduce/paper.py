@@ -242,7 +242,7 @@ def load(
                 f"{paper_id!r} is a {other.word}, not a {kind.word}; type: celltrain {other.command} {paper_id}"
             )
         known = f"; there are {', '.join(kind.ids())}" if read is None else ""
-        raise PaperError(f"there is no {kind.word} {paper_id!r}{known}")
+        raise PaperError(f"there is no {kind.word} {described(paper_id)}{known}")
     return _Expansion(folder, kind, dict(overrides or {})).paper()
 
 

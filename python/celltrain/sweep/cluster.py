@@ -24,10 +24,9 @@ from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.plan.document import as_text
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
-from celltrain.text import shown
+from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -329,7 +328,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             address = said.get("address") if isinstance(said, dict) else None
             if isinstance(address, str) and address:
                 return address
-            problem = "holds no address" if address is None else f"has {as_text(address)} for an address"
+            problem = "holds no address" if address is None else f"has {described(address)} for an address"
         except UnreadableError as error:
             problem, final = error.problem, not error.regular
             if error.missing:

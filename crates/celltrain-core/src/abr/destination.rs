@@ -1,6 +1,6 @@
 //! The destination of one ABR VC: turns its forward RM cells around.
 //!
-//! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `MECHANISMS` 4.3 gives them.
+//! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
 //! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells of
 //! its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in

@@ -1,7 +1,7 @@
 //! ABR, the available bit rate service: rate control in closed loops of resource management (RM) cells.
 //!
-//! Source: ATM Forum Traffic Management 4.0 as `MECHANISMS` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section 2. How the
-//! parts work together stands in `docs/design/abr.md`.
+//! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00,
+//! section 2. How the parts work together stands in `docs/design/abr.md`.
 
 pub mod allocator;
 mod destination;
@@ -14,8 +14,8 @@ pub use destination::Destination;
 pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
 pub use source::{Counters, Kind, NEVER, Source};
 
-/// What an RM cell says (`MECHANISMS` 4.4). Rates are cells per second; inside the engines they are not rounded to the
-/// cell's 16-bit format unless the VC asks for it.
+/// What an RM cell says (`docs/mechanisms.md` 4.4). Rates are cells per second; inside the engines they are not rounded
+/// to the cell's 16-bit format unless the VC asks for it.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {

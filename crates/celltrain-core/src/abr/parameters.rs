@@ -11,7 +11,7 @@ use crate::units::{BitRate, CELL_BITS, Duration};
 
 /// The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells too.
 ///
-/// Source: ATM Forum TM 4.0 as `MECHANISMS` 4.1 gives it; its names in lower case.
+/// Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names in lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abr")]
@@ -131,7 +131,7 @@ impl Parameters {
     }
 
     /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a forward RM
-    /// cell (`MECHANISMS` 1.1).
+    /// cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }

@@ -1,7 +1,7 @@
 //! The source of one ABR VC: its ACR, when its next in-rate cell may start, and which kind of cell that is.
 //!
-//! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `MECHANISMS` 4.2 gives them; each is cited where it is kept.
-//! Its names ACR, CCR, ER, Nrm and so on are kept.
+//! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them; each is cited where it
+//! is kept. Its names ACR, CCR, ER, Nrm and so on are kept.
 //!
 //! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
 //! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is

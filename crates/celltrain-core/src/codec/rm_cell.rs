@@ -1,7 +1,7 @@
 //! The resource management (RM) cell of the ABR service, to and from bytes, and the 16-bit rates in it.
 //!
-//! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`MECHANISMS` 4.4); ITU-T I.371; ITU-T I.610 (CRC-10, and
-//! the octet 6A that fills what is not used).
+//! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
+//! (CRC-10, and the octet 6A that fills what is not used).
 //!
 //! Departures: VCs only, so the payload type says that the cell is an RM cell, never the VCI 6 of a VP's. What is
 //! reserved is written as the standard says and not looked at when read.

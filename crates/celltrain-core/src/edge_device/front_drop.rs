@@ -1,7 +1,7 @@
 //! Front drop: packets at the head of the queue make room for the one that arrives.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.2 (ABR-ER with FD), after Lakshman, Neidhardt and Ott 1996;
-//! `MECHANISMS` 5, A-10. TCP learns of the loss one queue earlier.
+//! `docs/mechanisms.md` 5, A-10. TCP learns of the loss one queue earlier.
 //! Departures: in a shared memory, of which the source says nothing, the arriving packet's own VC loses packets first,
 //! then the one with most cells waiting. A packet that cannot be helped in this way is refused, and nothing dropped.
 

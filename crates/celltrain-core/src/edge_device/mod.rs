@@ -1,8 +1,8 @@
 //! IP/ATM edge devices: the buffer where whole packets wait to be sent as cells, and which of them are dropped.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `MECHANISMS` 5. The buffer owns the queues, the counts and the room;
-//! a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the list below and
-//! a page in `docs/models/`.
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer owns the queues, the counts and
+//! the room; a discard algorithm sees them and may drop packets. A new one is one file beside these, one line in the
+//! list below and a page in `docs/models/`.
 
 mod packets;
 

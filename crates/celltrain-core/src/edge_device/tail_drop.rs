@@ -1,6 +1,7 @@
 //! Tail drop: a packet that finds no room is refused.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 4.2 (its ABR-ER without a name for the algorithm); `MECHANISMS` 5.
+//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 4.2 (its ABR-ER without a name for the algorithm);
+//! `docs/mechanisms.md` 5.
 //! Departures: none known. Packets are refused whole, as an IP queue does, not cell by cell.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

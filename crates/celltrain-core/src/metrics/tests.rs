@@ -130,7 +130,7 @@ fn with_abr(network: &mut Network) {
 
 #[test]
 fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
-    let found = Stage::new(with_abr).ended().abr();
+    let found = Stage::new(with_abr).ended().abr().unwrap();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the others are not ABR");
     for abr in &found {

@@ -1,7 +1,7 @@
 //! Differential Fair Buffer Allocation (DFBA) of 1997: above a threshold of its own a VC loses frames at random.
 //!
 //! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
-//! `MECHANISMS` 2.10.
+//! `docs/mechanisms.md` 2.10.
 //! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The scenario
 //! sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and `R_i` = `W_i` R
 //! follows.

@@ -1,7 +1,7 @@
 //! Differential Fair Buffer Allocation (DFBA) of 1998: in a filling buffer a VC above its share loses frames at random.
 //!
-//! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `MECHANISMS` 2.11, whose symbols K, L,
-//! H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
+//! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `docs/mechanisms.md` 2.11, whose
+//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
 //! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or not.
 
 use schemars::JsonSchema;
@@ -42,17 +42,17 @@ pub struct Config {
     pub z: Option<PerVc>,
 }
 
-/// `MECHANISMS` A-15.
+/// `docs/mechanisms.md`, A-15.
 fn low_threshold() -> f64 {
     0.5
 }
 
-/// `MECHANISMS` A-15.
+/// `docs/mechanisms.md`, A-15.
 fn high_threshold() -> f64 {
     0.9
 }
 
-/// `MECHANISMS` A-15.
+/// `docs/mechanisms.md`, A-15.
 fn alpha() -> f64 {
     0.5
 }

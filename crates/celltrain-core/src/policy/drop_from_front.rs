@@ -1,7 +1,7 @@
 //! Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
 //!
-//! Source: Lakshman, Neidhardt and Ott 1996; `MECHANISMS` 2.9. The receiver sees the loss one buffer-drain time earlier.
-//! After a front drop the rest of that frame is not sent either, or the gain is lost to fragments.
+//! Source: Lakshman, Neidhardt and Ott 1996; `docs/mechanisms.md` 2.9. The receiver sees the loss one buffer-drain time
+//! earlier. After a front drop the rest of that frame is not sent either, or the gain is lost to fragments.
 //! Departures: the frame's last cell stays, and a last cell is pushed out only when nothing but last cells waits (the
 //! paper is silent on AAL5 frames; losing a delimiter would kill the next frame too).
 

@@ -1,7 +1,7 @@
 //! Fair Buffer Allocation (FBA): Selective Drop whose tolerance shrinks as the buffer fills.
 //!
 //! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are kept;
-//! `MECHANISMS` 2.6.
+//! `docs/mechanisms.md` 2.6.
 //! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))"; the minus signs were lost, and
 //! Z (1 + (K - X)/(X - R)) is the same as Z (K - R)/(X - R), which stands here.
 

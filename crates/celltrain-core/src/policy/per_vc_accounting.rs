@@ -1,7 +1,7 @@
 //! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a frame.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `MECHANISMS` 2.4 recalls it; its symbols Q, Th, Y, `N_a`, F and k are
-//! kept (Q is X elsewhere).
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
+//! F and k are kept (Q is X elsewhere).
 //! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1.
 
 use schemars::JsonSchema;

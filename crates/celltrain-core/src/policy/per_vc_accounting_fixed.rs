@@ -1,8 +1,8 @@
 //! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the threshold
 //! may not start a frame.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `MECHANISMS` 2.4 recalls it; its symbols Q, Th, Y, `N_a`, F and k are
-//! kept (Q is X elsewhere).
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
+//! F and k are kept (Q is X elsewhere).
 //! Departures: as in `per_vc_accounting`; F = Th / `N_a` here.
 
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Partial packet discard (PPD): the rest of a frame that lost a cell is refused too.
 //!
-//! Source: Armitage and Adams 1993; Romanow and Floyd 1995; `MECHANISMS` 2.2. No threshold.
+//! Source: Armitage and Adams 1993; Romanow and Floyd 1995; `docs/mechanisms.md` 2.2. No threshold.
 //! Departures: none known. The last cell is kept when there is room, so that the next frame is not glued to the
 //! remains; there is no reserve for last cells.
 

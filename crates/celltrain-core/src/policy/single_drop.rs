@@ -1,7 +1,8 @@
 //! Single drop: a VC that reaches its threshold loses one frame, then none until it has been below again.
 //!
-//! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are kept; `MECHANISMS` 2.10, A-14. One loss is enough
-//! to halve a TCP's window, so the thresholds set the windows, and with them the rates, of VCs that share a FIFO.
+//! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are kept; `docs/mechanisms.md` 2.10, A-14. One
+//! loss is enough to halve a TCP's window, so the thresholds set the windows, and with them the rates, of VCs that
+//! share a FIFO.
 //! Departures: whether a VC is below its threshold is looked at when a frame of its own starts.
 
 use schemars::JsonSchema;

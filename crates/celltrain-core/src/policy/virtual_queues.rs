@@ -1,6 +1,6 @@
 //! Virtual queues: counters that grow and shrink as the queues of a port would that serves each VC apart.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, as `MECHANISMS` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
+//! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
 
 use crate::cell::Label;
 use crate::turns::Turns;
@@ -80,7 +80,7 @@ mod tests {
     const VCS: usize = 6;
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-    /// Real queues as naively as can be, as `MECHANISMS` 2.7 and 2.8 tell them.
+    /// Real queues as naively as can be, as `docs/mechanisms.md` 2.7 and 2.8 tell them.
     struct Twin {
         queues: Vec<VecDeque<u32>>,
         /// VCs with cells, the next to be served first.

@@ -1,7 +1,7 @@
 //! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for all.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as `MECHANISMS` 2.8 recalls
-//! them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
+//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
 //! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however long the
 //! real queue is.
 

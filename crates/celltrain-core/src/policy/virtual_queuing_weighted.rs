@@ -1,7 +1,7 @@
 //! Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin beyond.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as `MECHANISMS` 2.8 recalls
-//! them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
+//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
 //! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's part of the
 //! queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was promised.
 

@@ -1,6 +1,7 @@
 //! Weighted Buffer Allocation (WBA): Selective Drop whose fair shares are proportional to weights.
 //!
-//! Source: ATM Forum 97-0607, as remembered; `MECHANISMS` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are kept.
+//! Source: ATM Forum 97-0607, as remembered; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z
+//! are kept.
 //! Departures: W is the sum of the weights of all VCs that cross the port, whether they have cells waiting or not. The
 //! source optionally counts only the untagged cells of a VC for untagged frames and refuses tagged frames first; here
 //! tagged frames are treated like others.

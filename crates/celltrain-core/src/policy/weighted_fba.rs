@@ -1,6 +1,7 @@
 //! Weighted FBA: Fair Buffer Allocation whose fair shares are proportional to weights.
 //!
-//! Source: ATM Forum 97-0607, as remembered; `MECHANISMS` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are kept.
+//! Source: ATM Forum 97-0607, as remembered; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z
+//! are kept.
 //! Departures: those of Weighted Buffer Allocation.
 
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Guaranteed rate: the UBR class yields to the others but for a share of the link.
 //!
-//! Source: ATM Forum 97-0424, as `MECHANISMS` 2.14 recalls it; its symbol g is kept.
+//! Source: ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it; its symbol g is kept.
 //! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one cell
 //! at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held against it.
 

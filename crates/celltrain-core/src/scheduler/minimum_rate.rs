@@ -1,6 +1,7 @@
 //! Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
 //!
-//! Source: `MECHANISMS` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round robin.
+//! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round
+//! robin.
 //! Departures: the source serves virtual queues so (`virtual_queuing_weighted`); this is the service they emulate, not
 //! their rule for discarding.
 

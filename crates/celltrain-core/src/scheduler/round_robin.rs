@@ -1,6 +1,6 @@
 //! Round robin: a queue for each VC, served in turns, a cell a turn.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as `MECHANISMS` 2.7 recalls it.
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as `docs/mechanisms.md` 2.7 recalls it.
 //! Departures: the source does not say where a queue joins that becomes non-empty; here it is last.
 
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Strict priority: a queue for each class, and none is served while one above it has a cell.
 //!
-//! Source: `MECHANISMS` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR).
+//! Source: `docs/mechanisms.md` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR).
 //! Departures: CBR goes before VBR.
 
 use schemars::JsonSchema;

@@ -1,6 +1,7 @@
 //! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
 //!
-//! Source: Golestani 1994 (self-clocked fair queuing), `MECHANISMS` 2.15, whose symbols F, v and `w_v` are kept.
+//! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
+//! kept.
 //! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 

@@ -1,4 +1,4 @@
-//! Every choice of `MECHANISMS` section 3 as a named option with its documented default.
+//! Every choice of `docs/mechanisms.md` section 3 as a named option with its documented default.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

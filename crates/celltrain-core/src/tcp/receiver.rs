@@ -1,9 +1,10 @@
 //! The receiving end: what has arrived, what to acknowledge, and when.
 //!
-//! Source: RFC 793 and RFC 1122 (4.2.3.2); `MECHANISMS` 3.1. It keeps out-of-order segments, acknowledges every
-//! segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for each segment that is
-//! out of order or repeated. Its application reads at once, so the window it advertises never shrinks. Where the ends
-//! exchange selective acknowledgements, it reports what it keeps, the newest first (RFC 2018, 4).
+//! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. It keeps out-of-order segments,
+//! acknowledges every segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for
+//! each segment that is out of order or repeated. Its application reads at once, so the window it advertises never
+//! shrinks. Where the ends exchange selective acknowledgements, it reports what it keeps, the newest first
+//! (RFC 2018, 4).
 
 use super::options::{DelayedAcks, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};

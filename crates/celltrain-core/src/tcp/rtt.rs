@@ -1,6 +1,6 @@
 //! The round-trip estimator in ticks, as BSD computes it with integers.
 //!
-//! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `MECHANISMS` 3.2.
+//! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2.
 //! Departures: none known; `rtt_arithmetic = fractions` is the same estimator without the rounding.
 
 use super::options::RttArithmetic;

@@ -1,7 +1,7 @@
 //! The sending end: windows, what to send next, the retransmission and persist timers, the pace.
 //!
-//! Source: `MECHANISMS` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows. Engine-free: events
-//! come in, segments are asked for.
+//! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows.
+//! Engine-free: events come in, segments are asked for.
 //! Departures: a window probe carries one byte, everything else full segments, the last of a file too.
 
 use super::congestion::Windows;
@@ -251,7 +251,7 @@ impl Sender {
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
         if seq < self.snd_max {
-            // After a timeout what has been reported since is left out (`MECHANISMS` 3.7).
+            // After a timeout what has been reported since is left out (`docs/mechanisms.md` 3.7).
             seq = self.board.skip(seq);
         }
         if seq >= self.end {

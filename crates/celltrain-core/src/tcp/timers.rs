@@ -1,7 +1,7 @@
 //! Coarse timers: counters that a host's clock counts down, one tick at a time.
 //!
-//! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `MECHANISMS` 3.2. A timer set to n
-//! ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
+//! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
+//! timer set to n ticks runs out after n - 1 to n ticks of real time, because the first tick may come at once.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Greedy: TCP with an endless source.
 //!
-//! Source: `MECHANISMS` 3.1.
+//! Source: `docs/mechanisms.md` 3.1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

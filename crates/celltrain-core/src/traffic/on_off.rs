@@ -1,6 +1,6 @@
 //! On and off: packets at a constant rate in bursts.
 //!
-//! Source: the VBR background of ATM Forum 97-0424, as `MECHANISMS` 2.14 recalls it.
+//! Source: the VBR background of ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -30,7 +30,7 @@ pub(crate) fn scenario(seed: u64) -> Written {
     let mut writer = Writer { rng: Stream::new(seed, "adversary"), names: Vec::new() };
     let mut document = match writer.rng.below(10) {
         0 => writer.any(&SCHEMA, 0),
-        kind => writer.sound(seed, kind),
+        kind => Writer::sound(seed, kind),
     };
     writer.learn_names(&document);
     let changes = writer.pick(&[0, 1, 1, 1, 2, 2, 3, 5]);
@@ -56,7 +56,7 @@ impl Writer {
     }
 
     /// One of the differential test's scenarios, as a user would write it.
-    fn sound(&mut self, seed: u64, kind: u32) -> Value {
+    fn sound(seed: u64, kind: u32) -> Value {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
         let mut drawn = |strategy: &dyn Strategy<Value = Scenario, Tree = Box<dyn ValueTree<Value = Scenario>>>| {

@@ -1,7 +1,7 @@
 //! EFCI: a congested port marks the data cells that leave it, and the destination tells the source.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0, as
-//! `MECHANISMS` 4.5 gives it; its symbol T is kept.
+//! `docs/mechanisms.md` 4.5 gives it; its symbol T is kept.
 //! Departures: none known. The mark is set as a cell starts to leave, without hysteresis, and RM cells are not marked.
 
 use schemars::JsonSchema;

@@ -1,6 +1,7 @@
 //! Equal share: the link's rate divided equally between the VCs that were active a moment ago.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `MECHANISMS` 4.6; its name ERT is kept.
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `docs/mechanisms.md` 4.6; its name
+//! ERT is kept.
 //! Departures: none known. Every VC counts, whatever its class; a VC is inactive at the very instant its timer expires;
 //! where none is active the one that asks has all of the link.
 

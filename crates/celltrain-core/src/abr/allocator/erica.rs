@@ -1,6 +1,7 @@
 //! ERICA: rates that bring the load of a link to a target and its VCs to equal shares of what others leave.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `MECHANISMS` 4.7 recalls them [R]; the names are theirs.
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them [R]; the names are
+//! theirs.
 //! Departures: intervals are of time alone, from the start of the run on, not the shorter of a time and a number of cells;
 //! no averages over intervals. An interval in which nothing came counts one active VC.
 

@@ -1,7 +1,7 @@
 //! ERICA+: ERICA whose target follows the queue, so that the link is full and the queue neither empty nor long.
 //!
-//! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `MECHANISMS` 4.7 gives its queue control function;
-//! ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept.
+//! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `docs/mechanisms.md` 4.7 gives its queue
+//! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept.
 //! Departures: those of ERICA. The queue is what the first backward RM cell of an interval finds, not what waits at the
 //! instant the interval before ends; Q0 is T0 at the whole rate that other classes leave.
 

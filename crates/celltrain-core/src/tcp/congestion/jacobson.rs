@@ -1,9 +1,9 @@
 //! Slow start and congestion avoidance: one segment an acknowledgement below ssthresh, one a window above.
 //!
 //! Source: Jacobson 1988; ATM Forum 96-1269, section 2; RFC 5681 (3.1). An acknowledgement that covers many segments
-//! counts once (`MECHANISMS` 3.1).
-//! Departures: cwnd and ssthresh keep their fractions, where BSD counts whole bytes or segments (`MECHANISMS` 3.1),
-//! unless `window_arithmetic` says otherwise.
+//! counts once (`docs/mechanisms.md` 3.1).
+//! Departures: cwnd and ssthresh keep their fractions, where BSD counts whole bytes or segments
+//! (`docs/mechanisms.md` 3.1), unless `window_arithmetic` says otherwise.
 
 use super::Windows;
 use crate::tcp::options::WindowArithmetic;

@@ -93,8 +93,8 @@ impl Windows {
         }
     }
 
-    /// The timeout's effect on both windows (`MECHANISMS` 3.3), `flight_size` segments being outstanding: back to slow
-    /// start from one segment.
+    /// The timeout's effect on both windows (`docs/mechanisms.md` 3.3), `flight_size` segments being outstanding: back
+    /// to slow start from one segment.
     pub fn on_timeout(&mut self, flight_size: f64) {
         let share = self.decrease();
         self.ssthresh = match self.rule {
@@ -109,8 +109,8 @@ impl Windows {
         self.cwnd = 1.0;
     }
 
-    /// What every variant's fast retransmit makes of ssthresh (`MECHANISMS` 3.4): max(2, min(cwnd, rwnd) / 2), and with
-    /// CUBIC its own share of the window.
+    /// What every variant's fast retransmit makes of ssthresh (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
+    /// and with CUBIC its own share of the window.
     pub fn on_fast_retransmit(&mut self) {
         self.ssthresh = self.reduced();
         if let Control::Cubic(cubic) = &mut self.control {

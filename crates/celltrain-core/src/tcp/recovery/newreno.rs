@@ -1,6 +1,6 @@
 //! `newreno`: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
 //!
-//! Source: RFC 6582 (3.2), its `recover` kept; `MECHANISMS` 3.6, option of A-26.
+//! Source: RFC 6582 (3.2), its `recover` kept; `docs/mechanisms.md` 3.6, option of A-26.
 //! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the window
 //! after a full acknowledgement the second is taken, cwnd = ssthresh; neither of section 4's heuristics for duplicates
 //! after a timeout; a partial acknowledgement deflates the window to one segment at the least, where the text has no bound;

@@ -1,7 +1,7 @@
 //! Hoe's fast recovery: a hole a round trip, and a new segment for every two duplicate acknowledgements.
 //!
-//! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP"; `MECHANISMS` 3.6, the
-//! default of A-26.
+//! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP";
+//! `docs/mechanisms.md` 3.6, the default of A-26.
 //! Departures: no initial ssthresh from a bandwidth estimate; the duplicates are counted from the one after the third, over
 //! the whole phase; as after a fast retransmit there is no new one until everything sent before a timeout is acknowledged.
 

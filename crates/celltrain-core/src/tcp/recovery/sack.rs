@@ -2,7 +2,7 @@
 //! acknowledgement.
 //!
 //! Source: RFC 6675, whose names are kept: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
-//! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `MECHANISMS` 3.7, option of A-27.
+//! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27.
 //! Departures: min(cwnd, rwnd) stands for the flight size (5, step 4.2); all segments are full, so octets are counted by
 //! the segment; the timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 

@@ -1,6 +1,6 @@
 //! Vanilla TCP: no fast retransmit; duplicate acknowledgements are ignored, every loss waits for the timer.
 //!
-//! Source: ATM Forum 96-1269, sections 2 and 3.1; `MECHANISMS` 3.3.
+//! Source: ATM Forum 96-1269, sections 2 and 3.1; `docs/mechanisms.md` 3.3.
 //! Departures: none known.
 
 use super::{Flight, Reaction, Recovery};
