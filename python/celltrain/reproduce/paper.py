@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from celltrain import _core
 from celltrain.errors import CelltrainError
+from celltrain.text import described
 
 if sys.version_info >= (3, 11):
     import tomllib
