@@ -4,6 +4,7 @@
 #   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
+#   make lock     writes requirements/dev.lock anew from pyproject.toml: what development and CI install
 #   make lint  make format  make clean
 #
 # Longer campaigns, each on its own:
@@ -14,23 +15,33 @@
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
 #   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
+#   make exits          2,000 processes that use stores in several ways: none may end abnormally
+#   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
+#   make mutated-files  5,000 files that were changed, given to the command line: words, and nothing lost
 #   make bench          the benchmarks of cargo bench
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
+#   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
+#   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Of campaigns that are random.
+SEED ?= 1
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
+LOCK := requirements/dev.lock
+# What writes the lock file.
+UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lint format clean paper studies tune-study search differential adversary bench bench-cluster performance guard fuzz
+.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard mutants memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -55,6 +66,7 @@ lint: .make/built
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/python scripts/cargo_deny.py
 	$(BIN)/ruff format --check --quiet python scripts
 	$(BIN)/ruff check --quiet python scripts
 	$(BIN)/mypy
@@ -63,9 +75,17 @@ format: .make/built
 	cargo fmt --all
 	$(BIN)/ruff format python scripts
 	$(BIN)/ruff check --fix python scripts
+	$(BIN)/python scripts/wrap_pages.py
 
 models: .make/built
 	$(BIN)/python scripts/generate_models.py
+
+# One file for every Python there is and every system, each package with its hashes. `make lock UPGRADE=--upgrade` takes the newest.
+lock: | .make/tools
+	$(PYTHON) -m venv .make/locking
+	.make/locking/bin/python -m pip install "uv==$(UV)"
+	.make/locking/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes --quiet \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) --output-file $(LOCK)
 
 paper: .make/built
 	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
@@ -91,9 +111,23 @@ search: .make/built
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
 
+adversary: COUNT ?= 20000
 adversary:
-	CELLTRAIN_ADVERSARY=$(or $(SCENARIOS),20000) CELLTRAIN_ADVERSARY_SEED=$(or $(SEED),1) cargo test --profile adversary \
+	CELLTRAIN_ADVERSARY=$(COUNT) CELLTRAIN_ADVERSARY_SEED=$(SEED) cargo test --profile adversary \
 	    --package celltrain-scenario --test adversary -- --nocapture
+
+# COUNT and SEED: make exits COUNT=200 SEED=2.
+exits: COUNT ?= 2000
+exits: .make/built
+	$(BIN)/python scripts/exits.py --count $(COUNT) --seed $(SEED)
+
+kills: COUNT ?= 200
+kills: .make/built
+	$(BIN)/python scripts/kills.py --kills $(COUNT) --seed $(SEED)
+
+mutated-files: COUNT ?= 5000
+mutated-files: .make/built
+	$(BIN)/python scripts/mutated_files.py --count $(COUNT) --seed $(SEED)
 
 bench:
 	cargo bench --package celltrain-bench
@@ -107,6 +141,15 @@ performance: .make/built
 guard: .make/built
 	$(BIN)/python scripts/instruction_guard.py
 
+mutants: SEED ?= 1
+mutants: COUNT ?= 300
+mutants:
+	cd mutants && cargo fmt --check && cargo clippy --all-targets --quiet -- -D warnings && cargo test --quiet
+	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --seed $(SEED) --count $(COUNT)
+
+memory: .make/built
+	$(BIN)/python scripts/memory_campaign.py
+
 fuzz:
 	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=600
 	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=600
@@ -118,12 +161,13 @@ clean:
 
 # The package, editable, with an optimised core. Changed Python needs no new build.
 .make/built: .make/venv $(RUST) $(SHIPPED)
-	$(BIN)/maturin develop --release --quiet --extras dev
+	$(BIN)/maturin develop --release --quiet
 	@touch $@
 
-.make/venv: pyproject.toml | .make/tools
+# What the lock file says and nothing else: maturin finds every requirement there already.
+.make/venv: pyproject.toml $(LOCK) | .make/tools
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install "maturin>=1.16,<2"
+	$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
 	@touch $@
 
 .make/tools:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.reproduce.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from wrap_pages import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,12 +49,12 @@ def main() -> int:
 
 
 def replaced(text: str, block: str, content: str) -> str:
-    """The text with a marked block's content replaced."""
+    """The text with a marked block's content replaced, its lines wrapped."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the page needs one line {begin} and one line {end}")
     before, rest = text.split(begin)
-    return f"{before}{begin}\n\n{content.strip()}\n\n{end}{rest.split(end)[1]}"
+    return f"{before}{begin}\n\n{wrapped(content.strip())}\n\n{end}{rest.split(end)[1]}"
 
 
 def numbers(answer: dict[str, Any], paper: Paper) -> str:

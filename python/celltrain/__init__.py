@@ -12,7 +12,8 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters. A `Cancel`
+ends any of these calls from another thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celltrain.cancel import Cancel as Cancel
     from celltrain.drawing import draw as draw
+    from celltrain.errors import CancelledError as CancelledError
     from celltrain.errors import CelltrainError as CelltrainError
     from celltrain.errors import CelltrainWarning as CelltrainWarning
     from celltrain.errors import ClusterError as ClusterError
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from celltrain.errors import InputError as InputError
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
+    from celltrain.errors import OutputError as OutputError
     from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
@@ -55,6 +59,8 @@ if TYPE_CHECKING:
 
 # Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
 _HOMES = {
+    "Cancel": "cancel",
+    "CancelledError": "errors",
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
     "ClusterError": "errors",
@@ -62,6 +68,7 @@ _HOMES = {
     "InputError": "errors",
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
+    "OutputError": "errors",
     "PlanError": "errors",
     "Report": "reports",
     "ScenarioError": "errors",

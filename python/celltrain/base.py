@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 from typing_extensions import Self
 
 from celltrain.errors import Fault, ScenarioError
+from celltrain.text import described
 
 
 class Model(BaseModel):
@@ -38,6 +38,29 @@ class Model(BaseModel):
 
         def __setattr__(self, name: str, value: object) -> None:
             raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """A table from its values; raises `ScenarioError`."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise ScenarioError(_faults(error, cls)) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """A table from JSON; raises `ScenarioError`."""
+        if not isinstance(json_data, str | bytes | bytearray):
+            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON: a text, or bytes")])
+        try:
+            return super().model_validate_json(json_data, **options)
+        except (ValidationError, UnicodeEncodeError) as error:
+            faults = (
+                _faults(error, cls)
+                if isinstance(error, ValidationError)
+                else [Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]
+            )
+            raise ScenarioError(faults) from None
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed, checked like a new one.
@@ -97,15 +120,6 @@ class Keyed:
         )
 
 
-# A value is shown so that it is known again; a list of a hundred thousand links is not shown whole.
-_MOST_SHOWN = 100
-
-
-def _shown(value: object) -> str:
-    text = reprlib.repr(value) if isinstance(value, list | tuple | dict) else repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-
-
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     """One fault for each setting, however many types its value failed to be."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
@@ -114,7 +128,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         # Members of unions have names that are no keys, such as "constrained-int".
         places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
         key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
-        value, problem = _shown(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
+        value, problem = described(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
         elif part["type"] == "extra_forbidden":
@@ -125,7 +139,5 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
                 )
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
-        shown = f"{key} = {value}" if value else key
-        message = f"{model.__name__}: {shown} {problem}"
-        faults[key] = Fault(file=model.__name__, line=None, key=key, value=value, problem=problem, message=message)
+        faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
     return list(faults.values())

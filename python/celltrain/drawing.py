@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
+from celltrain.errors import ScenarioError
 from celltrain.network import Network, OneWayLink, network
-from celltrain.plot import require_matplotlib
+from celltrain.plot import LONGEST_TITLE, brief, require_matplotlib
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +28,7 @@ FORMATS = ("png", "svg", "pdf")
 MAX_HOST_NAMES = 60
 MAX_NODE_NAMES = 120
 MAX_LINK_TEXTS = 40
+LONGEST_NAME = 32
 # Beyond this all distances take too long, and a few must do.
 MAX_STRESS = 400
 PIVOTS = 40
@@ -39,6 +42,7 @@ LINK, BOTTLENECK = "#9aa5b1", "#d1495b"
 KINDS = {"host": ("host", "hosts"), "switch": ("switch", "switches"), "edge_device": ("edge device", "edge devices")}
 
 
+@checked(ScenarioError)
 def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None) -> Axes:
     """Draws the network of a scenario, its bottleneck in red; needs `pip install celltrain[plot]`.
 
@@ -67,7 +71,7 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
     assert ax is not None
     _links(net, places, ax)
     _nodes(net, places, ax)
-    ax.set_title(net.name or "network", loc="left", fontsize=12)
+    ax.set_title(brief(net.name or "network", LONGEST_TITLE), loc="left", fontsize=12, parse_math=False)
     ax.set_axis_off()
     ax.margins(0.08)
     return ax
@@ -329,8 +333,18 @@ def _links(net: Network, places: Points, ax: Axes) -> None:
         usual = f"{_range(net.links, 'rate')}, {_range(net.links, 'delay')}"
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
-    below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {there.name}     {nodes}, {flows}"
-    ax.text(0.0, -0.02, below, transform=ax.transAxes, fontsize=8, color="#333333", va="top", ha="left")
+    below = f"{others}: {usual.replace(chr(10), ', ')}     bottleneck: {brief(there.name, 2 * LONGEST_NAME)}     {nodes}, {flows}"
+    ax.text(
+        0.0,
+        -0.02,
+        below,
+        transform=ax.transAxes,
+        fontsize=8,
+        color="#333333",
+        va="top",
+        ha="left",
+        parse_math=False,
+    )
 
 
 def _text(there: OneWayLink, back: OneWayLink, *, alike: bool) -> str:
@@ -363,11 +377,16 @@ def _nodes(net: Network, places: Points, ax: Axes) -> None:
         return
     neighbour = {link.start: link.end for link in net.links}
     for i, (place, node) in enumerate(zip(places, net.nodes, strict=True)):
+        name: dict[str, Any] = {
+            "text": brief(node.name, LONGEST_NAME),
+            "textcoords": "offset points",
+            "parse_math": False,
+        }
         if node.kind == "host":
             if net.kinds["host"] > MAX_HOST_NAMES:
                 continue
             left = place[0] < places[neighbour.get(i, i)][0]
             offset, align = (-7, "right") if left else (7, "left")
-            ax.annotate(node.name, place, (offset, 0), textcoords="offset points", ha=align, va="center", fontsize=7)
+            ax.annotate(xy=place, xytext=(offset, 0), ha=align, va="center", fontsize=7, **name)
         else:
-            ax.annotate(node.name, place, (0, -9), textcoords="offset points", ha="center", va="top", fontsize=8)
+            ax.annotate(xy=place, xytext=(0, -9), ha="center", va="top", fontsize=8, **name)

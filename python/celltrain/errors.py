@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from celltrain.text import MOST_CLAUSE, described, shortened, shown
 
 
 class CelltrainError(Exception):
@@ -14,7 +17,10 @@ class CelltrainError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One setting that is refused, and what would be right."""
+    """One setting that is refused, and what would be right.
+
+    What is not to be seen in its texts, such as a command to a terminal, is escaped.
+    """
 
     file: str
     """Where it stands: a file, or the class or scenario it was given to in Python."""
@@ -29,27 +35,45 @@ class Fault:
     message: str
     """The whole as one line."""
 
+    def __post_init__(self) -> None:
+        for name in ("file", "key", "value", "problem", "message"):
+            object.__setattr__(self, name, shown(_text(getattr(self, name))))
+
+    @classmethod
+    def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
+        """A fault of its parts; those that are long are shortened."""
+        file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
+        value = shortened(_text(value))
+        place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
+        subject = f"{key} = {value} " if value else f"{key} " if key else ""
+        return cls(file=file, line=line, key=key, value=value, problem=problem, message=f"{place}{subject}{problem}")
+
     @classmethod
     def of_file(cls, file: str, problem: str) -> Fault:
         """A file that is at fault as a whole."""
-        return cls(file=file, line=None, key="", value="", problem=problem, message=f"{file}: {problem}")
+        return cls.of(problem, file=file)
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
         """An option of a call or a command."""
-        message = f"{option} = {value} {problem}"
-        return cls(file="", line=None, key=option, value=str(value), problem=problem, message=message)
+        return cls.of(problem, key=option, value=_text(value))
 
     def to_dict(self) -> dict[str, Any]:
         """The parts, as in the JSON answers of the command line."""
         return asdict(self)
 
 
+def _text(part: object) -> str:
+    """A part of a message, whatever it was given as."""
+    return part if isinstance(part, str) else described(part)
+
+
 class InputError(CelltrainError, ValueError):
     """Something given to celltrain that is refused; `faults` holds everything that is wrong with it."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = list(faults)
+    def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
+        given = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
+        self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in given]
         super().__init__("\n".join(fault.message for fault in self.faults))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
@@ -89,6 +113,14 @@ class ClusterError(InputError):
     """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
 
 
+class OutputError(InputError, OSError):
+    """A file or folder that cannot be written."""
+
+
+class CancelledError(CelltrainError):
+    """A call was ended by its `celltrain.Cancel`."""
+
+
 class NotTracedError(CelltrainError, KeyError):
     """A series was asked for that the run did not record."""
 
@@ -106,6 +138,9 @@ class CelltrainWarning(UserWarning):
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Issues a `CelltrainWarning` for each message, at the line that called the function that calls this."""
+    """Issues a `CelltrainWarning` for each message, at the line that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "celltrain":
+        level, frame = level + 1, frame.f_back
     for message in messages:
-        warnings.warn(message, CelltrainWarning, stacklevel=3)
+        warnings.warn(shown(shortened(message, MOST_CLAUSE)), CelltrainWarning, stacklevel=level)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from celltrain.tables import write_csv
+from celltrain.text import as_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,17 +26,16 @@ def write(result: RunResult, folder: Path, *, plots: bool) -> list[Path]:
             written += _plots(result, name, folder)
     # Last, so that a folder with an answer has everything.
     answer = folder / "result.json"
-    answer.write_text(json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    answer.write_text(as_json(result.to_dict()) + "\n", encoding="utf-8")
     return [answer, *written]
 
 
 def _tables(table: pa.Table, stem: Path) -> list[Path]:
-    import pyarrow.csv
     import pyarrow.parquet
 
     parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
     pyarrow.parquet.write_table(table, parquet)
-    pyarrow.csv.write_csv(table, csv)
+    write_csv(table, csv)
     return [parquet, csv]
 
 

@@ -6,11 +6,11 @@ own at each.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
 import xml.etree.ElementTree as ElementTree
+import xml.parsers.expat as expat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +18,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
-from celltrain.scenario import read, read_text, shown
+from celltrain.files import UnreadableError, json_of
+from celltrain.scenario import read, read_text
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -28,8 +31,11 @@ FORMATS = (".graphml", ".json")
 KINDS = ("host", "switch", "edge_device")
 # What is said of a fault that many nodes or edges have.
 MOST_NAMED = 5
+# Each has a link of its own at least, and a scenario has no more of them.
+MOST_FLOWS = 100_000
 
 
+@checked()
 def import_graph(
     path: str | os.PathLike[str],
     *,
@@ -89,8 +95,8 @@ def import_graph(
     (('a', 'b', 'c'), 2)
     """
     file = shown(path)
-    if flows is not None and flows < 1:
-        raise InputError([Fault.of_option("flows", flows, "is not a number of flows, 1 or more")])
+    if flows is not None and not 1 <= flows <= MOST_FLOWS:
+        raise InputError([Fault.of_option("flows", flows, f"is not a number of flows, from 1 to {MOST_FLOWS}")])
     if buffer_cells < 1:
         raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
     reader = _Reader(
@@ -161,9 +167,7 @@ def import_graph(
 
 def _of_file(fault: Fault, file: str) -> Fault:
     """A fault of the scenario, under the name of the file it was made of."""
-    subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
-    message = f"{file}: {subject}{fault.problem}"
-    return Fault(file=file, line=None, key=fault.key, value=fault.value, problem=fault.problem, message=message)
+    return Fault.of(fault.problem, file=file, key=fault.key, value=fault.value)
 
 
 @dataclass(frozen=True)
@@ -367,9 +371,11 @@ def _read(path: Path, file: str) -> Any:
             # networkx takes apart an edge's id and its data; without a type of its own a node's id is a text.
             _check_graphml(text, file)
             return nx.parse_graphml(text)
-        return _of_json(json.loads(text), file)
+        return _of_json(json_of(text), file)
     except InputError:
         raise
+    except UnreadableError as error:
+        raise InputError([Fault.of_file(file, error.problem)]) from None
     except RecursionError:
         raise InputError([Fault.of_file(file, "nests too deep to be a graph")]) from None
     # Whatever networkx stumbles over is in the file: it has exceptions of a dozen kinds for that.
@@ -381,6 +387,7 @@ def _read(path: Path, file: str) -> Any:
 
 def _check_graphml(text: str, file: str) -> None:
     """Refuses node ids that are there twice and edges to nodes that are not: networkx takes both as they come."""
+    _refuse_declarations(text, file)
     root = ElementTree.fromstring(text)
     ids = Counter(node.get("id") for node in root.iterfind(".//{*}node"))
     faults = [
@@ -392,6 +399,20 @@ def _check_graphml(text: str, file: str) -> None:
                 ends = f"{edge.get('source')!r} - {edge.get('target')!r}"
                 faults.append(f"edge {ends} joins {edge.get(key)!r}, which is not the id of a node")
     _refuse(faults, file)
+
+
+def _refuse_declarations(text: str, file: str) -> None:
+    """Refuses a document type: it can declare entities, which grow a billionfold or bring other files in. No graph needs one."""
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            [Fault.of_file(file, "has a document type (<!DOCTYPE ...>), which a graph has no use for: take it out")]
+        )
+
+    # The same parser as that of ElementTree and of networkx, so that nothing is a declaration to one and not to the other.
+    parser = expat.ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = refuse
+    parser.Parse(text.encode(), True)
 
 
 def _refuse(problems: list[str], file: str) -> None:

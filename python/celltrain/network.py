@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import warn
+from celltrain.arguments import checked
+from celltrain.cancel import Cancel, current, endable
+from celltrain.errors import ScenarioError, warn
 from celltrain.scenario import read
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class Network:
     @classmethod
     def of_core(cls, scenario: dict[str, Any]) -> Network:
         """Of a scenario that was accepted."""
-        answer = json.loads(_core.network(json.dumps(scenario)))
+        answer = json.loads(_core.network(json.dumps(scenario), current()))
         return cls(
             name=scenario["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),
@@ -100,6 +102,7 @@ class Network:
         }
 
 
+@checked(ScenarioError)
 def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
     """The network of a scenario, or of the TOML file at a path; raises `ScenarioError` with every fault it has."""
     reading = read(scenario)
@@ -108,7 +111,9 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
     return Network.of_core(accepted)
 
 
-def max_min_shares(scenario: Scenario | str | os.PathLike[str]) -> dict[str, float]:
+@checked(ScenarioError)
+@endable
+def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> dict[str, float]:
     """The goodput of each flow, in megabits per second, where the links are shared max-min fairly.
 
     Nobody can have more without taking it from somebody who has no more than he. The data of the flows counts, all alike;
@@ -117,6 +122,11 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str]) -> dict[str, flo
 
     Args:
         scenario: A scenario, or the path of a TOML file.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        ScenarioError: With every fault of the scenario.
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lot = ct.Scenario(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import MissingExtraError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
 # A legend with more entries hides the plot.
 MAX_LEGEND = 20
+# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
+LONGEST_LABEL = 48
+LONGEST_TITLE = 80
 
 
 class Plot:
@@ -29,6 +34,7 @@ class Plot:
     def __init__(self, result: RunResult) -> None:
         self._result = result
 
+    @checked()
     def queue(self, *, ax: Axes | None = None) -> Axes:
         """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
         times, labels, [cells] = self._result.series.raw("queue")
@@ -39,11 +45,13 @@ class Plot:
             ax.axhline(size, color="black", linestyle=":", linewidth=1, label=f"buffer of {size} cells")
         return _finished(ax, len(labels))
 
+    @checked()
     def occupancy(self, *, ax: Axes | None = None) -> Axes:
         """Cells of each connection waiting at each recorded port over time."""
         times, labels, [cells] = self._result.series.raw("occupancy")
         return _finished(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
 
+    @checked()
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
         """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
         times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
@@ -53,6 +61,7 @@ class Plot:
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
         return _finished(ax, len(labels))
 
+    @checked()
     def delivered(self, *, ax: Axes | None = None) -> Axes:
         """Goodput of each connection over time: its mean between two samples, drawn from the first of them on."""
         times, labels, [delivered] = self._result.series.raw("delivered")
@@ -60,11 +69,13 @@ class Plot:
         mbps = megabits / (times[1:] - times[:-1])[:, None]
         return _finished(self._steps(times[:-1], labels, mbps, ylabel="goodput (Mb/s)", ax=ax), len(labels))
 
+    @checked()
     def acr(self, *, ax: Axes | None = None) -> Axes:
         """ACR of each connection's data over time."""
         times, labels, [rates] = self._result.series.raw("acr")
         return _finished(self._steps(times, labels, rates, ylabel="ACR (Mb/s)", ax=ax), len(labels))
 
+    @checked()
     def edge(self, *, ax: Axes | None = None) -> Axes:
         """Packets of each connection at its edge device over time, with a dot at each sample in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._result.series.raw("edge")
@@ -78,10 +89,11 @@ class Plot:
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
         ax = _new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):
-            ax.plot(times, column, label=label, linewidth=1, drawstyle="steps-post")
+            ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
-        ax.set_title(f"{self._result.scenario or 'scenario'}, seed {self._result.seed}")
+        name = brief(self._result.scenario or "scenario", LONGEST_TITLE)
+        ax.set_title(f"{name}, seed {self._result.seed}", parse_math=False)
         ax.margins(x=0)
         return ax
 
@@ -111,5 +123,24 @@ def _finished(ax: Axes, series: int) -> Axes:
     """With a legend beside the plot, and an axis from zero to above everything drawn."""
     ax.set_ylim(bottom=0)
     if series <= MAX_LEGEND:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+        for text in legend.get_texts():
+            # A dollar in a name is a dollar.
+            text.set_parse_math(False)
     return ax
+
+
+def legible(label: str, most: int = LONGEST_LABEL) -> str:
+    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
+
+    >>> legible("_hidden"), legible("source1 to destination1", 12)
+    (' _hidden', 'source1 to …')
+    """
+    text = brief(label, most)
+    return f" {text}" if text.startswith("_") else text
+
+
+def brief(name: str, most: int) -> str:
+    """A name as a figure can hold it."""
+    text = shown(name[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, tables
+from celltrain.arguments import checked
+from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.scenario import read
+from celltrain.text import described
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,15 +35,18 @@ TRACES = {
 }
 
 
+@checked(ScenarioError)
+@endable
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
     seed: int | None = None,
-    trace: Sequence[str] = (),
+    trace: str | Sequence[str] = (),
     step: str | None = None,
-    ports: Sequence[str] | None = None,
+    ports: str | Sequence[str] | None = None,
     engine: str = "fast",
     progress: Callable[[float], object] | None = None,
+    cancel: Cancel | None = None,
 ) -> RunResult:
     """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
 
@@ -53,9 +60,11 @@ def run(
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
         progress: Called now and then with the share of the run that is done, 0 to 1.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: When the scenario or an option is refused, with every fault.
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(
@@ -89,7 +98,14 @@ def run(
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
         answer, series = _core.run(
-            json.dumps(accepted), int(accepted["seed"] if seed is None else seed), trace, step, links, engine, progress
+            json.dumps(accepted),
+            int(accepted["seed"] if seed is None else seed),
+            trace,
+            step,
+            links,
+            engine,
+            progress,
+            current(),
         )
     except ValueError as error:
         raise refused(error) from None
@@ -102,7 +118,7 @@ def refused(error: ValueError) -> ScenarioError:
     try:
         return ScenarioError.from_core(json.loads(text)["faults"])
     except json.JSONDecodeError:
-        return ScenarioError([Fault(file="", line=None, key="", value="", problem=text, message=text)])
+        return ScenarioError([Fault.of(text)])
 
 
 class RunResult:
@@ -236,6 +252,7 @@ class RunResult:
         """The whole answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:
         """Writes the run into a folder, which is made if needed; returns the files written.
 
@@ -245,7 +262,8 @@ class RunResult:
         """
         from celltrain import export
 
-        return export.write(self, Path(folder), plots=plots)
+        with writing(folder):
+            return export.write(self, Path(folder), plots=plots)
 
     def __repr__(self) -> str:
         name = f"{self.scenario!r}, " if self.scenario else ""
@@ -263,7 +281,7 @@ class Series(Mapping[str, "pa.Table"]):
         self._tables: dict[str, pa.Table] = {}
 
     def __getitem__(self, name: str) -> pa.Table:
-        if name not in self._tables:
+        if not isinstance(name, str) or name not in self._tables:
             self._tables[name] = self._table(name)
         return self._tables[name]
 
@@ -278,8 +296,8 @@ class Series(Mapping[str, "pa.Table"]):
 
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
         """The instants, the series' names, and an array of instants by series for each of its measures."""
-        if name not in TRACES:
-            raise NotTracedError(f"there is no series {name!r}; there are {', '.join(TRACES)}")
+        if not isinstance(name, str) or name not in TRACES:
+            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
         arrays = [self._recorded[column.name] for column in MEASURES[name]]

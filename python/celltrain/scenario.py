@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
+from celltrain import _core, files
+from celltrain.arguments import checked
+from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
-
-# A scenario is a page of text, or a network of some ten thousand nodes; anything larger is another kind of file, and is
-# refused before it is read.
-MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +31,8 @@ class Reading:
     """What to look at before trusting its results."""
     memory_bytes: int | None = None
     """What a run of it takes of memory on the fast engine; None when it has other faults."""
+    does_not_fit: bool = False
+    """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 
     @classmethod
     def of_core(cls, text: str) -> Reading:
@@ -42,7 +43,18 @@ class Reading:
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
+            does_not_fit=answer["does_not_fit"],
         )
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], name: str) -> Reading:
+        """Of a scenario as a table, which is under this name in faults."""
+        try:
+            text = json.dumps(table)
+        except (TypeError, ValueError, RecursionError) as error:
+            # A value of no type that JSON has, or a number of more digits than Python writes.
+            return cls(scenario=None, faults=[Fault.of_file(name, f"cannot be written as JSON ({error})")], warnings=[])
+        return cls.of_core(_core.parse_json(text, name, current()))
 
     def accepted(self) -> dict[str, Any]:
         """The scenario; raises `ScenarioError` when it has faults."""
@@ -59,35 +71,21 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
             text = read_text(Path(scenario))
         except ScenarioError as error:
             return Reading(scenario=None, faults=error.faults, warnings=[])
-        return Reading.of_core(_core.parse(text, name))
+        return Reading.of_core(_core.parse(text, name, current()))
     if not hasattr(scenario, "to_dict"):
-        raise TypeError(f"a scenario is a celltrain.Scenario or the path of a TOML file, not {type(scenario).__name__}")
+        problem = "is not a celltrain.Scenario, nor the path of a TOML file"
+        return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
-    return Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), name))
+    return Reading.of_table(scenario.to_dict(), name)
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
     """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
     name = shown(path)
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ScenarioError([Fault.of_file(name, f"is a folder, not a {what} file")])
-        if not stat.S_ISREG(status.st_mode):
-            raise ScenarioError([Fault.of_file(name, "is not a regular file")])
-        if status.st_size > MAX_BYTES:
-            size = f"is {status.st_size / 1e6:.1f} MB; a {what} is at most {MAX_BYTES >> 20} MiB"
-            raise ScenarioError([Fault.of_file(name, size)])
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ScenarioError([Fault.of_file(name, "there is no such file")]) from None
-    except PermissionError:
-        raise ScenarioError([Fault.of_file(name, "may not be read (permission denied)")]) from None
-    except ScenarioError:
-        raise
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ScenarioError([Fault.of_file(name, f"cannot be read ({problem})")]) from None
+        content = files.read_bytes(path, what=what)
+    except files.UnreadableError as error:
+        raise ScenarioError([Fault.of_file(name, error.problem)]) from None
     try:
         # Editors on some systems put a mark at the start.
         return content.decode("utf-8-sig")
@@ -98,19 +96,18 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
 
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path as it can be printed, whatever bytes it holds."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
-def load(path: str | os.PathLike[str]) -> Scenario:
+@checked(ScenarioError)
+@endable
+def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
     """The scenario in a TOML file, checked, with every default filled in.
 
     Args:
         path: The file.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: With every fault of the file.
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> ct.load("scenarios/lan-epd.toml").port["bottleneck"].policy
@@ -121,11 +118,17 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     return Scenario.model_validate(read(path).accepted())
 
 
-def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
+@checked(ScenarioError)
+@endable
+def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
     Args:
         scenario: A scenario, or the path of a TOML file.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=1200))
@@ -136,6 +139,7 @@ def check(scenario: Scenario | str | os.PathLike[str]) -> list[Fault]:
     return read(scenario).faults
 
 
+@checked(ScenarioError)
 def n_source(
     *,
     sources: int,

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from celltrain.text import cell
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
 
@@ -151,3 +155,33 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
     return pa.Table.from_arrays(
         [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
     )
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Writes a table as CSV, its names and texts so that a spreadsheet runs none of them (`celltrain.text.cell`)."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    columns = [_cells(column) if _holds_texts(column.type) else column for column in table.columns]
+    pa.csv.write_csv(pa.Table.from_arrays(columns, names=[cell(name) for name in table.column_names]), path)
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of a column as cells; each different one is looked at once."""
+    import pyarrow as pa
+
+    chunks = [part if pa.types.is_dictionary(part.type) else part.dictionary_encode() for part in column.chunks]
+    marked = (
+        pa.DictionaryArray.from_arrays(
+            part.indices,
+            pa.array([None if one is None else cell(one) for one in part.dictionary.to_pylist()], pa.string()),
+        )
+        for part in chunks
+    )
+    return pa.chunked_array([part.dictionary_decode() for part in marked], pa.string())

@@ -8,6 +8,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
+from celltrain.text import shown
+from celltrain.writing import writing
+
 if TYPE_CHECKING:
     from celltrain.models import Scenario
 
@@ -21,6 +25,7 @@ ORDER = (
 MAX_LINE = 100
 
 
+@checked()
 def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") -> None:
     """Writes a scenario as a TOML file, without what is as it is by default; `load` reads it again.
 
@@ -35,13 +40,14 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
     >>> ct.load("mine.toml") == lan
     True
     """
-    Path(path).write_text(to_toml(scenario, head=head), encoding="utf-8")
+    with writing(path):
+        Path(path).write_text(to_toml(scenario, head=head), encoding="utf-8")
 
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:
     """A scenario as text: a line for each link and flow, tables by their paths."""
     tables = scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
-    comment = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
+    comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
     return "\n".join(part for part in (comment, *_tables(tables, ())) if part)
 
 
@@ -71,8 +77,13 @@ def _value(value: Any) -> str:
         if all(isinstance(item, str) for item in value):
             return "[\n" + _wrapped(items) + "]"
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
-    # What JSON escapes TOML escapes alike, but for one character that JSON leaves alone.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # What JSON escapes TOML escapes alike; what else is not to be seen has its number.
+    return "".join(c if c.isprintable() else _numbered(c) for c in json.dumps(value, ensure_ascii=False))
+
+
+def _numbered(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
 
 
 def _wrapped(items: list[str]) -> str:

@@ -66,3 +66,28 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The seeds whose runs end as one that panicked does. What becomes of a panic itself: crates/celltrain-py/tests/panics.rs."""
+    from celltrain import _core
+
+    seeds, before = [4], _core.run_many
+
+    def run_many(
+        scenarios: Any, runs: Any, threads: int, on_result: Any, *, on_error: Any = None, **options: Any
+    ) -> None:
+        places = [place for place, (_, seed) in enumerate(runs) if seed not in seeds]
+        for place, (_, seed) in enumerate(runs):
+            if seed in seeds:
+                on_error(place, "panicked: made for a test")
+        before(
+            *(scenarios, [runs[place] for place in places], threads),
+            lambda index, *answer: on_result(places[index], *answer),
+            on_error=on_error and (lambda index, text: on_error(places[index], text)),
+            **options,
+        )
+
+    monkeypatch.setattr(_core, "run_many", run_many)
+    return seeds

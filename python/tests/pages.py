@@ -62,6 +62,11 @@ def prose(page: Path) -> str:
     return text
 
 
+def flowing(page: Path) -> str:
+    """A page's text with its lines broken nowhere."""
+    return " ".join(page.read_text().split())
+
+
 def headings(text: str) -> list[str]:
     """The level-2 headings of a page's text."""
     return re.findall(r"^## (.+)$", text, re.MULTILINE)

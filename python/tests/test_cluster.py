@@ -47,16 +47,23 @@ buffer = 100
 policy = { epd = { threshold = 60 } }
 """
 
-# A worker that is to die does so in the middle of its work, and again when its nanny has started it anew.
+# A worker that is to die does so in the middle of its work, and again when its nanny has started it anew; a run that is to
+# panic ends as one that did.
 PRELOAD = """
 import os, pathlib, signal
 from celltrain import _core
 
 order = pathlib.Path({order!r})
+panics = order.with_name("panics")
 
 def deadly(scenarios, runs, *arguments, **options):
     if order.exists() and any(seed == int(order.read_text()) for _, seed in runs):
         os.kill(os.getpid(), signal.SIGKILL)
+    if panics.exists():
+        [(_, seed)], [_, on_result], on_error = runs, arguments, options["on_error"]
+        if seed == int(panics.read_text()):
+            on_error(0, "panicked: made for a test")
+            return
     _core.harmless(scenarios, runs, *arguments, **options)
 
 # It is loaded more than once.
@@ -118,13 +125,19 @@ class Machines:
     def client(self):
         return Client(scheduler_file=str(self.file), set_as_default=False)
 
-    @contextlib.contextmanager
     def deadly(self, seed):
-        self.order.write_text(str(seed))
+        return self._order(self.order, seed)
+
+    def panics(self, seed):
+        return self._order(self.folder / "panics", seed)
+
+    @contextlib.contextmanager
+    def _order(self, path, seed):
+        path.write_text(str(seed))
         try:
             yield
         finally:
-            self.order.unlink()
+            path.unlink()
 
     def stop(self):
         """At once: what they would say to each other is not asked here."""
@@ -222,16 +235,16 @@ def test_a_run_that_kills_its_worker_is_a_row_and_takes_nobody_along(tmp_path, m
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_run_that_panics_on_a_cluster_is_a_row(tmp_path, client):
-    client.run(os.putenv, "CELLTRAIN_TEST_PANIC_SEED", "4")
-    try:
-        end = run_plan(plan(), tmp_path / "s", Cluster(client))
-    finally:
-        client.run(os.unsetenv, "CELLTRAIN_TEST_PANIC_SEED")
+def test_a_run_that_panics_on_a_cluster_is_a_row(tmp_path, machines, client, monkeypatch):
+    alone = Cluster(client)
+    alone.chunk_runs = 1
+    with machines.panics(seed=4), monkeypatch.context() as patch:
+        patch.setattr(cluster, "MOST_RUNS", 1)
+        end = run_plan(plan(), tmp_path / "s", alone)
     assert (end.done, end.failed) == (24, 4)
     failures = Store.open(tmp_path / "s").failures().to_pylist()
     assert [row["seed"] for row in failures] == [4] * 4
-    assert all(row["error"].startswith("panicked: ") for row in failures)
+    assert {row["error"] for row in failures} == {"panicked: made for a test"}
 
 
 def test_a_run_past_its_time_on_a_cluster_is_a_row(tmp_path, client):

@@ -263,7 +263,7 @@ def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
     store = made(tmp_path / "s", values, seeds=(1, 2), axes={"policy": policy})
     ct.report(store, out=tmp_path / "r")
     text = (tmp_path / "r" / "report.html").read_text()
-    for name in ("$x_{$ and $", " _hidden", "a\ufffdb", "\u03b1 &amp; &lt;i&gt;"):
+    for name in ("$x_{$ and $", " _hidden", "a\\x07b", "\u03b1 &amp; &lt;i&gt;"):
         assert f">{name}</text>" in text, name
 
 

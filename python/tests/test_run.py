@@ -263,8 +263,8 @@ def test_options_that_make_no_sense_are_refused(options, key):
     assert [fault.key for fault in caught.value.faults] == [key]
 
 
-def test_a_thing_that_is_no_scenario_is_a_type_error():
-    with pytest.raises(TypeError, match="not int"):
+def test_a_thing_that_is_no_scenario_is_refused():
+    with pytest.raises(ct.ScenarioError, match="scenario = 3 is not a Scenario or a path"):
         ct.run(3)
 
 

@@ -15,6 +15,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from test_sweep import PLAN, plan, rows
 
@@ -23,6 +24,7 @@ from celltrain import _core
 from celltrain.reproduce.score import student
 from celltrain.store import Store, check, parts
 from celltrain.store.check import repair
+from celltrain.store.files import put
 from celltrain.sweep import Local, run_plan
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
@@ -161,7 +163,14 @@ def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store):
     assert "install celltrain 0.0.7 to go on, or name a new folder" in fault.problem
     assert len(Store.open(store).wide()) == 24
     # Rows of one version in a store of another are found.
-    assert any("rows of version" in message for message in messages(store))
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    [first, *_] = Store.open(store).parts()
+    table = parts.read(first)
+    other = pa.array(["0.0.7"] * len(table)).dictionary_encode()
+    put(first, parts.encoded(table.set_column(table.column_names.index("version"), table.field("version"), other)))
+    assert any("rows of version 0.0.7" in message for message in messages(store))
+    repair(store)
+    run_plan(plan(), store, Local(2), resume=True)
     (store / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ct.StoreError, match="another plan: it differs in seeds"):
         run_plan(plan(PLAN.replace("count = 4", "count = 5")), store, Local(2), resume=True)

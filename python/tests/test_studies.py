@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Command
+from pages import flowing
 
 import celltrain as ct
 from celltrain import _core
@@ -178,9 +179,10 @@ def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> No
 
 
 def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: Paper) -> None:
-    page = (ROOT / "docs" / "studies" / f"{study.id}.md").read_text()
+    file = ROOT / "docs" / "studies" / f"{study.id}.md"
+    page, text = file.read_text(), flowing(file)
     for claim in study.claims:
-        assert f"- `{claim['id']}`: {claim['text']}" in page
+        assert f"- `{claim['id']}`: {claim['text']}" in text
     for table in study.tables:
         assert f"### {table.heading}" in page
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)

@@ -325,6 +325,31 @@ def test_a_file_that_is_no_graph_is_refused(celltrain, tmp_path, name, content, 
     assert answer.err.startswith(str(path))
 
 
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "declared, used",
+    [
+        (f'<!DOCTYPE graphml [<!ENTITY l0 "ha">{LAUGHS}]>', "&l11;"),
+        ('<!DOCTYPE graphml [<!ENTITY secret SYSTEM "secret.txt">]>', "&secret;"),
+        ('<!DOCTYPE graphml [<!ENTITY % outside SYSTEM "outside.dtd"> %outside;]>', ""),
+        ('<!DOCTYPE graphml SYSTEM "graphml.dtd">', ""),
+    ],
+    ids=["a billion laughs", "a file as a name", "declarations from elsewhere", "a document type"],
+)
+def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrain, tmp_path, declared, used):
+    # Entities may multiply to gigabytes or bring in files. The small inner one used to be read.
+    (tmp_path / "secret.txt").write_text("the secret")
+    path = tmp_path / "x.graphml"
+    inside = f'<node id="a{used}"/><node id="b"/><edge source="a{used}" target="b"/>'
+    graph = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">{inside}</graph></graphml>'
+    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>{declared}{graph}')
+    answer = celltrain("import", path, "--flows", 1, "--delay", "1ms")
+    assert (answer.code, answer.out) == (2, "")
+    assert "has a document type" in answer.err and "secret" not in answer.err.replace(str(path), "")
+
+
 def test_a_graph_that_is_not_there_or_too_large_is_refused(celltrain, tmp_path):
     assert "no such file" in celltrain("import", tmp_path / "nowhere.json", "--flows", 1).err
     assert "is a folder, not a graph file" in refusal(_folder(tmp_path / "folder.json"))

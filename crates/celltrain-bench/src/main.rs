@@ -1,6 +1,7 @@
 //! `celltrain-bench`: runs a benchmark's scenario once, lists them, or measures how cost grows.
 
 use std::error::Error;
+use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
 use celltrain_bench::{Case, Group, Measured, all, measure, named};
@@ -26,8 +27,10 @@ fn main() -> ExitCode {
     if cfg!(debug_assertions) {
         eprintln!("celltrain-bench: this build is not optimised; its speed says nothing");
     }
-    match asked.answer() {
+    match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough, as `head` has.
+        Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("celltrain-bench: {problem}");
             ExitCode::FAILURE
@@ -36,6 +39,10 @@ fn main() -> ExitCode {
 }
 
 const BAD_INPUT: u8 = 2;
+
+fn is_closed_pipe(problem: &(dyn Error + 'static)) -> bool {
+    problem.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
 
 struct Asked {
     what: What,
@@ -78,49 +85,48 @@ impl Asked {
         Ok(Self { what, as_json })
     }
 
-    fn answer(self) -> Result<(), Box<dyn Error>> {
+    fn answer(self, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
         match self.what {
-            What::Help => print!("{USAGE}"),
-            What::List => list(self.as_json),
-            What::Scaling => scaling()?,
-            What::Run { case, engine } => show(&measure(&case, engine, 1), self.as_json),
+            What::Help => write!(out, "{USAGE}")?,
+            What::List => list(out, self.as_json)?,
+            What::Scaling => scaling(out)?,
+            What::Run { case, engine } => show(out, &measure(&case, engine, 1), self.as_json)?,
         }
-        Ok(())
+        Ok(out.flush()?)
     }
 }
 
-fn list(as_json: bool) {
+fn list(out: &mut impl Write, as_json: bool) -> io::Result<()> {
     let cases = all();
     if as_json {
         let row = |case: &Case| json!({"scenario": case.name, "group": case.group.name(), "title": case.title});
-        println!("{}", json!(cases.iter().map(row).collect::<Vec<_>>()));
-        return;
+        return writeln!(out, "{}", json!(cases.iter().map(row).collect::<Vec<_>>()));
     }
     for case in cases {
-        println!("{:26} {:8} {}", case.name, case.group.name(), case.title);
+        writeln!(out, "{:26} {:8} {}", case.name, case.group.name(), case.title)?;
     }
+    Ok(())
 }
 
-fn show(measured: &Measured, as_json: bool) {
+fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<()> {
     if as_json {
-        println!("{}", json!(measured));
-        return;
+        return writeln!(out, "{}", json!(measured));
     }
-    println!("scenario              {}", measured.scenario);
-    println!("engine                {}", measured.engine);
-    println!("simulated seconds     {}", measured.duration_s);
-    println!("cell-hops             {}", measured.cell_hops);
-    println!("engine seconds        {:.4}", measured.engine_seconds);
-    println!("cell-hops per second  {:.3e}", measured.cell_hops_per_second);
+    writeln!(out, "scenario              {}", measured.scenario)?;
+    writeln!(out, "engine                {}", measured.engine)?;
+    writeln!(out, "simulated seconds     {}", measured.duration_s)?;
+    writeln!(out, "cell-hops             {}", measured.cell_hops)?;
+    writeln!(out, "engine seconds        {:.4}", measured.engine_seconds)?;
+    writeln!(out, "cell-hops per second  {:.3e}", measured.cell_hops_per_second)?;
     match measured.peak_rss_mib {
-        Some(mib) => println!("peak memory           {mib:.1} MiB"),
-        None => println!("peak memory           not told by this system"),
+        Some(mib) => writeln!(out, "peak memory           {mib:.1} MiB"),
+        None => writeln!(out, "peak memory           not told by this system"),
     }
 }
 
 /// Every point of every series, each run in a process of its own: peaks of memory do not go down again. The rounds go
 /// over all points, so that whatever else the machine does for a while falls on one run of many points.
-fn scaling() -> Result<(), Box<dyn Error>> {
+fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut points = Vec::new();
     for case in all() {
         if let Group::Scaling { axis, ref value, reference } = case.group {
@@ -135,19 +141,20 @@ fn scaling() -> Result<(), Box<dyn Error>> {
             runs.push(in_a_process_of_its_own(name, *engine)?);
         }
     }
-    println!("axis,value,engine,cell_hops,engine_seconds,ns_per_cell_hop,peak_rss_mib");
+    writeln!(out, "axis,value,engine,cell_hops,engine_seconds,ns_per_cell_hop,peak_rss_mib")?;
     for (axis, value, _, engine, mut runs) in points {
         runs.sort_by(|a, b| a.engine_seconds.total_cmp(&b.engine_seconds));
         let median = &runs[ROUNDS / 2];
         let peak = median.peak_rss_mib.map_or_else(String::new, |mib| format!("{mib:.1}"));
-        println!(
+        writeln!(
+            out,
             "{},{value},{},{},{:.5},{:.3},{peak}",
             axis.name(),
             engine.name(),
             median.cell_hops,
             median.engine_seconds,
             median.ns_per_cell_hop(),
-        );
+        )?;
     }
     Ok(())
 }

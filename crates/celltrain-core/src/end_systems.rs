@@ -11,8 +11,9 @@ use crate::cell::{Label, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
-use crate::network::{Flow, Network, Routing};
+use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
+use crate::stop::{Interrupted, Stop};
 use crate::tcp::timers::Ticks;
 use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
 use crate::traffic::Emissions;
@@ -218,10 +219,13 @@ pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
 
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.
-    pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let over_tcp = |flow: &Flow| flow.traffic.packets().is_none();
-        let flows = network.flows.iter().map(|flow| {
+        let connection = |flow: &Flow| {
             let options = flow.tcp.options();
             let (payload, data_cells) = flow.frame(&network.aal5);
             let start = Time::default() + clock.span(flow.start);
@@ -256,14 +260,15 @@ impl EndSystems {
                 packets,
                 fingerprint: Fingerprint::default(),
             }
-        });
+        };
+        let flows = stop.map(&network.flows, connection)?;
         let mut exchanges_blocks = vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
         let mut branches = vec![Vec::new(); network.vcs.len()];
         let first_branches = network.first_branches();
-        let vcs = network.vcs.iter().zip(&routing.first_label).zip(0..).map(|((vc, &label), number)| {
+        let ends = |((vc, &label), number): ((&Vc, &Label), u32)| {
             let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
             let branch = index(siblings.len()) << NUMBER_BITS;
             siblings.extend(vc.merge.map(|_| number));
@@ -271,19 +276,19 @@ impl EndSystems {
             let log = FrameLog::with_numbers_of(bits);
             let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
             VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
-        });
-        let vcs = vcs.collect();
-        Self {
+        };
+        let vcs = stop.map(network.vcs.iter().zip(&routing.first_label).zip(0..), ends)?;
+        Ok(Self {
             max_cells: network.aal5.max_cells(),
-            flows: flows.collect(),
+            flows,
             vcs,
             collections: vec![Collection::default(); network.vcs.len()],
             branches,
-            clocks: host_clocks(network, clock),
+            clocks: host_clocks(network, clock, stop)?,
             due: Vec::new(),
             departures: BinaryHeap::with_capacity(network.flows.len()),
             aal5: network.aal5.clone(),
-        }
+        })
     }
 
     /// A connection starts to send.
@@ -383,14 +388,15 @@ impl EndSystems {
     }
 
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, bursts begin and packets due now are put in, in index order.
-    pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) {
+    /// go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a tick.
+    pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
             due.extend(clock.flows.iter().map(|&flow| (clock.kind, flow)));
         }
         due.sort_unstable();
+        let ticked = due.len();
         for (kind, flow) in due.drain(..) {
             let connection = &mut self.flows[flow as usize];
             match kind {
@@ -428,6 +434,7 @@ impl EndSystems {
             }
             self.send(flow, now, out);
         }
+        ticked
     }
 
     /// The connections, by flow.
@@ -543,16 +550,10 @@ enum Seen {
 }
 
 /// One clock for all connections whose ticks fall together.
-fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
+fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
     let mut clocks: Vec<HostClock> = Vec::new();
-    let mut join = |kind, ticks: Ticks, flow: u32| match clocks
-        .iter_mut()
-        .find(|clock| clock.kind == kind && clock.ticks == ticks)
-    {
-        Some(clock) => clock.flows.push(flow),
-        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
-    };
     for (flow, number) in network.flows.iter().zip(0..).filter(|(flow, _)| flow.traffic.packets().is_none()) {
+        stop.steps(clocks.len())?;
         let options = flow.tcp.options();
         let period = clock.span(options.timer_granularity);
         let phase = match options.tick_phase {
@@ -562,10 +563,18 @@ fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
                 Span(Stream::new(network.seed, &name).next_u64() % period.0)
             }
         };
-        join(ClockKind::Retransmission, Ticks::new(period, phase), number);
+        join(&mut clocks, ClockKind::Retransmission, Ticks::new(period, phase), number);
         if options.delayed_acks == DelayedAcks::On {
-            join(ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
+            join(&mut clocks, ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
         }
     }
-    clocks
+    Ok(clocks)
+}
+
+/// A connection's clock: the one that ticks like it, if there is one.
+fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: u32) {
+    match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
+        Some(clock) => clock.flows.push(flow),
+        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
+    }
 }

@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::scheduler::{self, Class, SchedulerConfig};
 use crate::shaped_port;
 use crate::shaping;
+use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
@@ -31,29 +32,32 @@ pub struct Footprint {
     pub flows: u64,
     /// Bytes at the peak.
     pub bytes: u64,
-    /// Bytes of addresses that are reserved beside those and never written to; limits of address space count them.
-    pub reserved: u64,
+    /// Of these what is there from before the run until its answer is written: the network, and its results at last.
+    pub kept: u64,
 }
 
 impl Footprint {
     /// That of a run of a network.
-    pub fn of(network: &Network, engine: Engine) -> Self {
-        let shape = Shape::new(network);
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn of(network: &Network, engine: Engine, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+        let shape = Shape::new(network, stop)?;
         let run = shape.models() + shape.on_the_way(engine);
         let run = run
             + match engine {
                 Engine::Fast => fast::footprint(&shape),
                 Engine::Reference => reference::footprint(&shape),
             };
-        let buffers = shape.network.links.iter().filter(|link| shape.network.nodes[link.from].kind == NodeKind::Switch);
-        Self {
+        stop.ask()?;
+        Ok(Self {
             nodes: count(network.nodes.len()),
             vcs: count(network.vcs.len()),
             hops: shape.hops,
             flows: count(network.flows.len()),
-            bytes: described(network) + shape.routing() + run + shape.results(),
-            reserved: buffers.map(|link| port::reserved(link.buffer)).sum(),
-        }
+            bytes: described(network) + shape.routing() + run + shape.results() + shape.ended(),
+            kept: described(network) + shape.results(),
+        })
     }
 
     /// The whole in words, beside the bytes that are free.
@@ -94,17 +98,20 @@ pub(crate) struct Shape<'a> {
     pub(crate) feeders: fast::Feeders,
     /// By flow: the frames of its data that are on their way at most.
     frames: Vec<u64>,
+    /// By link: the cells on their way of all flows that cross it.
+    crossing: Vec<u64>,
     /// By link: the cells that wait at its port at most.
     queues: Vec<u64>,
     hops: u64,
 }
 
 impl<'a> Shape<'a> {
-    fn new(network: &'a Network) -> Self {
+    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut labels = vec![0; network.links.len()];
         let mut flows_over = vec![0u64; network.links.len()];
         let mut has_branch = vec![false; network.merges.len()];
         for vc in &network.vcs {
+            stop.steps(vc.path.len())?;
             let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
             for &link in &vc.path {
                 labels[link] += 1;
@@ -113,28 +120,29 @@ impl<'a> Shape<'a> {
                 }
             }
         }
-        for flow in &network.flows {
+        for flow in stop.each(&network.flows) {
+            let flow = flow?;
             for &link in &network.vcs[flow.data_vc].path {
                 flows_over[link] += 1;
             }
         }
-        let frames: Vec<u64> = network.flows.iter().map(|flow| frames_of(network, flow, &flows_over)).collect();
-        let mut queues = vec![0u64; network.links.len()];
+        let frames: Vec<u64> = stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?;
+        let mut crossing = vec![0u64; network.links.len()];
         for (flow, frames) in network.flows.iter().zip(&frames) {
+            stop.step()?;
             let cells = frames * u64::from(flow.frame(&network.aal5).1);
             for &link in &network.vcs[flow.data_vc].path {
-                queues[link] += cells;
+                crossing[link] += cells;
             }
             // Acknowledgements.
             for &link in &network.vcs[flow.ack_vc].path {
-                queues[link] += frames;
+                crossing[link] += frames;
             }
         }
-        for (queue, link) in queues.iter_mut().zip(&network.links) {
-            *queue = link.buffer.map_or(*queue, |k| u64::from(k).min(*queue));
-        }
+        let waiting = |(&cells, link): (&u64, &Link)| link.buffer.map_or(cells, |k| u64::from(k).min(cells));
+        let queues = crossing.iter().zip(&network.links).map(waiting).collect();
         let hops = network.vcs.iter().map(|vc| count(vc.path.len())).sum();
-        Self { network, labels, feeders: fast::Feeders::new(network), frames, queues, hops }
+        Ok(Self { network, labels, feeders: fast::Feeders::new(network, stop)?, frames, crossing, queues, hops })
     }
 
     /// Labels and where cells go from link to link: three lists a link that grow as VCs are given their labels.
@@ -172,31 +180,41 @@ impl<'a> Shape<'a> {
             let selective = if flow.tcp.selective() { end_systems::BYTES_PER_BLOCKS } else { 0 };
             let logs = grown(frames, end_systems::BYTES_PER_FRAME)
                 + grown(frames.div_ceil(4), end_systems::BYTES_PER_FRAME + selective);
-            let cells = frames * u64::from(flow.frame(&network.aal5).1);
             let is_abr = network.vcs[flow.data_vc].abr.is_some();
             let rms = if is_abr { 2 * grown(frames.div_ceil(2) + 1, shaped_port::BYTES_PER_RM) } else { 0 };
             logs + rms
-                + match engine {
-                    Engine::Fast => grown(frames, fast::BYTES_PER_FRAME),
-                    Engine::Reference => grown(cells, reference::BYTES_PER_CELL),
-                }
         };
-        let flows: u64 = network.flows.iter().zip(&self.frames).map(of_flow).sum();
-        // Where cells of several links meet, each that waits is a run of its own.
-        let queues = self.queues.iter().enumerate().map(|(link, &cells)| match self.is_contended(link) {
-            true => grown(cells, size::<Run>()),
-            false => 0,
-        });
-        flows + queues.sum::<u64>()
+        let logs: u64 = network.flows.iter().zip(&self.frames).map(of_flow).sum();
+        logs + match engine {
+            Engine::Fast => self.frames.iter().map(|&frames| grown(frames, fast::BYTES_PER_FRAME)).sum(),
+            Engine::Reference => grown(self.cells_on_links(), reference::BYTES_PER_CELL),
+        }
+    }
+
+    /// Cells that are sent or on their way between two ports at most: as many as fit on each link, cross it, or are sent in the
+    /// run.
+    fn cells_on_links(&self) -> u64 {
+        let of_link = |(link, &crossing): (&Link, &u64)| {
+            let time = link.delay.seconds().min(self.network.duration.seconds());
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some cells on a link")]
+            let fitting = (link.rate.bits_per_second as f64 / CELL_BITS as f64 * time) as u64;
+            crossing.min(fitting + 2)
+        };
+        self.network.links.iter().zip(&self.crossing).map(of_link).sum()
     }
 
     /// What the run ends with, while the engine is still there.
     fn results(&self) -> u64 {
+        let ports = count(self.network.links.len()) * metrics::BYTES_PER_PORT;
+        ports + count(self.network.flows.len()) * metrics::BYTES_PER_FLOW
+    }
+
+    /// What they are put together from.
+    fn ended(&self) -> u64 {
         let labels: u64 =
             self.labels.iter().map(|&labels| array(labels, size::<PortCounters>()) + array(labels, 4)).sum();
-        let ports = count(self.network.links.len()) * (2 * LIST + 8 + metrics::BYTES_PER_PORT);
-        let vcs = count(self.network.vcs.len()) * metrics::BYTES_PER_VC;
-        labels + ports + vcs + count(self.network.flows.len()) * metrics::BYTES_PER_FLOW
+        let ports = count(self.network.links.len()) * (2 * LIST + 8);
+        labels + ports + count(self.network.vcs.len()) * metrics::BYTES_PER_VC
     }
 
     /// Whether cells of several links meet at a port, or it looks at single ones for another reason.
@@ -220,7 +238,10 @@ impl<'a> Shape<'a> {
             _ => labels * scheduler::BYTES_PER_QUEUE,
         };
         let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
-        port::BYTES + port::rows(labels) + queues + policy + size::<Stream>()
+        // Where cells of several links meet, each that waits is a run of its own.
+        let waiting = if self.is_contended(link) { grown(self.queues[link], size::<Run>()) } else { 0 };
+        let fifo = waiting.max(port::reserved(port.buffer, labels));
+        port::BYTES + port::rows(labels) + queues + policy + fifo + size::<Stream>()
     }
 }
 
@@ -240,17 +261,17 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     let mss = options.mss.bytes.max(1);
     let round_trip = network.round_trip(&network.vcs[flow.data_vc]).seconds()
         + 2.0 * path.iter().map(|&link| 1.0 / rate(link)).sum::<f64>();
-    let window = match flow.traffic.packets() {
-        Some(_) => f64::INFINITY,
-        None => {
-            let most = flow
-                .traffic
-                .bytes()
-                .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
-            // It doubles in a round trip at most.
-            let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
-            ((most / mss).max(1) as f64).min(grown)
-        }
+    let over_tcp = flow.traffic.packets().is_none();
+    let window = if over_tcp {
+        let most = flow
+            .traffic
+            .bytes()
+            .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
+        // It doubles in a round trip at most.
+        let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
+        ((most / mss).max(1) as f64).min(grown)
+    } else {
+        f64::INFINITY
     };
     let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
     let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
@@ -264,7 +285,10 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     } else {
         f64::INFINITY
     };
-    let frames = (sent + 1.0).min(window).min(held);
+    // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows over a
+    // link are no more than the link sends in the run.
+    let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
+    let frames = (sent + 1.0).min(window).min(held).min(answered);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
     let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
     frames
@@ -285,6 +309,8 @@ fn described(network: &Network) -> u64 {
 /// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip after the
 /// first loss.
 const OVERSHOOT: f64 = 2.0;
+/// Segments that are sent before one has arrived.
+const FIRST: f64 = 2.0;
 /// A host's link that has no more for a flow than this times the least on its path is where its window waits.
 const NEARLY: f64 = 1.1;
 /// Settings and counters of a policy that looks at VCs one by one.
@@ -320,4 +346,84 @@ pub(crate) const fn size<T>() -> u64 {
 
 pub(crate) fn count(of: usize) -> u64 {
     of as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::tests::{n_source_network, ring_network};
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+
+    fn sources(number: usize, buffer: Option<u32>, duration: &str) -> Network {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        n_source_network(number, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
+    }
+
+    fn of(network: &Network, engine: Engine) -> Footprint {
+        Footprint::of(network, engine, &Stop::never()).unwrap()
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let footprint = of(&sources(3, Some(1000), "10ms"), Engine::Fast);
+        let Footprint { nodes, vcs, hops, flows, bytes, kept } = footprint;
+        assert!(kept < bytes);
+        assert_eq!([nodes, vcs, hops, flows], [8, 6, 18, 3]);
+        assert!(
+            footprint
+                .in_words("about", 5 << 20)
+                .starts_with("8 nodes and 6 VCs, which cross links 18 times, take about 0")
+        );
+        // 1000 runs of 12 bytes may wait, and a frame of each of 128 in a window is some 100 bytes.
+        assert!((20_000..200_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn twice_the_network_takes_twice_the_memory() {
+        for engine in Engine::ALL {
+            let ring = |hosts| of(&ring_network(hosts, "1ms"), engine).bytes as f64;
+            let n_source = |number| of(&sources(number, Some(1000), "1ms"), engine).bytes as f64;
+            for ratio in [ring(2000) / ring(1000), n_source(2000) / n_source(1000)] {
+                assert!((1.8..2.2).contains(&ratio), "{}: {ratio}", engine.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
+        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[0];
+        // 65535 bytes are 127 segments of 512; one source has the link to itself.
+        assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
+        assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
+        // 10 us are less than a round trip, in which a window of one may double; and 10 ms are not enough for 20 windows.
+        assert!(frames(&sources(1, None, "10us")) <= 3);
+        assert!((10..30).contains(&frames(&sources(20, None, "10ms"))));
+        // A twentieth of 1000 cells and of a short path is far less than a window.
+        let held = frames(&sources(20, Some(1000), "1s"));
+        assert!((4..20).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn queues_hold_what_windows_fill_and_no_more_than_the_buffer() {
+        let queue = |network: &Network| {
+            Shape::new(network, &Stop::never()).unwrap().queues[crate::network::N_SOURCE_BOTTLENECK]
+        };
+        assert_eq!(queue(&sources(50, Some(1000), "1s")), 1000);
+        assert_eq!(queue(&sources(1, Some(1 << 28), "1s")), 127 * 12);
+    }
+
+    #[test]
+    fn lists_are_as_allocators_give_them() {
+        assert_eq!([array(0, 8), array(1, 8), array(10, 8), grown(1, 1), grown(5, 12)], [0, 32, 96, 32, 112]);
+    }
+
+    #[test]
+    fn the_bare_network_is_less_than_the_whole() {
+        let network = ring_network(500, "1ms");
+        let least = Footprint::at_least(501, 1000, 500, 1000);
+        let whole = of(&network, Engine::Fast).bytes;
+        assert!(least < whole && least > whole / 20, "{least} of {whole}");
+        assert_eq!(Footprint::at_least(u64::MAX, u64::MAX, 1, 1), u64::MAX);
+    }
 }

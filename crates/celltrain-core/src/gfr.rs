@@ -14,6 +14,7 @@ use crate::cell::Cell;
 use crate::error::Fault;
 use crate::footprint::size;
 use crate::network::{Network, Vc};
+use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -101,14 +102,17 @@ pub struct Edge {
 
 impl Edge {
     /// The contracts of a network's VCs, before a cell has come.
-    pub fn new(network: &Network, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
         let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Self { by_vc: network.vcs.iter().map(policer).collect(), at: network.vcs.iter().map(at).collect() }
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
     }
 
     /// Whether a VC has a contract.
@@ -337,7 +341,7 @@ mod tests {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
         network.vcs[2].contract = Some(contract(1_555_200));
-        let mut edge = Edge::new(&network, clock());
+        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
         assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
         let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));

@@ -28,6 +28,7 @@ pub mod rng;
 pub mod scheduler;
 pub mod shaped_port;
 pub mod shaping;
+pub mod stop;
 pub mod tcp;
 pub mod tie;
 pub mod traffic;

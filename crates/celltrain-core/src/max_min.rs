@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use crate::abr::cells_per_second;
 use crate::network::{Flow, Network};
 use crate::scheduler::Class;
+use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
@@ -27,6 +28,16 @@ pub struct Terms<'a> {
 /// are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a larger r / w.
 /// A link that the minimums alone overfill gives those and no more.
 pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec<f64> {
+    filled(capacities, paths, terms, &Stop::never()).expect("nobody stops it")
+}
+
+/// [`shares`], unless it is told to stop.
+fn filled(
+    capacities: &[f64],
+    paths: &[Vec<usize>],
+    terms: Terms<'_>,
+    stop: &Stop<'_>,
+) -> Result<Vec<f64>, Interrupted> {
     let Terms { minimums, weights } = terms;
     let vcs: Vec<Vc> = (0..paths.len())
         .map(|vc| Vc {
@@ -37,12 +48,14 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
     assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
     let mut crossing = vec![Vec::new(); capacities.len()];
     for (vc, path) in paths.iter().enumerate() {
+        stop.steps(path.len())?;
         for &link in path {
             crossing[link].push(vc);
         }
     }
     // In this order a link finds its level in one pass.
     for on in &mut crossing {
+        stop.steps(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
     }
 
@@ -50,12 +63,17 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
     let level_of = |link: usize, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
     // The link that is full first goes first. Levels only rise as other links fill, so one that has become too low is
     // found out when its turn comes.
-    let mut next: BinaryHeap<_> = (0..capacities.len()).map(|link| Reverse((level_of(link, &rates), link))).collect();
+    let mut next = BinaryHeap::with_capacity(capacities.len());
+    for (link, on) in crossing.iter().enumerate() {
+        stop.steps(on.len())?;
+        next.push(Reverse((level_of(link, &rates), link)));
+    }
     let mut stale = vec![false; capacities.len()];
     while let Some(Reverse((level, link))) = next.pop() {
         if level.0 == f64::INFINITY {
             break;
         }
+        stop.steps(crossing[link].len())?;
         if stale[link] {
             stale[link] = false;
             next.push(Reverse((level_of(link, &rates), link)));
@@ -70,7 +88,7 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
             }
         }
     }
-    rates
+    Ok(rates)
 }
 
 /// The most each flow's application can receive when the links' rates are divided max-min fairly among the flows' data, in
@@ -80,11 +98,15 @@ pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec
 /// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate; nobody more
 /// than his PCR. Rates are those of all cells: an ABR VC has as many as any other, and its forward RM cells are among them.
 /// Acknowledgements, and the backward RM cells that go with them, want nothing.
-pub fn goodputs_mbps(network: &Network) -> Vec<f64> {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: Vec<f64> = network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
     let mut paths = Vec::with_capacity(network.flows.len());
-    for flow in &network.flows {
+    for flow in stop.each(&network.flows) {
+        let flow = flow?;
         let mut path = network.vcs[flow.data_vc].path.clone();
         let pcr = network.vcs[flow.data_vc].abr.as_ref().and_then(|abr| abr.pcr);
         let wanted = wanted_mbps(flow).map(|wanted| wanted / network.data_share(flow));
@@ -95,8 +117,8 @@ pub fn goodputs_mbps(network: &Network) -> Vec<f64> {
         }
         paths.push(path);
     }
-    let shares = shares(&capacities, &paths, Terms::default());
-    network.flows.iter().zip(shares).map(|(flow, share)| share * network.payload_share(flow)).collect()
+    let shares = filled(&capacities, &paths, Terms::default(), stop)?;
+    stop.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
 /// By VC: the rate in cells per second that the ideal allocator tells ABR sources; without bound for VCs that carry no data,
@@ -105,18 +127,20 @@ pub fn goodputs_mbps(network: &Network) -> Vec<f64> {
 /// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an ABR VC from
 /// its MCR to its PCR, whether it has something to send or not; the others up to what their flows want, from the MCR of a
 /// guaranteed frame rate.
-pub(crate) fn ideal_rates(network: &Network) -> Vec<f64> {
+pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
     let mut capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
     let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
     data.sort_unstable();
     data.dedup();
     let mut wanted = vec![Some(0.0); network.vcs.len()];
-    for flow in &network.flows {
+    for flow in stop.each(&network.flows) {
+        let flow = flow?;
         let of_vc = &mut wanted[flow.data_vc];
         *of_vc = of_vc.zip(wanted_mbps(flow)).map(|(sum, mbps)| sum + mbps * 1e6 / CELL_BITS as f64);
     }
     let (mut paths, mut minimums) = (Vec::with_capacity(data.len()), Vec::with_capacity(data.len()));
     for &number in &data {
+        stop.step()?;
         let vc = &network.vcs[number];
         let (least, most) = match (&vc.abr, wanted[number]) {
             (Some(abr), _) => (cells_per_second(abr.mcr), abr.pcr.map(cells_per_second)),
@@ -135,10 +159,11 @@ pub(crate) fn ideal_rates(network: &Network) -> Vec<f64> {
         minimums.push(least);
     }
     let mut ideal = vec![f64::INFINITY; network.vcs.len()];
-    for (vc, share) in data.iter().zip(shares(&capacities, &paths, Terms { minimums: &minimums, weights: &[] })) {
+    let shares = filled(&capacities, &paths, Terms { minimums: &minimums, weights: &[] }, stop)?;
+    for (vc, share) in data.iter().zip(shares) {
         ideal[*vc] = share;
     }
-    ideal
+    Ok(ideal)
 }
 
 /// What a flow wants of the line at most, if there is a limit.
@@ -335,7 +360,7 @@ mod tests {
         // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
         network.flows[1].data_vc = 0;
         (network.flows[0].traffic, network.flows[1].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
-        let ideal = ideal_rates(&network);
+        let ideal = ideal_rates(&network, &Stop::never()).unwrap();
         // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
         assert!(near(ideal[0], 125_000.0), "{}", ideal[0]);
@@ -345,7 +370,7 @@ mod tests {
         for greedy in [0, 1] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();
-            let ideal = ideal_rates(&network);
+            let ideal = ideal_rates(&network, &Stop::never()).unwrap();
             assert!(near(ideal[0], link / 2.0) && near(ideal[4], link / 2.0), "{ideal:?}");
         }
     }

@@ -3,6 +3,7 @@
 //! Source: ATM Forum 96-1269, section 3.2; `MECHANISMS` section 6.
 
 use crate::end_systems::{Connection, EndSystems, VcCounters};
+use crate::engine::Outcome;
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
@@ -12,6 +13,7 @@ use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::scheduler::Class;
 use crate::shaping::Shaping;
+use crate::stop::{Interrupted, Stop};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
@@ -175,14 +177,19 @@ pub struct Ended<'a> {
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub shaping: &'a Shaping,
+    /// Whether to go on: a large network takes its time to measure.
+    pub stop: &'a Stop<'a>,
 }
 
 impl Ended<'_> {
     /// Measures the run, after asserting that no cell was made or lost unaccounted, by VC and by port.
-    pub fn measure(&self) -> RunResult {
-        let cells = self.conserve();
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn measure(&self) -> Outcome {
+        let cells = self.conserve()?;
         let seconds = self.clock.seconds(self.end);
-        let flows: Vec<FlowResult> = self.flows(seconds);
+        let flows: Vec<FlowResult> = self.flows(seconds)?;
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
         let bottleneck = self.network.bottleneck;
         let rate = self.network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
@@ -204,25 +211,26 @@ impl Ended<'_> {
             .map(|(_, own)| own)
             .collect();
         let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
+        let file_delay = if self.network.file_size.is_some() { Some(self.file_delay()?) } else { None };
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
-        RunResult {
+        Ok(RunResult {
             duration_s: seconds,
             efficiency: shares.sum(),
             fairness: jain_of(|flow| flow.goodput_mbps),
             fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
             goodput_mbps: goodputs.iter().sum(),
-            file_delay: self.network.file_size.map(|_| self.file_delay()),
-            ports: self.ports(),
-            contracts: self.contracts(),
-            abr: self.abr(),
+            file_delay,
+            ports: self.ports()?,
+            contracts: self.contracts()?,
+            abr: self.abr()?,
             cells,
             cell_hops: self.ports.iter().map(forwarded).sum(),
-            fingerprint: self.fingerprint(),
+            fingerprint: self.fingerprint()?,
             flows,
-        }
+        })
     }
 
-    fn conserve(&self) -> CellTotals {
+    fn conserve(&self) -> Result<CellTotals, Interrupted> {
         // Beyond a merge its branches cannot be told apart, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: u32| first_branches[vc as usize] as usize;
@@ -230,6 +238,7 @@ impl Ended<'_> {
         let mut in_flight = vec![0u64; self.network.vcs.len()];
         let mut at_ends = vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
+            self.stop.steps(vcs.len())?;
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
                 let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(held);
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
@@ -238,6 +247,7 @@ impl Ended<'_> {
             }
         }
         for (vc, &on_links) in (0..).zip(self.on_links) {
+            self.stop.step()?;
             in_flight[first(vc)] += on_links;
             let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
             let [rms_sent, rms_ended] = self.shaping.rm_cells(vc as usize).unwrap_or_default();
@@ -259,10 +269,10 @@ impl Ended<'_> {
             totals.discarded += counters.discarded();
             totals.in_flight += in_flight;
         }
-        totals
+        Ok(totals)
     }
 
-    fn flows(&self, seconds: f64) -> Vec<FlowResult> {
+    fn flows(&self, seconds: f64) -> Result<Vec<FlowResult>, Interrupted> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
@@ -287,21 +297,23 @@ impl Ended<'_> {
                 file_delay: connection.file_delays().map(|delays| FileDelay::of(delays.to_vec(), self.clock)),
             }
         };
-        let fair = max_min::goodputs_mbps(self.network);
-        self.network.flows.iter().zip(self.end_systems.connections()).zip(fair).map(one).collect()
+        let fair = max_min::goodputs_mbps(self.network, self.stop)?;
+        self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)
     }
 
-    fn file_delay(&self) -> FileDelay {
+    fn file_delay(&self) -> Result<FileDelay, Interrupted> {
         let connections = self.end_systems.connections().iter();
         let delays: Vec<Span> = connections.filter_map(Connection::file_delays).flatten().copied().collect();
-        FileDelay::of(delays, self.clock)
+        self.stop.ask()?;
+        Ok(FileDelay::of(delays, self.clock))
     }
 
-    fn contracts(&self) -> Vec<ContractResult> {
+    fn contracts(&self) -> Result<Vec<ContractResult>, Interrupted> {
         let mut contracts = Vec::new();
         for (number, vc) in self.network.vcs.iter().enumerate() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
+            self.stop.steps(vc.path.len())?;
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
                 // A label it shares is its merge's first branch's.
                 if self.routing.vcs[link][label as usize] as usize == number {
@@ -315,10 +327,10 @@ impl Ended<'_> {
                 cut_frames: frames.cut_frames,
             });
         }
-        contracts
+        Ok(contracts)
     }
 
-    fn abr(&self) -> Vec<AbrResult> {
+    fn abr(&self) -> Result<Vec<AbrResult>, Interrupted> {
         let one = |(number, vc): (usize, &crate::network::Vc)| {
             let home = self.shaping.home(number)?;
             let port = self.shaping.port(home.link)?;
@@ -334,14 +346,16 @@ impl Ended<'_> {
                 rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
             })
         };
-        self.network.vcs.iter().enumerate().filter_map(one).collect()
+        let all: Vec<_> = self.stop.map(self.network.vcs.iter().enumerate(), one)?;
+        Ok(all.into_iter().flatten().collect())
     }
 
-    fn ports(&self) -> Vec<PortResult> {
+    fn ports(&self) -> Result<Vec<PortResult>, Interrupted> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
+            self.stop.steps(port.counters.len())?;
             let counters = PortCounters::sum(port.counters.iter().copied());
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
-            PortResult {
+            Ok(PortResult {
                 name: link.name.clone(),
                 buffer_cells: link.edge.as_ref().map_or(link.buffer, |edge| edge.buffer),
                 policy: link.edge.as_ref().map_or(link.policy.name(), |edge| edge.discard.name()),
@@ -351,15 +365,16 @@ impl Ended<'_> {
                 counters,
                 // The last cell may still be in service at the end.
                 utilisation: (busy / self.end.0 as f64).min(1.0),
-            }
+            })
         };
         self.network.links.iter().zip(self.ports).map(one).collect()
     }
 
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> Result<Fingerprint, Interrupted> {
         let mut fingerprint = Fingerprint::default();
         self.end_systems.fold_into(&mut fingerprint);
         for port in self.ports {
+            self.stop.steps(port.counters.len())?;
             fingerprint.fold(u64::from(port.max_queue));
             for (counters, &waiting) in port.counters.iter().zip(&port.waiting) {
                 fingerprint.fold_all([
@@ -379,7 +394,7 @@ impl Ended<'_> {
             fingerprint.fold(acr.to_bits());
             fingerprint.fold_all(self.shaping.rm_cells(vc).unwrap_or_default());
         }
-        fingerprint
+        Ok(fingerprint)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
+use crate::stop::{Interrupted, Stop};
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
@@ -288,8 +289,11 @@ impl Network {
     }
 
     /// Gives every VC its label on each of its links.
+    ///
+    /// # Errors
+    /// When it is told to stop.
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-    pub fn routing(&self) -> Routing {
+    pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
             next: vec![Vec::new(); self.links.len()],
             vcs: vec![Vec::new(); self.links.len()],
@@ -298,7 +302,8 @@ impl Network {
             input: Vec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
         };
-        for link in &self.links {
+        for link in stop.each(&self.links) {
+            let link = link?;
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
@@ -307,6 +312,7 @@ impl Network {
         let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (vc, number) in self.vcs.iter().zip(0..) {
+            stop.steps(vc.path.len())?;
             let at = vc.merge.map(|merge| self.merges[merge].at);
             let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);
             let before_merge = vc.path.iter().position(|&link| Some(link) == at).map(|place| place + 1);
@@ -330,7 +336,7 @@ impl Network {
                 shared[merge].clone_from(&labels);
             }
         }
-        routing
+        Ok(routing)
     }
 
     /// Units of `clock` until the end of the run.
@@ -495,20 +501,25 @@ const NO_LINK: usize = usize::MAX;
 
 /// The N-source network (`MECHANISMS` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i
 /// is node 2 + i, its destination node 2 + N + i.
-pub fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn n_source(sources: usize, rate: BitRate, delay: Duration, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
     let mut graph = Graph::default();
     let sw1 = graph.add_node("sw1", NodeKind::Switch);
     let sw2 = graph.add_node("sw2", NodeKind::Switch);
     graph.connect(sw1, sw2, rate, delay);
     for i in 1..=sources {
+        stop.step()?;
         let source = graph.add_node(format!("source{i}"), NodeKind::Host);
         graph.connect(source, sw1, rate, delay);
     }
     for i in 1..=sources {
+        stop.step()?;
         let destination = graph.add_node(format!("destination{i}"), NodeKind::Host);
         graph.connect(sw2, destination, rate, delay);
     }
-    graph
+    Ok(graph)
 }
 
 /// Index of the bottleneck link in [`n_source`]'s graph.
@@ -553,7 +564,7 @@ pub(crate) mod tests {
         tcp: &TcpConfig,
         duration: &str,
     ) -> Network {
-        let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap());
+        let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap(), &Stop::never()).unwrap();
         let mut network = Network {
             seed: 1,
             duration: duration.parse().unwrap(),
@@ -616,7 +627,7 @@ pub(crate) mod tests {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
-        let routing = network.routing();
+        let routing = network.routing(&Stop::never()).unwrap();
         assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
         assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
         assert_eq!(routing.first_label, [0; 6]);
@@ -640,7 +651,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_n_source_paths_are_the_shortest() {
-        let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
+        let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default(), &Stop::never()).unwrap();
         for i in 0..3 {
             let (source, destination) = (2 + i, 5 + i);
             let mut search = Search::new(&graph);

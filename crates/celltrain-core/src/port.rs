@@ -202,8 +202,10 @@ enum Mode {
     RefuseRest { keep_last_cell: bool },
 }
 
-/// Runs of cells a port reserves room for at its start; a larger queue grows into its room as it fills.
-const RESERVED_RUNS: u32 = 1 << 14;
+/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows into its
+/// room as it fills. A large network has thousands of ports that one or two VCs cross.
+const RESERVED_RUNS: usize = 1 << 14;
+const RESERVED_RUNS_PER_VC: usize = 16;
 
 /// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
 /// their places to be still in the nearest cache.
@@ -219,9 +221,15 @@ pub(crate) fn rows(vcs: u64) -> u64 {
     array(vcs, size::<VcState>()) + array(vcs, size::<Refused>()) + array(vcs, 4)
 }
 
-/// What a port reserves for its queue, whether it fills or not.
-pub(crate) fn reserved(capacity: Option<u32>) -> u64 {
-    array(capacity.map_or(0, |k| u64::from(k.min(RESERVED_RUNS))), size::<Run>())
+/// Memory that a port crossed by so many VCs reserves for its queue.
+pub(crate) fn reserved(capacity: Option<u32>, vcs: u64) -> u64 {
+    let runs = reserved_runs(capacity, usize::try_from(vcs).unwrap_or(usize::MAX));
+    array(runs as u64, size::<Run>())
+}
+
+fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
+    let most = RESERVED_RUNS.min(vcs.saturating_mul(RESERVED_RUNS_PER_VC));
+    capacity.map_or(0, |k| most.min(k as usize))
 }
 
 impl Port {
@@ -232,7 +240,7 @@ impl Port {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
             max_queue: 0,
-            fifo: VecDeque::with_capacity(capacity.map_or(0, |k| k.min(RESERVED_RUNS) as usize)),
+            fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
             uncounted: 0,
             counts: Counts::new(vcs),
             vcs: vec![start; vcs],

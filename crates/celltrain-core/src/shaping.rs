@@ -12,6 +12,7 @@ use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
+use crate::stop::{Interrupted, Stop};
 use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
@@ -57,10 +58,13 @@ pub(crate) const BYTES_PER_VC: u64 = size::<Option<Place>>() + size::<Option<Loo
 
 impl Shaping {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.
-    pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let mut shaped = vec![false; network.links.len()];
-        let parts: Vec<_> = network.vcs.iter().map(|vc| network.atm_part(vc)).collect();
+        let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
         }
@@ -70,7 +74,7 @@ impl Shaping {
                 || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
             shaped[link].then(|| Place { link: index(link), label: label() })
         };
-        let places: Vec<Option<Place>> = network.vcs.iter().zip(&parts).enumerate().map(place).collect();
+        let places: Vec<Option<Place>> = stop.map(network.vcs.iter().zip(&parts).enumerate(), place)?;
         let loops: Vec<Option<Loop>> = network
             .vcs
             .iter()
@@ -87,8 +91,9 @@ impl Shaping {
         let longest = longest_frames(network);
         let port = |link: usize| {
             if !shaped[link] {
-                return None;
+                return Ok(None);
             }
+            stop.steps(routing.vcs[link].len())?;
             let rate = network.links[link].rate;
             let source = |&vc: &u32| {
                 let vc = &network.vcs[vc as usize];
@@ -100,11 +105,13 @@ impl Shaping {
             let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
             let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
-            Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources)))
+            Ok(Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources))))
         };
-        let ideal = network.links.iter().any(|link| link.allocator.is_some()).then(|| max_min::ideal_rates(network));
+        let has_allocators = network.links.iter().any(|link| link.allocator.is_some());
+        let ideal = if has_allocators { Some(max_min::ideal_rates(network, stop)?) } else { None };
         let allocator = |link: usize| {
-            let config = network.links[link].allocator.as_ref()?;
+            let Some(config) = network.links[link].allocator.as_ref() else { return Ok(None) };
+            stop.steps(routing.vcs[link].len())?;
             let vc = |&vc: &u32| VcKind {
                 is_abr: network.vcs[vc as usize].abr.is_some(),
                 above_abr: network.vcs[vc as usize].class < Class::Ubr,
@@ -112,15 +119,15 @@ impl Shaping {
                 share: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
-            Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs }))
+            Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
         };
-        Self {
-            ports: (0..network.links.len()).map(port).collect(),
-            allocators: (0..network.links.len()).map(allocator).collect(),
+        Ok(Self {
+            ports: (0..network.links.len()).map(port).collect::<Result<_, Interrupted>>()?,
+            allocators: (0..network.links.len()).map(allocator).collect::<Result<_, Interrupted>>()?,
             places,
             loops,
-            passes: passes(network, routing, &parts),
-        }
+            passes: passes(network, routing, &parts, stop)?,
+        })
     }
 
     /// Where a VC is shaped, if it is.
@@ -262,9 +269,14 @@ impl Shaping {
 
 /// By link and label: the place of the other direction's data whose allocator writes into backward RM cells; empty where no
 /// VC has any. `parts` are the ATM parts of the paths, by VC.
-fn passes(network: &Network, routing: &Routing, parts: &[Range<usize>]) -> Vec<Vec<Option<Place>>> {
+fn passes(
+    network: &Network,
+    routing: &Routing,
+    parts: &[Range<usize>],
+    stop: &Stop<'_>,
+) -> Result<Vec<Vec<Option<Place>>>, Interrupted> {
     if network.vcs.iter().all(|vc| vc.abr.is_none()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
     // By node: where the other direction of the VC that is looked at leaves it.
@@ -272,6 +284,7 @@ fn passes(network: &Network, routing: &Routing, parts: &[Range<usize>]) -> Vec<V
     for (number, (vc, part)) in network.vcs.iter().zip(parts).enumerate() {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
         let forward = &network.vcs[partner].path;
+        stop.steps(forward.len())?;
         for (&link, label) in forward.iter().zip(routing.labels(network, partner)) {
             let place = Place { link: u32::try_from(link).expect("indices fit 32 bits"), label };
             leaving[network.links[link].from].get_or_insert(place);
@@ -287,7 +300,7 @@ fn passes(network: &Network, routing: &Routing, parts: &[Range<usize>]) -> Vec<V
             leaving[network.links[link].from] = None;
         }
     }
-    passes
+    Ok(passes)
 }
 
 /// By VC: the cells of the longest frames its flows send.

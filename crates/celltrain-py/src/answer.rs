@@ -6,16 +6,20 @@ use celltrain_core::cost::Cost;
 use celltrain_core::engine::Engine;
 use celltrain_core::file_delay::FileDelay;
 use celltrain_core::max_min;
-use celltrain_core::metrics::{PortResult, RunResult};
+use celltrain_core::metrics::{AbrResult, ContractResult, FlowResult, PortResult, RunResult};
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::{Reading, Scenario, build};
-use serde::Serialize;
+use serde::ser::{Error, SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+
+use crate::work::Unfinished;
 
 /// What this core was built as.
 #[derive(Clone, Copy, Serialize)]
@@ -33,8 +37,14 @@ impl Build {
 
 pub(crate) fn reading(reading: &Reading) -> String {
     let bytes = reading.footprint.map(|footprint| footprint.bytes);
-    json!({"scenario": reading.scenario, "faults": reading.faults, "warnings": reading.warnings, "memory_bytes": bytes})
-        .to_string()
+    json!({
+        "scenario": reading.scenario,
+        "faults": reading.faults,
+        "warnings": reading.warnings,
+        "memory_bytes": bytes,
+        "does_not_fit": reading.does_not_fit,
+    })
+    .to_string()
 }
 
 /// A text's values, and the line of every key.
@@ -53,115 +63,151 @@ pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &st
 /// is not wanted; `bottleneck` is that port's row alone.
 pub(crate) type Wanted = BTreeMap<String, Vec<String>>;
 
-/// A list of an answer, as far as it is wanted.
-fn rows<T>(wanted: Option<&Wanted>, list: &str, items: &[T], row: impl Fn(&T) -> Value) -> Vec<Value> {
-    let Some(wanted) = wanted else {
-        return items.iter().map(row).collect();
-    };
-    let Some(columns) = wanted.get(list) else {
-        return Vec::new();
-    };
-    let pruned = |item| {
-        let mut row = row(item);
-        if let Value::Object(row) = &mut row {
-            row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
+/// A list of an answer, as far as it is wanted. Its rows are made one by one as they are written: all of them at once would
+/// take more memory than the run.
+struct Rows<'a, T, F> {
+    wanted: Option<&'a Wanted>,
+    list: &'a str,
+    items: Vec<&'a T>,
+    row: F,
+    stop: &'a Stop<'a>,
+}
+
+impl<T, F: Fn(&T) -> Value> Serialize for Rows<'_, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = self.wanted.map(|wanted| wanted.get(self.list));
+        let mut rows = serializer.serialize_seq(None)?;
+        for item in self.items.iter().filter(|_| columns != Some(None)) {
+            // A row takes as long as some ten things elsewhere.
+            self.stop.steps(10).map_err(|_| S::Error::custom("told to stop"))?;
+            let mut row = (self.row)(item);
+            if let (Value::Object(row), Some(Some(columns))) = (&mut row, columns) {
+                row.retain(|name, _| name == "name" || name == "vc" || columns.contains(name));
+            }
+            rows.serialize_element(&row)?;
         }
-        row
-    };
-    items.iter().map(pruned).collect()
+        rows.end()
+    }
 }
 
-/// A run's result as JSON.
-pub(crate) fn result(
-    scenario: &Scenario,
-    seed: u64,
-    engine: Engine,
-    result: &RunResult,
-    engine_seconds: f64,
-    bottleneck: &str,
-    wanted: Option<&Wanted>,
-) -> String {
-    let flows = rows(wanted, "flows", &result.flows, |flow| {
-        json!({
-            "name": flow.name,
-            "goodput_mbps": flow.goodput_mbps,
-            "max_min_mbps": flow.max_min_mbps,
-            "throughput_mbps": flow.throughput_mbps,
-            "delivered_bytes": flow.delivered_bytes,
-            "segments_sent": flow.segments_sent,
-            "retransmitted_segments": flow.retransmitted_segments,
-            "repeated_segments": flow.repeated_segments,
-            "timeouts": flow.timeouts,
-            "fast_retransmits": flow.fast_retransmits,
-            "cwnd_segments": flow.cwnd_segments,
-            "traffic": flow.traffic,
-            "packets_sent": flow.packets_sent,
-            "packets_delivered": flow.packets_delivered,
-            "completion_s": flow.completion_s,
-            "file_delay_ms": flow.file_delay.map(file_delay_ms),
-        })
-    });
-    let port_row = |port: &PortResult| {
-        json!({
-            "name": port.name,
-            "policy": port.policy,
-            "scheduler": port.scheduler,
-            "buffer_cells": port.buffer_cells,
-            "max_queue_cells": port.max_queue_cells,
-            "queue_cells": port.queue_cells,
-            "offered_cells": port.counters.offered,
-            "forwarded_cells": port.counters.forwarded,
-            "lost_cells": port.counters.lost(),
-            "lost_overflow_cells": port.counters.lost_overflow,
-            "lost_pushed_out_cells": port.counters.lost_pushed_out,
-            "discarded_cells": port.counters.discarded(),
-            "discarded_frame_cells": port.counters.discarded_frame,
-            "discarded_remainder_cells": port.counters.discarded_remainder,
-            "discarded_frames": port.counters.discarded_frames,
-            "cut_frames": port.counters.cut_frames,
-            "utilisation": port.utilisation,
-        })
-    };
-    let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
-    let ports = if alone {
-        let bottleneck: Vec<_> = result.ports.iter().filter(|port| port.name == bottleneck).collect();
-        rows(wanted, "bottleneck", &bottleneck, |port| port_row(port))
-    } else {
-        rows(wanted, "ports", &result.ports, port_row)
-    };
+/// A run's result, to be written as JSON.
+pub(crate) struct Answer<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) engine: Engine,
+    pub(crate) result: &'a RunResult,
+    pub(crate) engine_seconds: f64,
+    /// The name of its port.
+    pub(crate) bottleneck: &'a str,
+    /// What of its lists is wanted; all of it when None.
+    pub(crate) wanted: Option<&'a Wanted>,
+    pub(crate) stop: &'a Stop<'a>,
+}
+
+impl Answer<'_> {
+    /// Its text, unless it is told to stop: nothing else can go wrong, as it has names for keys.
+    pub(crate) fn text(&self) -> Result<String, Interrupted> {
+        serde_json::to_string(self).map_err(|_| Interrupted)
+    }
+
+    fn rows<'b, T, F: Fn(&T) -> Value>(&'b self, list: &'b str, items: &'b [T], row: F) -> Rows<'b, T, F> {
+        Rows { wanted: self.wanted, list, items: items.iter().collect(), row, stop: self.stop }
+    }
+}
+
+/// Keys in alphabetical order.
+impl Serialize for Answer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { scenario, seed, engine, result, engine_seconds, bottleneck, wanted, .. } = *self;
+        let alone = wanted.is_some_and(|wanted| !wanted.contains_key("ports"));
+        let mut ports = self.rows("ports", &result.ports, port_row);
+        if alone {
+            ports.list = "bottleneck";
+            ports.items.retain(|port| port.name == bottleneck);
+        }
+        let cells = &result.cells;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("abr", &self.rows("abr", &result.abr, abr_row))?;
+        map.serialize_entry("bottleneck", bottleneck)?;
+        map.serialize_entry("build", &json!(Build::this()))?;
+        map.serialize_entry("cell_hops", &result.cell_hops)?;
+        map.serialize_entry(
+            "cell_hops_per_second",
+            &json!(result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE)),
+        )?;
+        map.serialize_entry(
+            "cells",
+            &json!({
+                "offered": cells.offered,
+                "delivered": cells.delivered,
+                "lost": cells.lost,
+                "discarded": cells.discarded,
+                "in_flight": cells.in_flight,
+            }),
+        )?;
+        map.serialize_entry("contracts", &self.rows("contracts", &result.contracts, contract_row))?;
+        map.serialize_entry("duration_s", &result.duration_s)?;
+        map.serialize_entry("efficiency", &result.efficiency)?;
+        map.serialize_entry("engine", engine.name())?;
+        map.serialize_entry("engine_seconds", &engine_seconds)?;
+        map.serialize_entry("fairness", &result.fairness)?;
+        map.serialize_entry("fairness_max_min", &result.fairness_max_min)?;
+        map.serialize_entry("file_delay_ms", &result.file_delay.map(file_delay_ms))?;
+        map.serialize_entry("fingerprint", &result.fingerprint.to_string())?;
+        map.serialize_entry("flows", &self.rows("flows", &result.flows, flow_row))?;
+        map.serialize_entry("goodput_mbps", &result.goodput_mbps)?;
+        map.serialize_entry("ports", &ports)?;
+        map.serialize_entry("scenario", &scenario.name)?;
+        map.serialize_entry("seed", &seed)?;
+        map.end()
+    }
+}
+
+fn flow_row(flow: &FlowResult) -> Value {
     json!({
-        "scenario": scenario.name,
-        "seed": seed,
-        "engine": engine.name(),
-        "duration_s": result.duration_s,
-        "efficiency": result.efficiency,
-        "fairness": result.fairness,
-        "fairness_max_min": result.fairness_max_min,
-        "bottleneck": bottleneck,
-        "goodput_mbps": result.goodput_mbps,
-        "file_delay_ms": result.file_delay.map(file_delay_ms),
-        "flows": flows,
-        "ports": ports,
-        "contracts": contracts(result, wanted),
-        "abr": controlled(result, wanted),
-        "cells": {
-            "offered": result.cells.offered,
-            "delivered": result.cells.delivered,
-            "lost": result.cells.lost,
-            "discarded": result.cells.discarded,
-            "in_flight": result.cells.in_flight,
-        },
-        "cell_hops": result.cell_hops,
-        "engine_seconds": engine_seconds,
-        "cell_hops_per_second": result.cell_hops as f64 / engine_seconds.max(f64::MIN_POSITIVE),
-        "fingerprint": result.fingerprint.to_string(),
-        "build": Build::this(),
+        "name": flow.name,
+        "goodput_mbps": flow.goodput_mbps,
+        "max_min_mbps": flow.max_min_mbps,
+        "throughput_mbps": flow.throughput_mbps,
+        "delivered_bytes": flow.delivered_bytes,
+        "segments_sent": flow.segments_sent,
+        "retransmitted_segments": flow.retransmitted_segments,
+        "repeated_segments": flow.repeated_segments,
+        "timeouts": flow.timeouts,
+        "fast_retransmits": flow.fast_retransmits,
+        "cwnd_segments": flow.cwnd_segments,
+        "traffic": flow.traffic,
+        "packets_sent": flow.packets_sent,
+        "packets_delivered": flow.packets_delivered,
+        "completion_s": flow.completion_s,
+        "file_delay_ms": flow.file_delay.map(file_delay_ms),
     })
-    .to_string()
 }
 
-/// Memory of a row of an answer: its values, its text, and what Python makes of it.
-const BYTES_PER_ROW: u64 = 4096;
+fn port_row(port: &PortResult) -> Value {
+    json!({
+        "name": port.name,
+        "policy": port.policy,
+        "scheduler": port.scheduler,
+        "buffer_cells": port.buffer_cells,
+        "max_queue_cells": port.max_queue_cells,
+        "queue_cells": port.queue_cells,
+        "offered_cells": port.counters.offered,
+        "forwarded_cells": port.counters.forwarded,
+        "lost_cells": port.counters.lost(),
+        "lost_overflow_cells": port.counters.lost_overflow,
+        "lost_pushed_out_cells": port.counters.lost_pushed_out,
+        "discarded_cells": port.counters.discarded(),
+        "discarded_frame_cells": port.counters.discarded_frame,
+        "discarded_remainder_cells": port.counters.discarded_remainder,
+        "discarded_frames": port.counters.discarded_frames,
+        "cut_frames": port.counters.cut_frames,
+        "utilisation": port.utilisation,
+    })
+}
+
+/// Memory of a row of an answer: its text, and what Python makes of it.
+const BYTES_PER_ROW: u64 = 2048;
 
 /// What putting an answer together takes of memory.
 pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
@@ -171,8 +217,8 @@ pub(crate) fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
 }
 
 /// The network of a scenario: what there is to draw, and each flow's fair share.
-pub(crate) fn network(scenario: &Scenario) -> String {
-    let network = build::network(scenario, scenario.seed);
+pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, Interrupted> {
+    let network = build::network_unless(scenario, scenario.seed, stop)?;
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -192,49 +238,45 @@ pub(crate) fn network(scenario: &Scenario) -> String {
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network)).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network, stop)?).map(|(flow, max_min_mbps)| {
         let path = &network.vcs[flow.data_vc].path;
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
-    json!({
-        "nodes": nodes.collect::<Vec<_>>(),
-        "links": links.collect::<Vec<_>>(),
-        "flows": flows.collect::<Vec<_>>(),
+    Ok(json!({
+        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
+        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
+        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
-    .to_string()
+    .to_string())
 }
 
 fn file_delay_ms(delay: FileDelay) -> Value {
     json!({"mean": delay.mean_ms, "median": delay.median_ms, "p95": delay.p95_ms, "files": delay.files})
 }
 
-/// VCs with a contract.
-fn contracts(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "contracts", &result.contracts, |contract| {
-        json!({
-            "vc": contract.name,
-            "frames": contract.edge.frames,
-            "eligible_frames": contract.edge.eligible_frames,
-            "tagged_frames": contract.edge.tagged_frames,
-            "nonconforming_cells": contract.edge.nonconforming_cells,
-            "discarded_frames": contract.discarded_frames,
-            "cut_frames": contract.cut_frames,
-        })
+/// A VC with a contract.
+fn contract_row(contract: &ContractResult) -> Value {
+    json!({
+        "vc": contract.name,
+        "frames": contract.edge.frames,
+        "eligible_frames": contract.edge.eligible_frames,
+        "tagged_frames": contract.edge.tagged_frames,
+        "nonconforming_cells": contract.edge.nonconforming_cells,
+        "discarded_frames": contract.discarded_frames,
+        "cut_frames": contract.cut_frames,
     })
 }
 
-/// VCs whose rate is controlled.
-fn controlled(result: &RunResult, wanted: Option<&Wanted>) -> Vec<Value> {
-    rows(wanted, "abr", &result.abr, |abr| {
-        json!({
-            "vc": abr.name,
-            "acr_mbps": abr.acr_mbps,
-            "forward_rm_cells": abr.forward_rm_cells,
-            "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
-            "returned_rm_cells": abr.returned_rm_cells,
-            "rm_share": abr.rm_share,
-        })
+/// A VC whose rate is controlled.
+fn abr_row(abr: &AbrResult) -> Value {
+    json!({
+        "vc": abr.name,
+        "acr_mbps": abr.acr_mbps,
+        "forward_rm_cells": abr.forward_rm_cells,
+        "out_of_rate_rm_cells": abr.out_of_rate_rm_cells,
+        "returned_rm_cells": abr.returned_rm_cells,
+        "rm_share": abr.rm_share,
     })
 }
 
@@ -312,7 +354,7 @@ impl Trace {
         Ok(Some(Self { choice, links, step }))
     }
 
-    pub(crate) fn recorder(&self, network: &Network) -> Result<Recorder, String> {
+    pub(crate) fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -325,20 +367,20 @@ impl Trace {
             }
         };
         let recorder = Recorder::new(self.choice, links, self.step, network);
-        self.values(network, &recorder)?;
+        self.values(network, &recorder, stop)?;
         Ok(recorder)
     }
 
     /// Memory of what is recorded of a run: of each value, as lists grow and are handed over.
-    pub(crate) fn bytes(&self, network: &Network) -> Result<u64, String> {
-        Ok(self.values(network, &self.recorder(network)?)? * 16)
+    pub(crate) fn bytes(&self, network: &Network, stop: &Stop<'_>) -> Result<u64, Unfinished> {
+        Ok(self.values(network, &self.recorder(network, stop)?, stop)? * 16)
     }
 
     /// How many values are recorded of a run.
-    fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
+    fn values(&self, network: &Network, recorder: &Recorder, stop: &Stop<'_>) -> Result<u64, Unfinished> {
         let links = recorder.links();
         let occupancies: usize = if self.choice.occupancy {
-            let routing = network.routing();
+            let routing = network.routing(stop)?;
             links.iter().map(|&link| routing.vcs[link].len()).sum()
         } else {
             0
@@ -353,21 +395,22 @@ impl Trace {
             return Err(format!(
                 "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
                 self.step
-            ));
+            )
+            .into());
         }
         Ok(samples * columns as u64)
     }
 
     /// A series that no connection of this network has is refused: nothing would be in it.
-    pub(crate) fn refuse_empty(&self, network: &Network) -> Result<(), String> {
-        let recorder = self.recorder(network)?;
+    pub(crate) fn refuse_empty(&self, network: &Network, stop: &Stop<'_>) -> Result<(), Unfinished> {
+        let recorder = self.recorder(network, stop)?;
         if self.choice.rates && recorder.rate_flows().next().is_none() {
-            return Err(
-                "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it".into()
-            );
+            let problem = "\"acr\" has nothing to record: no connection's data is an ABR VC, as [vc.NAME.abr] makes it";
+            return Err(problem.to_string().into());
         }
         if self.choice.edges && recorder.edge_flows().next().is_none() {
-            return Err("\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC".into());
+            let problem = "\"edge\" has nothing to record: no connection crosses an edge device or is an ABR VC";
+            return Err(problem.to_string().into());
         }
         Ok(())
     }
@@ -400,9 +443,14 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    pub(crate) fn of(network: &Network, trace: &Trace, recorder: Recorder) -> Self {
+    pub(crate) fn of(
+        network: &Network,
+        trace: &Trace,
+        recorder: Recorder,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let port = |link: usize| network.links[link].name.clone();
         let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
         for flow in &network.flows {
@@ -414,7 +462,7 @@ impl Series {
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<usize> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
-        Self {
+        Ok(Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             ports: links.into_iter().map(port).collect(),
@@ -431,6 +479,6 @@ impl Series {
             edge_phase: trace.choice.edges.then_some(recorder.edge_phase),
             edge_ld_acr_mbps: trace.choice.edges.then_some(recorder.edge_ld_acr_mbps),
             edge_p_ctr: trace.choice.edges.then_some(recorder.edge_p_ctr),
-        }
+        })
     }
 }

@@ -4,15 +4,19 @@
 #![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 
 mod answer;
+mod cancel;
+mod panics;
 mod shipped;
+mod threads;
 mod work;
 
 use std::time::Duration;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::document::Document;
 use celltrain_scenario::memory::machine;
-use celltrain_scenario::{Machine, Reading, Scenario, scenario};
+use celltrain_scenario::{Machine, Reader, Reading, Scenario, scenario};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
@@ -20,7 +24,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
 use answer::{Series, Trace, Wanted};
-use work::How;
+use cancel::Cancel;
+use work::{How, Takers, Unfinished};
 
 /// The private module.
 #[pymodule]
@@ -41,6 +46,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
+    module.add_class::<Cancel>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
@@ -68,26 +74,35 @@ fn costs() -> String {
 
 /// Reads a scenario in TOML.
 #[pyfunction]
-fn parse(py: Python<'_>, text: &str, source: &str) -> String {
-    py.detach(|| answer::reading(&celltrain_scenario::read_toml(text, source, machine())))
+#[pyo3(signature = (text, source, cancel=None))]
+fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.toml(text);
+    cancel::watched(py, cancel.as_ref(), |stop| Ok(answer::reading(&read(stop)?)))
 }
 
 /// Reads a scenario in JSON.
 #[pyfunction]
-fn parse_json(py: Python<'_>, text: &str, source: &str) -> String {
-    py.detach(|| answer::reading(&celltrain_scenario::read_json(text, source, machine())))
+#[pyo3(signature = (text, source, cancel=None))]
+fn parse_json(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.json(text);
+    cancel::watched(py, cancel.as_ref(), |stop| Ok(answer::reading(&read(stop)?)))
 }
 
 /// Nodes, links and flows of a scenario in JSON.
 #[pyfunction]
-fn network(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
-    py.detach(|| read(scenario_json).map(|scenario| answer::network(&scenario)))
+#[pyo3(signature = (scenario_json, cancel=None))]
+fn network(py: Python<'_>, scenario_json: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+    let work = |stop: &Stop<'_>| match read_on(scenario_json, machine(), stop)? {
+        Ok(scenario) => answer::network(&scenario, stop).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    };
+    cancel::watched(py, cancel.as_ref(), work)?.map_err(PyValueError::new_err)
 }
 
 /// Runs one scenario.
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast", on_progress=None))]
+#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast", on_progress=None, cancel=None))]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -97,14 +112,21 @@ fn run<'py>(
     links: Option<Vec<String>>,
     engine: &str,
     on_progress: Option<&Bound<'py, PyAny>>,
+    cancel: Option<Py<Cancel>>,
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
     let engine = engine_named(engine)?;
-    let scenario = read(scenario_json)?;
-    let trace = Trace::new(&scenario, &trace, step, links).map_err(PyValueError::new_err)?;
-    if let Some(trace) = &trace {
-        trace.refuse_empty(&celltrain_scenario::build::network(&scenario, seed)).map_err(PyValueError::new_err)?;
-    }
-    let (result, series) = work::one(py, &scenario, seed, trace.as_ref(), engine, on_progress)?;
+    let cancel = cancel.as_ref();
+    let read = |stop: &Stop<'_>| {
+        let scenario = read_on(scenario_json, machine(), stop)??;
+        let trace = Trace::new(&scenario, &trace, step, links)?;
+        if let Some(trace) = &trace {
+            trace.refuse_empty(&celltrain_scenario::build::network_unless(&scenario, seed, stop)?, stop)?;
+        }
+        Ok((scenario, trace))
+    };
+    let (scenario, trace) = cancel::watched(py, cancel, |stop| refused(read(stop)))?.map_err(PyValueError::new_err)?;
+    let how = How { trace: trace.as_ref(), engine, limit: None, wanted: None };
+    let (result, series) = work::one(py, cancel, scenario, seed, &how, on_progress)?;
     let series = series.map(|series| arrays(py, series)).transpose()?;
     Ok((result, series))
 }
@@ -114,7 +136,7 @@ fn run<'py>(
 #[pyfunction]
 #[pyo3(signature = (
     scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
-    wanted=None
+    wanted=None, cancel=None
 ))]
 fn run_many(
     py: Python<'_>,
@@ -129,27 +151,45 @@ fn run_many(
     step: Option<&str>,
     links: Option<Vec<String>>,
     wanted: Option<Wanted>,
+    cancel: Option<Py<Cancel>>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
     let scenarios = work::Scenarios::new(scenarios, machine());
+    let cancel = cancel.as_ref();
     if on_error.is_none() {
-        // Whoever cannot be told of one run's refusal is told before any run.
-        for index in 0..scenarios.len() {
-            scenarios.get(index).as_ref().map_err(|refusal| PyValueError::new_err(refusal.clone()))?;
-        }
+        // Without an error callback, refuse bad scenarios before the first run.
+        scenarios.read_all(py, cancel, threads)?;
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
         return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
     }
     let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
     let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
-    let trace = match (trace.is_empty(), (0..scenarios.len()).find_map(|index| scenarios.get(index).as_ref().ok())) {
+    let trace = if trace.is_empty() {
+        None
+    } else {
         // A step is for all of them; without one it would be the first's.
-        (false, Some(first)) => Trace::new(first, &trace, step, links).map_err(PyValueError::new_err)?,
-        _ => None,
+        let read = |stop: &Stop<'_>| {
+            for index in 0..scenarios.len() {
+                if let Ok(first) = scenarios.get(index, stop)? {
+                    return Ok(Trace::new(&first, &trace, step, links)?);
+                }
+            }
+            Ok(None)
+        };
+        cancel::watched(py, cancel, |stop| refused(read(stop)))?.map_err(PyValueError::new_err)?
     };
     let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
-    work::many(py, &scenarios, &runs, threads, &how, on_result, on_error)
+    work::many(py, cancel, &scenarios, (&runs, threads), &how, &Takers { on_result, on_error })
+}
+
+/// What is wrong, apart from whether it was told to stop.
+fn refused<T>(done: Result<T, Unfinished>) -> Result<Result<T, String>, Interrupted> {
+    match done {
+        Ok(done) => Ok(Ok(done)),
+        Err(Unfinished::Refused(problem)) => Ok(Err(problem)),
+        Err(Unfinished::Interrupted) => Err(Interrupted),
+    }
 }
 
 /// A TOML text as JSON, with the line of every key.
@@ -181,10 +221,13 @@ fn memory_limit() -> Option<u64> {
 #[pyfunction]
 #[pyo3(signature = (scenario_json, engine="fast"))]
 fn memory_needed(py: Python<'_>, scenario_json: &str, engine: &str) -> PyResult<u64> {
-    let engine = engine_named(engine)?;
-    let scenario = read_on(scenario_json, Machine::default()).map_err(PyValueError::new_err)?;
-    let needed = || work::needed(&celltrain_scenario::build::network(&scenario, scenario.seed), engine, None, None);
-    Ok(py.detach(needed).map_err(PyValueError::new_err)?.bytes)
+    let how = How { trace: None, engine: engine_named(engine)?, limit: None, wanted: None };
+    let needed = |stop: &Stop<'_>| {
+        let scenario = read_on(scenario_json, Machine::default(), stop)??;
+        work::needed(&celltrain_scenario::build::network_unless(&scenario, scenario.seed, stop)?, &how, stop)
+    };
+    let needed = cancel::watched(py, None, |stop| refused(needed(stop)))?.map_err(PyValueError::new_err)?;
+    Ok(needed.bytes)
 }
 
 /// The scenarios of the benchmarks.
@@ -208,14 +251,10 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-fn read(json: &str) -> PyResult<Scenario> {
-    read_on(json, machine()).map_err(PyValueError::new_err)
-}
-
 /// The refusal is what [`parse_json`] answers.
-pub(crate) fn read_on(json: &str, machine: Machine) -> Result<Scenario, String> {
-    let reading: Reading = celltrain_scenario::read_json(json, "scenario", machine);
-    reading.scenario.clone().ok_or_else(|| answer::reading(&reading))
+pub(crate) fn read_on(json: &str, machine: Machine, stop: &Stop<'_>) -> Result<Result<Scenario, String>, Interrupted> {
+    let mut reading: Reading = Reader { source: "scenario", machine, stop }.json(json)?;
+    Ok(reading.scenario.take().ok_or_else(|| answer::reading(&reading)))
 }
 
 fn arrays(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {

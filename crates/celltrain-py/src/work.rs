@@ -1,47 +1,64 @@
-//! Long work away from the interpreter: threads run, the calling thread watches for Ctrl-C and hands results over.
+//! Runs, one or many: read, built, run and measured on threads, each within its limit.
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, Once, OnceLock};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::{Machine, Scenario, build, memory};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::answer::{self, Series, Trace, Wanted};
-use crate::{arrays, read_on};
+use crate::answer::{self, Answer, Series, Trace, Wanted};
+use crate::cancel::Cancel;
+use crate::panics::{caught, quiet_while_caught};
+use crate::{arrays, read_on, threads};
 
-/// How often the calling thread looks for a signal: well within the promised 0.1 s.
-const LOOK: Duration = Duration::from_millis(20);
+/// Why a run has no result.
+pub(crate) enum Unfinished {
+    /// It was told to stop.
+    Interrupted,
+    /// It is refused, with what is wrong.
+    Refused(String),
+}
+
+impl From<Interrupted> for Unfinished {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl From<String> for Unfinished {
+    fn from(problem: String) -> Self {
+        Self::Refused(problem)
+    }
+}
 
 /// Runs one scenario on a thread of its own; the result's JSON, and the series if any were asked for.
 pub(crate) fn one(
     py: Python<'_>,
-    scenario: &Scenario,
+    cancel: Option<&Py<Cancel>>,
+    scenario: Scenario,
     seed: u64,
-    trace: Option<&Trace>,
-    engine: Engine,
+    how: &How<'_>,
     on_progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Option<Series>)> {
     let mut outcome = None;
     let share = AtomicU64::new(0);
     let report =
         || on_progress.map_or(Ok(()), |call| call.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(|_| ()));
-    let how = How { trace, engine, limit: None, wanted: None };
-    let work = |stop: &AtomicBool| run(scenario, seed, &how, stop, &share);
+    let scenario = Arc::new(scenario);
+    let work = |_, stop: &AtomicBool| run(|_| Ok(Ok(scenario.clone())), seed, how, stop, &share);
     let keep = |_, done| {
         outcome = done;
         Ok(())
     };
-    watched(py, 1, 1, |_, stop| work(stop), keep, report)?;
+    threads::watched(py, cancel, (1, 1), work, keep, report)?;
     match outcome {
         Some(Ok(done)) => Ok(done),
         Some(Err(problem)) => Err(PyValueError::new_err(problem)),
@@ -49,29 +66,50 @@ pub(crate) fn one(
     }
 }
 
-/// For tests of what becomes of a panic: of many runs, those with this seed do.
-const PANIC_SEED: &str = "CELLTRAIN_TEST_PANIC_SEED";
-
 /// Scenarios as JSON, each read when it is first asked for: by the threads that run it, not by the one that looks for
 /// signals.
 pub(crate) struct Scenarios {
     texts: Vec<String>,
-    read: Vec<OnceLock<Result<Scenario, String>>>,
+    read: Vec<Mutex<Option<Read>>>,
     machine: Machine,
 }
 
+/// A scenario, or why it is refused.
+pub(crate) type Read = Result<Arc<Scenario>, String>;
+
 impl Scenarios {
     pub(crate) fn new(texts: Vec<String>, machine: Machine) -> Self {
-        Self { read: texts.iter().map(|_| OnceLock::new()).collect(), texts, machine }
+        Self { read: texts.iter().map(|_| Mutex::new(None)).collect(), texts, machine }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// The scenario, or why it is refused.
-    pub(crate) fn get(&self, index: usize) -> &Result<Scenario, String> {
-        self.read[index].get_or_init(|| read_on(&self.texts[index], self.machine))
+    /// One of them. Reading that is told to stop is begun anew by whoever asks next.
+    pub(crate) fn get(&self, index: usize, stop: &Stop<'_>) -> Result<Read, Interrupted> {
+        // Reading that panics leaves nothing behind.
+        let mut read = self.read[index].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = &*read {
+            return Ok(read.clone());
+        }
+        Ok(read.insert(read_on(&self.texts[index], self.machine, stop)?.map(Arc::new)).clone())
+    }
+
+    /// Reads all of them on several threads; raises the refusal of the first that is refused.
+    pub(crate) fn read_all(&self, py: Python<'_>, cancel: Option<&Py<Cancel>>, threads: usize) -> PyResult<()> {
+        let work = |index: usize, stop: &AtomicBool| self.get(index, &Stop::new(&|| !stop.load(Ordering::Relaxed)));
+        let mut refused: Option<(usize, String)> = None;
+        let note = |index: usize, read: Result<Read, Interrupted>| {
+            if let Ok(Err(refusal)) = read
+                && refused.as_ref().is_none_or(|(first, _)| index < *first)
+            {
+                refused = Some((index, refusal));
+            }
+            Ok(())
+        };
+        threads::watched(py, cancel, (self.len(), threads), work, note, || Ok(()))?;
+        refused.map_or(Ok(()), |(_, refusal)| Err(PyValueError::new_err(refusal)))
     }
 }
 
@@ -79,35 +117,36 @@ impl Scenarios {
 pub(crate) struct How<'a> {
     pub(crate) trace: Option<&'a Trace>,
     pub(crate) engine: Engine,
-    /// What a run may take in real time.
+    /// What a run may take in real time, from the reading of its scenario on.
     pub(crate) limit: Option<Duration>,
     /// What of the answers is wanted; all of it when None.
     pub(crate) wanted: Option<&'a Wanted>,
 }
 
-/// Runs many on `threads` threads; results go to `on_result` in the order they end. A run that is refused, panics or goes
-/// past its limit goes to `on_error` with what is wrong; where there is none, it ends them all.
+/// Where results of many runs go.
+pub(crate) struct Takers<'a, 'py> {
+    pub(crate) on_result: &'a Bound<'py, PyAny>,
+    /// A run that is refused, panics or goes past its limit goes here with what is wrong; where there is none, it ends them
+    /// all.
+    pub(crate) on_error: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Runs many on `threads` threads; results are handed over in the order they end.
 pub(crate) fn many(
     py: Python<'_>,
+    cancel: Option<&Py<Cancel>>,
     scenarios: &Scenarios,
-    runs: &[(usize, u64)],
-    threads: usize,
+    (runs, threads): (&[(usize, u64)], usize),
     how: &How<'_>,
-    on_result: &Bound<'_, PyAny>,
-    on_error: Option<&Bound<'_, PyAny>>,
+    takers: &Takers<'_, '_>,
 ) -> PyResult<()> {
     quiet_while_caught();
-    let panic_seed = std::env::var(PANIC_SEED).ok().and_then(|seed| seed.parse().ok());
     let work = |index: usize, stop: &AtomicBool| {
         let (scenario, seed) = runs[index];
-        match scenarios.get(scenario) {
-            Ok(scenario) => caught(|| {
-                assert!(panic_seed != Some(seed), "{PANIC_SEED} is {seed}");
-                run(scenario, seed, how, stop, &AtomicU64::new(0))
-            }),
-            Err(refusal) => Some(Err(refusal.clone())),
-        }
+        let done = caught(|| run(|stop| scenarios.get(scenario, stop), seed, how, stop, &AtomicU64::new(0)));
+        done.unwrap_or_else(|panic| Some(Err(format!("panicked: {panic}"))))
     };
+    let Takers { on_result, on_error } = *takers;
     let hand_over = |index: usize, done: Done| match (done, on_error) {
         (Some(Ok((result, None))), _) => on_result.call1((index, result)).map(|_| ()),
         (Some(Ok((result, Some(series)))), _) => on_result.call1((index, result, arrays(py, series)?)).map(|_| ()),
@@ -115,146 +154,101 @@ pub(crate) fn many(
         (Some(Err(problem)), None) => Err(PyValueError::new_err(problem)),
         (None, _) => Ok(()),
     };
-    watched(py, runs.len(), threads, work, hand_over, || Ok(()))
+    threads::watched(py, cancel, (runs.len(), threads), work, hand_over, || Ok(()))
 }
 
+/// None when it was told to stop.
 type Done = Option<Result<(String, Option<Series>), String>>;
 
-/// None when it was told to stop. `share` says how much of the run is done.
-fn run(scenario: &Scenario, seed: u64, how: &How<'_>, stop: &AtomicBool, share: &AtomicU64) -> Done {
-    let How { trace, engine, limit, wanted } = *how;
-    let network = build::network(scenario, seed);
-    let footprint = match needed(&network, engine, trace, wanted) {
-        Ok(footprint) => footprint,
-        Err(problem) => return Some(Err(problem)),
-    };
-    let _kept = match memory::keep(&footprint, stop) {
-        Ok(kept) => kept?,
-        Err(problem) => return Some(Err(problem)),
-    };
+/// Does a run from the reading of its scenario on. `share` says how much of it is done.
+fn run(
+    scenario: impl FnOnce(&Stop<'_>) -> Result<Read, Interrupted>,
+    seed: u64,
+    how: &How<'_>,
+    stopped: &AtomicBool,
+    share: &AtomicU64,
+) -> Done {
+    let limit = Limit::new(how.limit);
+    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed);
+    match within(&limit, scenario, seed, how, &Stop::new(&go_on), (stopped, share)) {
+        Ok(done) => Some(Ok(done)),
+        Err(Unfinished::Refused(problem)) => Some(Err(problem)),
+        Err(Unfinished::Interrupted) => limit.in_words().map(Err),
+    }
+}
+
+/// The same, unless it is told to stop.
+fn within(
+    limit: &Limit,
+    scenario: impl FnOnce(&Stop<'_>) -> Result<Read, Interrupted>,
+    seed: u64,
+    how: &How<'_>,
+    stop: &Stop<'_>,
+    (stopped, share): (&AtomicBool, &AtomicU64),
+) -> Result<(String, Option<Series>), Unfinished> {
+    let How { trace, engine, wanted, .. } = *how;
+    let scenario = scenario(stop)??;
+    let network = build::network_unless(&scenario, seed, stop)?;
+    let footprint = needed(&network, how, stop)?;
+    let waited = Instant::now();
+    let _kept = memory::keep(&footprint, stopped)?.ok_or(Interrupted)?;
+    limit.put_off(waited.elapsed());
     let begun = Instant::now();
-    let mut too_long = false;
     let keep_going = |done: f64| {
         share.store(done.to_bits(), Ordering::Relaxed);
-        too_long = limit.is_some_and(|limit| begun.elapsed() > limit);
-        !too_long && !stop.load(Ordering::Relaxed)
+        stop.ask().is_ok()
     };
-    let mut recorder = match trace.map(|trace| trace.recorder(&network)).transpose() {
-        Ok(recorder) => recorder,
-        Err(problem) => return Some(Err(problem)),
-    };
-    let outcome = match &mut recorder {
+    let mut recorder = trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
+    let result = match &mut recorder {
         Some(recorder) => engine.run(&network, recorder, keep_going),
         None => engine.run(&network, &mut Nothing, keep_going),
-    };
-    let seconds = begun.elapsed().as_secs_f64();
-    if let (true, Some(limit)) = (too_long, limit) {
-        return Some(Err(format!("took longer than {} s of real time", limit.as_secs_f64())));
-    }
+    }?;
+    let engine_seconds = begun.elapsed().as_secs_f64();
     let bottleneck = &network.links[network.bottleneck].name;
-    let result = answer::result(scenario, seed, engine, &outcome.ok()?, seconds, bottleneck, wanted);
-    let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder));
-    Some(Ok((result, series)))
+    let answer =
+        Answer { scenario: &scenario, seed, engine, result: &result, engine_seconds, bottleneck, wanted, stop };
+    let text = answer.text()?;
+    let series = trace.zip(recorder).map(|(trace, recorder)| Series::of(&network, trace, recorder, stop));
+    let series = series.transpose()?;
+    // What passed its limit in the end has passed it.
+    stop.ask()?;
+    Ok((text, series))
 }
 
 /// What a run needs of memory, with what is recorded of it; its answer is put together when the engine is gone.
-pub(crate) fn needed(
-    network: &Network,
-    engine: Engine,
-    trace: Option<&Trace>,
-    wanted: Option<&Wanted>,
-) -> Result<Footprint, String> {
-    let footprint = Footprint::of(network, engine);
-    let series = trace.map_or(Ok(0), |trace| trace.bytes(network))?;
-    let bytes = footprint.bytes.max(answer::bytes(network, wanted)).saturating_add(series);
+pub(crate) fn needed(network: &Network, how: &How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
+    let footprint = Footprint::of(network, how.engine, stop)?;
+    let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
+    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
 }
 
-thread_local! {
-    /// The panic that this thread catches, in words; None outside.
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+/// What a run may take in real time.
+struct Limit {
+    most: Option<Duration>,
+    begun: Cell<Instant>,
+    passed: Cell<bool>,
 }
 
-/// One run's panic is that run's error.
-fn caught(work: impl FnOnce() -> Done) -> Done {
-    PANIC.set(Some(String::new()));
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
-    let text = PANIC.take().unwrap_or_default();
-    done.unwrap_or_else(|_| Some(Err(format!("panicked: {text}"))))
-}
+impl Limit {
+    fn new(most: Option<Duration>) -> Self {
+        Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
+    }
 
-/// What a panic says.
-fn words_of(payload: &dyn Any) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
-}
+    fn has_passed(&self) -> bool {
+        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.get().elapsed() > most);
+        self.passed.set(passed);
+        passed
+    }
 
-/// A panic that is caught is told with its run; all others as before.
-fn quiet_while_caught() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            let caught = PANIC.with_borrow_mut(|text| {
-                let told = text.is_some();
-                *text = text.take().map(|_| {
-                    let words = words_of(info.payload());
-                    let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
-                    format!("{words}{}", place.unwrap_or_default())
-                });
-                told
-            });
-            if !caught {
-                before(info);
-            }
-        }));
-    });
-}
+    /// A run that waits for others to give memory back takes no time.
+    fn put_off(&self, waited: Duration) {
+        self.begun.set(self.begun.get() + waited);
+    }
 
-/// Runs pieces of work on threads without the interpreter, and looks after them now and then. On a signal, or when a result is refused, the threads stop
-/// before this returns.
-fn watched(
-    py: Python<'_>,
-    pieces: usize,
-    threads: usize,
-    work: impl Fn(usize, &AtomicBool) -> Done + Sync,
-    mut deliver: impl FnMut(usize, Done) -> PyResult<()>,
-    look: impl Fn() -> PyResult<()>,
-) -> PyResult<()> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.clamp(1, pieces.max(1)))
-        .build()
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    let stop = AtomicBool::new(false);
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = channel();
-    let receiver = Mutex::new(receiver);
-    pool.in_place_scope(|scope| {
-        for _ in 0..pool.current_num_threads() {
-            let (sender, stop, next, work) = (sender.clone(), &stop, &next, &work);
-            scope.spawn(move |_| {
-                while !stop.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver is gone only once this run is given up.
-                    if index >= pieces || sender.send((index, work(index, stop))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let outcome = loop {
-            let latest = py.detach(|| receiver.lock().expect("only this thread locks it").recv_timeout(LOOK));
-            let handled = match latest {
-                Ok((index, done)) => py.check_signals().and_then(|()| deliver(index, done)),
-                Err(RecvTimeoutError::Timeout) => py.check_signals().and_then(|()| look()),
-                Err(RecvTimeoutError::Disconnected) => break Ok(()),
-            };
-            if let Err(error) = handled {
-                break Err(error);
-            }
-        };
-        stop.store(true, Ordering::Relaxed);
-        outcome
-    })
+    /// What is wrong, if it has passed.
+    fn in_words(&self) -> Option<String> {
+        let most = self.most.filter(|_| self.passed.get())?;
+        Some(format!("took longer than {} s of real time", most.as_secs_f64()))
+    }
 }

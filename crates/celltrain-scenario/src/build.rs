@@ -7,6 +7,7 @@ use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::{
     Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Search, Vc, n_source, n_source_paths,
 };
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 
 use crate::scenario::{
@@ -50,12 +51,24 @@ pub struct Channels {
 
 /// The network of a scenario that passed its checks, to be run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
-    network_on(layout(&scenario.topology), scenario, seed)
+    network_unless(scenario, seed, &Stop::never()).expect("nobody stops it")
+}
+
+/// The same, unless it is told to stop.
+///
+/// # Errors
+/// When it is.
+pub fn network_unless(scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
+    network_on(layout(&scenario.topology, stop)?, scenario, seed, stop)
 }
 
 /// The same on the layout of its topology.
-pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
     for (index, link) in layout.graph.links.iter_mut().enumerate() {
+        stop.steps_of([1, scenario.port.len(), scenario.edge.len()])?;
         match layout.graph.nodes[link.from].kind {
             NodeKind::Host => continue,
             NodeKind::EdgeDevice => {
@@ -73,8 +86,9 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network
             link.allocator.clone_from(&port.allocator);
         }
     }
-    let Channels { mut vcs, merges, of_flow } = channels(&layout);
+    let Channels { mut vcs, merges, of_flow } = channels(&layout, stop)?;
     for vc in &mut vcs {
+        stop.steps_of([1, scenario.vc.len()])?;
         if let Some(own) = vc_options(scenario, &vc.name) {
             vc.contract.clone_from(&own.gfr);
             vc.tagged = own.tagged;
@@ -82,6 +96,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network
         }
     }
     for &[data_vc, ack_vc] in &of_flow {
+        stop.steps_of([1, scenario.vc.len()])?;
         // One loop each way: the parameters are those of the data's VC.
         let abr = vc_options(scenario, &vcs[data_vc].name).and_then(|own| own.abr.clone());
         for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
@@ -90,14 +105,15 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network
         }
     }
     let flow = |(route, [data_vc, ack_vc]): (Route, [usize; 2])| {
+        stop.steps_of([1, scenario.flow.len()])?;
         let own = flow_options(scenario, &route.name);
         let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
         let start = own.and_then(|own| own.start).unwrap_or(route.start);
         let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
-        Flow { name: route.name, data_vc, ack_vc, start, tcp, traffic }
+        Ok(Flow { name: route.name, data_vc, ack_vc, start, tcp, traffic })
     };
-    let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect();
-    Network {
+    let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect::<Result<_, Interrupted>>()?;
+    Ok(Network {
         seed,
         duration: scenario.duration,
         nodes: layout.graph.nodes,
@@ -110,7 +126,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64) -> Network
         service_order: scenario.switch.service_order,
         aal5: scenario.aal5.clone(),
         file_size: scenario.measure.file_size,
-    }
+    })
 }
 
 /// What a flow has of its own: under its name, or the first range its name is in.
@@ -133,12 +149,16 @@ pub fn vc_table<'a>(scenario: &'a Scenario, vc: &str) -> Option<(&'a str, &'a Vc
 ///
 /// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several hosts
 /// merge, each branch has its first flow's name up to there, and a way back of its own.
+///
+/// # Errors
+/// When it is told to stop.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-pub fn channels(layout: &Layout) -> Channels {
+pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[usize]), usize> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for route in &layout.flows {
+    for route in stop.each(&layout.flows) {
+        let route = route?;
         let name = route.vc.as_deref().unwrap_or(&route.name);
         let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
             let data_vc = channels.vcs.len();
@@ -150,6 +170,7 @@ pub fn channels(layout: &Layout) -> Channels {
         channels.of_flow.push([data_vc, data_vc + 1]);
     }
     for (name, branches) in by_name {
+        stop.steps(branches.len())?;
         if let [only] = branches[..] {
             channels.vcs[only].name = name.to_string();
             channels.vcs[only + 1].name = format!("{name}-acks");
@@ -162,7 +183,7 @@ pub fn channels(layout: &Layout) -> Channels {
         }
         channels.merges.push(Merge { name: name.to_string(), at });
     }
-    channels
+    Ok(channels)
 }
 
 /// The first link from which on all these paths are the same.
@@ -202,24 +223,28 @@ pub fn matches_link(pattern: &str, link: &str) -> bool {
 }
 
 /// The graph and the paths of a topology that passed its checks.
-pub fn layout(topology: &Topology) -> Layout {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn layout(topology: &Topology, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     match topology {
-        Topology::NSource(config) => sources(config),
-        Topology::VcMerge(config) => vc_merge(config),
-        Topology::Internetwork(config) => internetwork(config),
-        Topology::Chain(config) => chain(config),
-        Topology::Star(config) => star(config),
-        Topology::Network(config) => general(config),
+        Topology::NSource(config) => sources(config, stop),
+        Topology::VcMerge(config) => vc_merge(config, stop),
+        Topology::Internetwork(config) => internetwork(config, stop),
+        Topology::Chain(config) => chain(config, stop),
+        Topology::Star(config) => star(config, stop),
+        Topology::Network(config) => general(config, stop),
     }
 }
 
 /// Figure 2 of ATM Forum 96-1269.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-fn sources(config: &NSource) -> Layout {
+fn sources(config: &NSource, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let sources = config.sources as usize;
-    let mut graph = n_source(sources, config.link_rate, config.link_delay);
+    let mut graph = n_source(sources, config.link_rate, config.link_delay, stop)?;
     let mut flows = Vec::with_capacity(sources);
     for i in 0..sources {
+        stop.steps_of([1, config.access_rates.len(), config.access_delays.len()])?;
         let [data, acks] = n_source_paths(i, sources);
         let (name, access) = (format!("source{}", i + 1), [data[0], acks[2]]);
         for link in access {
@@ -229,7 +254,7 @@ fn sources(config: &NSource) -> Layout {
         }
         flows.push(own_vc(format!("tcp{}", i + 1), data, acks));
     }
-    Layout { graph, flows, bottleneck: N_SOURCE_BOTTLENECK }
+    Ok(Layout { graph, flows, bottleneck: N_SOURCE_BOTTLENECK })
 }
 
 /// What a table by hosts has for one: under its name, in the first range it is in, or for all others.
@@ -255,7 +280,7 @@ fn back(path: &[usize]) -> Vec<usize> {
     clippy::arithmetic_side_effects,
     reason = "numbers of switches and connections, which a chain has 10000 and 10^9 of at most"
 )]
-fn chain(config: &Chain) -> Layout {
+fn chain(config: &Chain, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let access_rate = config.access_rate.unwrap_or(config.link_rate);
     let access_delay = config.access_delay.unwrap_or(config.link_delay);
     let mut graph = Graph::default();
@@ -266,6 +291,7 @@ fn chain(config: &Chain) -> Layout {
     let hops = trunks.len();
     let mut flows = Vec::new();
     let mut flow = |kind: &str, number: u32, first: usize, last: usize| {
+        stop.steps(last - first)?;
         let source = graph.add_node(format!("{kind}-source{number}"), NodeKind::Host);
         let destination = graph.add_node(format!("{kind}-destination{number}"), NodeKind::Host);
         let mut data = vec![graph.connect(source, switches[first], access_rate, access_delay)];
@@ -273,23 +299,25 @@ fn chain(config: &Chain) -> Layout {
         data.push(graph.connect(switches[last], destination, access_rate, access_delay));
         let acks = back(&data);
         flows.push(own_vc(format!("{kind}{number}"), data, acks));
+        Ok(())
     };
     for number in 1..=config.long {
-        flow("long", number, 0, hops);
+        flow("long", number, 0, hops)?;
     }
     let entries = (0..hops).flat_map(|hop| std::iter::repeat_n(hop, config.cross as usize));
     for (hop, number) in entries.zip(1..) {
-        flow("cross", number, hop, hop + 1);
+        flow("cross", number, hop, hop + 1)?;
     }
-    Layout { graph, flows, bottleneck: trunks[0] }
+    Ok(Layout { graph, flows, bottleneck: trunks[0] })
 }
 
 /// Hosts around a switch.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-fn star(config: &Star) -> Layout {
+fn star(config: &Star, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
     for i in 1..=config.hosts {
+        stop.steps_of([1, config.access_rates.len(), config.access_delays.len()])?;
         let name = format!("host{i}");
         let rate = of_host(&config.access_rates, &name).unwrap_or(config.link_rate);
         let delay = of_host(&config.access_delays, &name).unwrap_or(config.link_delay);
@@ -301,14 +329,14 @@ fn star(config: &Star) -> Layout {
         let acks = back(&data);
         own_vc(format!("tcp{number}"), data, acks)
     };
-    let flows = config.pattern.pairs(config.hosts as usize).into_iter().zip(1..).map(flow).collect();
+    let flows = stop.map(config.pattern.pairs(config.hosts as usize).into_iter().zip(1..), flow)?;
     // To the first host.
-    Layout { graph, flows, bottleneck: 1 }
+    Ok(Layout { graph, flows, bottleneck: 1 })
 }
 
 /// Figure 6 of ATM Forum 97-0831.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-fn vc_merge(config: &VcMerge) -> Layout {
+fn vc_merge(config: &VcMerge, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let VcMerge { link_rate: rate, link_delay: delay, .. } = *config;
     let mut graph = Graph::default();
     let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -321,6 +349,7 @@ fn vc_merge(config: &VcMerge) -> Layout {
         let destination = graph.add_node(format!("destination{vc}"), NodeKind::Host);
         let down = graph.connect(sw2, destination, rate, delay);
         for _ in 0..config.sources_per_vc {
+            stop.step()?;
             let number = flows.len() + 1;
             let source = graph.add_node(format!("source{number}"), NodeKind::Host);
             let data = vec![graph.connect(source, local, rate, config.access_delay), up, bottleneck, down];
@@ -329,12 +358,12 @@ fn vc_merge(config: &VcMerge) -> Layout {
             flows.push(Route { name: format!("tcp{number}"), data, acks, start: Duration::default(), vc });
         }
     }
-    Layout { graph, flows, bottleneck }
+    Ok(Layout { graph, flows, bottleneck })
 }
 
 /// Figure 1 of draft-jagan-e2e-traf-mgmt-00.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-fn internetwork(config: &Internetwork) -> Layout {
+fn internetwork(config: &Internetwork, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
     let Internetwork { link_rate: rate, ip_delay, atm_delay, .. } = *config;
     let mut graph = Graph::default();
     let sw1 = graph.add_node("sw1", NodeKind::Switch);
@@ -342,6 +371,7 @@ fn internetwork(config: &Internetwork) -> Layout {
     let bottleneck = graph.connect(sw1, sw2, rate, atm_delay);
     let mut paths = Vec::new();
     for i in 1..=config.sources {
+        stop.step()?;
         let [source, edge, far_edge, destination] = [
             ("source", NodeKind::Host),
             ("edge", NodeKind::EdgeDevice),
@@ -368,31 +398,45 @@ fn internetwork(config: &Internetwork) -> Layout {
         start: Duration::default(),
         vc: None,
     };
-    Layout { graph, flows: paths.into_iter().zip(1..).map(route).collect(), bottleneck }
+    Ok(Layout { graph, flows: stop.map(paths.into_iter().zip(1..), route)?, bottleneck })
 }
 
-fn general(config: &GeneralNetwork) -> Layout {
-    let (graph, index) = graph(config);
+fn general(config: &GeneralNetwork, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+    let (graph, index) = graph(config, stop)?;
     let every_flow: Vec<usize> = (0..config.flows.len()).collect();
-    let paths = data_paths(config, &graph, &index, &every_flow).expect("checks refuse too many links in all");
+    let paths = data_paths(config, &graph, &index, &every_flow, stop)?.expect("checks refuse too many links in all");
     let paths = paths.into_iter().map(|path| path.expect("checks refuse a flow to nowhere")).collect();
-    general_over(config, graph, paths)
+    general_over(config, graph, paths, stop)
 }
 
 /// The layout of a general network whose flows' data takes these paths.
-pub fn general_over(config: &GeneralNetwork, graph: Graph, paths: Vec<Vec<usize>>) -> Layout {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn general_over(
+    config: &GeneralNetwork,
+    graph: Graph,
+    paths: Vec<Vec<usize>>,
+    stop: &Stop<'_>,
+) -> Result<Layout, Interrupted> {
     let route = |((flow, data), number): ((&crate::scenario::FlowConfig, Vec<usize>), usize)| {
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{number}"));
         Route { name, acks: back(&data), data, start: flow.start, vc: flow.vc.clone() }
     };
-    let flows: Vec<Route> = config.flows.iter().zip(paths).zip(1..).map(route).collect();
+    let flows: Vec<Route> = stop.map(config.flows.iter().zip(paths).zip(1..), route)?;
     let named = config.bottleneck.as_ref().and_then(|name| graph.links.iter().position(|link| link.name == *name));
-    let bottleneck = named.unwrap_or_else(|| most_loaded(&graph, &flows));
-    Layout { graph, flows, bottleneck }
+    let bottleneck = match named {
+        Some(link) => link,
+        None => most_loaded(&graph, &flows, stop)?,
+    };
+    Ok(Layout { graph, flows, bottleneck })
 }
 
 /// The links of the data of some flows of a general network; none for a flow whose written path misses a link, or that no
 /// path leads for. `None` where they cross more links in all than a network may have crossings.
+///
+/// # Errors
+/// When it is told to stop.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "no path is longer than the network, and the first above the most ends it"
@@ -402,7 +446,8 @@ pub fn data_paths(
     graph: &Graph,
     index: &BTreeMap<&str, usize>,
     flows: &[usize],
-) -> Option<Vec<Option<Vec<usize>>>> {
+    stop: &Stop<'_>,
+) -> Result<Option<Vec<Option<Vec<usize>>>>, Interrupted> {
     let mut search = Search::new(graph);
     let by_ends: BTreeMap<(usize, usize), usize> =
         graph.links.iter().zip(0..).map(|(link, number)| ((link.from, link.to), number)).collect();
@@ -410,6 +455,7 @@ pub fn data_paths(
     // By where the search starts: the places of flows in `flows`, and where they go.
     let mut searches: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (place, flow) in flows.iter().map(|&flow| &config.flows[flow]).enumerate() {
+        stop.step()?;
         if let Some(nodes) = &flow.path {
             let hop = |pair: &[String]| by_ends.get(&(index[pair[0].as_str()], index[pair[1].as_str()])).copied();
             paths[place] = nodes.windows(2).map(hop).collect();
@@ -423,6 +469,8 @@ pub fn data_paths(
     let length = |path: &Option<Vec<usize>>| path.as_ref().map_or(0, Vec::len);
     let mut crossings: usize = paths.iter().map(length).sum();
     for (start, (places, to)) in searches {
+        // At worst it passes over every link.
+        stop.steps_of([graph.links.len() / 4, places.len()])?;
         for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
             let from = index[config.flows[flows[place]].from.as_str()];
             let first = (from != start).then(|| search.leaving(from)[0].0);
@@ -430,10 +478,10 @@ pub fn data_paths(
             crossings += length(&paths[place]);
         }
         if crossings > MAX_CROSSINGS {
-            return None;
+            return Ok(None);
         }
     }
-    Some(paths)
+    Ok(Some(paths))
 }
 
 /// The most times VCs may cross links in all, one way: some gigabytes of labels and counters.
@@ -447,7 +495,13 @@ fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize>
 }
 
 /// Nodes and links, and the nodes' indices by name. Links come in pairs, there and back.
-pub fn graph(config: &GeneralNetwork) -> (Graph, BTreeMap<&str, usize>) {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn graph<'a>(
+    config: &'a GeneralNetwork,
+    stop: &Stop<'_>,
+) -> Result<(Graph, BTreeMap<&'a str, usize>), Interrupted> {
     let mut graph = Graph::default();
     let mut index = BTreeMap::new();
     for (names, kind) in [
@@ -456,24 +510,28 @@ pub fn graph(config: &GeneralNetwork) -> (Graph, BTreeMap<&str, usize>) {
         (&config.edge_devices, NodeKind::EdgeDevice),
     ] {
         for name in names {
+            stop.step()?;
             index.insert(name.as_str(), graph.add_node(name, kind));
         }
     }
-    for link in &config.links {
+    for link in stop.each(&config.links) {
+        let link = link?;
         let (a, b) = (&link.between.0, &link.between.1);
         let way_back: (BitRate, Duration) =
             (link.rate_back.unwrap_or(link.rate), link.delay_back.unwrap_or(link.delay));
         graph.connect_unlike(index[a.as_str()], index[b.as_str()], [(link.rate, link.delay), way_back]);
     }
-    (graph, index)
+    Ok((graph, index))
 }
 
 /// The link with the most connections for its rate; the first among equals, and a switch's rather than a host's.
 #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
-fn most_loaded(graph: &Graph, flows: &[Route]) -> usize {
+fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<usize, Interrupted> {
     let mut crossing = vec![0u64; graph.links.len()];
-    for link in flows.iter().flat_map(|flow| &flow.data) {
-        crossing[*link] += 1;
+    for flow in stop.each(flows) {
+        for &link in &flow?.data {
+            crossing[link] += 1;
+        }
     }
     let load = |link: usize| {
         let from_switch = graph.nodes[graph.links[link].from].kind == NodeKind::Switch;
@@ -482,11 +540,12 @@ fn most_loaded(graph: &Graph, flows: &[Route]) -> usize {
     };
     let mut best = 0;
     for link in 1..graph.links.len() {
+        stop.step()?;
         let ((n, rate, switch), (best_n, best_rate, best_switch)) = (load(link), load(best));
         let (this, other) = (n * best_rate, best_n * rate);
         if this > other || (this == other && switch && !best_switch) {
             best = link;
         }
     }
-    best
+    Ok(best)
 }

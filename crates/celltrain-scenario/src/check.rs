@@ -12,6 +12,7 @@ use celltrain_core::names::{is_in_range, number_in_range, range};
 use celltrain_core::network::{Link, Merge, Network, NodeKind, atm_part};
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
@@ -32,10 +33,31 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is.
+    pub does_not_fit: bool,
+}
+
+/// A scenario whose topology is laid out.
+#[derive(Clone, Copy)]
+struct Laid<'a> {
+    scenario: &'a Scenario,
+    layout: &'a build::Layout,
+    channels: &'a build::Channels,
+    /// Faults of form: what they are about was taken out of the scenario.
+    refused: &'a [KeyFault],
+    stop: &'a Stop<'a>,
 }
 
 /// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
-pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Verdict {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn check(
+    scenario: &Scenario,
+    refused: &[KeyFault],
+    machine: Machine,
+    stop: &Stop<'_>,
+) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
     let faults = &mut verdict.faults;
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
@@ -65,18 +87,26 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         frames(scenario, faults);
     }
     let before = faults.len();
-    let laid_out = topology(&scenario.topology, faults);
-    memory::before_layout(scenario, machine, faults);
+    let laid_out = topology(&scenario.topology, faults, stop)?;
+    verdict.does_not_fit = memory::before_layout(scenario, machine, faults);
     // Only a topology without a fault, and not too large to hold, can be laid out.
-    let layout = (faults.len() == before).then(|| laid_out.unwrap_or_else(|| build::layout(&scenario.topology)));
-    let largest_frames = match &layout {
-        Some(layout) => {
-            flow_tables(scenario, layout, faults);
-            rate_control::paths(layout, faults);
-            rate_control::edges(scenario, layout, faults);
-            files(scenario, layout, faults);
-            contracts(scenario, layout, refused, faults);
-            ports(scenario, layout, refused, faults)
+    let layout = match laid_out.filter(|_| faults.len() == before) {
+        None if faults.len() == before => Some(build::layout(&scenario.topology, stop)?),
+        found => found,
+    };
+    let channels = match &layout {
+        Some(layout) => build::channels(layout, stop)?,
+        None => build::Channels::default(),
+    };
+    let laid = layout.as_ref().map(|layout| Laid { scenario, layout, channels: &channels, refused, stop });
+    let largest_frames = match laid {
+        Some(laid) => {
+            flow_tables(laid, faults)?;
+            rate_control::paths(laid, faults)?;
+            rate_control::edges(laid, faults)?;
+            files(laid, faults)?;
+            contracts(laid, faults)?;
+            ports(laid, faults)?
         }
         None => BTreeMap::new(),
     };
@@ -84,17 +114,20 @@ pub fn check(scenario: &Scenario, refused: &[KeyFault], machine: Machine) -> Ver
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
         port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
     }
-    if let Some(layout) = layout.filter(|_| faults.is_empty()) {
-        rates(scenario, &layout, &mut verdict.warnings);
-        beyond(scenario, &layout, &mut verdict.warnings);
+    if let Some(laid) = laid.filter(|_| faults.is_empty()) {
+        rates(laid, &mut verdict.warnings)?;
+        beyond(laid, &mut verdict.warnings)?;
         if let Topology::Network(_) = scenario.topology {
-            islands(&layout, &mut verdict.warnings);
+            islands(laid, &mut verdict.warnings)?;
         }
-        let network = build::network_on(layout, scenario, scenario.seed);
-        clock(&network, &mut verdict.warnings);
-        verdict.footprint = Some(memory::of_run(scenario, &network, machine, faults));
     }
-    verdict
+    if let Some(layout) = layout.filter(|_| verdict.faults.is_empty()) {
+        let network = build::network_on(layout, scenario, scenario.seed, stop)?;
+        clock(&network, &mut verdict.warnings);
+        verdict.footprint = Some(memory::of_run(scenario, &network, machine, &mut verdict.faults, stop)?);
+        verdict.does_not_fit = !verdict.faults.is_empty();
+    }
+    Ok(verdict)
 }
 
 /// Eleven days: at the finest clock still far below 2^62 units.
@@ -200,21 +233,33 @@ fn file_size(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
 }
 
 /// There is a stream to cut into files.
-fn files(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
-    let Some(size) = scenario.measure.file_size else { return };
+fn files(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
+    let Some(size) = scenario.measure.file_size else { return Ok(()) };
     let own_traffic = |flow: &build::Route| build::flow_options(scenario, &flow.name)?.traffic.as_ref();
-    if layout.flows.iter().all(|flow| own_traffic(flow).is_some_and(|traffic| traffic.packets().is_some())) {
+    let mut streams = false;
+    for flow in &layout.flows {
+        stop.steps_of([1, scenario.flow.len()])?;
+        streams |= own_traffic(flow).is_none_or(|traffic| traffic.packets().is_none());
+        if streams {
+            break;
+        }
+    }
+    if !streams {
         let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
         faults.push(KeyFault::of_value("measure.file_size", quoted(size), problem));
     }
+    Ok(())
 }
 
 /// Packets come no faster than the host's link can send them, or its queue grows without end.
-fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning>) {
+fn rates(laid: Laid<'_>, warnings: &mut Vec<Warning>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
     for (name, path, pattern) in packets(scenario) {
         let meant = |flow: &&build::Route| {
             flow.name == name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
         };
+        stop.steps(layout.flows.len() / 8)?;
         let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
         if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
             warnings.push(Warning {
@@ -227,21 +272,25 @@ fn rates(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning
             });
         }
     }
+    Ok(())
 }
 
 /// Nodes on no link, and nodes whose links lead to none that a flow crosses: a line of the file was forgotten, perhaps.
-fn islands(layout: &build::Layout, warnings: &mut Vec<Warning>) {
+fn islands(laid: Laid<'_>, warnings: &mut Vec<Warning>) -> Result<(), Interrupted> {
+    let Laid { layout, stop, .. } = laid;
     let graph = &layout.graph;
     // Each node points towards one that stands for all its links lead to.
     let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut is_on_a_link = vec![false; graph.nodes.len()];
-    for link in &graph.links {
+    for link in stop.each(&graph.links) {
+        let link = link?;
         let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
         towards[a.max(b)] = a.min(b);
         is_on_a_link[link.from] = true;
     }
     let mut is_used = vec![false; graph.nodes.len()];
-    for flow in &layout.flows {
+    for flow in stop.each(&layout.flows) {
+        let flow = flow?;
         is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
     }
     let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
@@ -269,6 +318,7 @@ fn islands(layout: &build::Layout, warnings: &mut Vec<Warning>) {
             message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
         });
     }
+    Ok(())
 }
 
 fn kind_name(kind: NodeKind) -> &'static str {
@@ -301,35 +351,62 @@ fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
 }
 
 /// Every table of a flow is about one.
-fn flow_tables(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+fn flow_tables(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
     let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     for key in scenario.flow.keys() {
+        stop.step()?;
         let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if known.contains(key.as_str()) || names.clone().any(|name| is_in_range(key, name)) {
+        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), stop)? {
             continue;
         }
         let example = names.next().unwrap_or_default();
-        let hint = hint(key, names, faults).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+        let hint =
+            hint(key, names, faults, stop)?.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
         let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
         faults.push(KeyFault::of_key(join("flow", key), problem));
     }
+    Ok(())
+}
+
+/// Whether something holds of any of these names.
+fn any<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    holds: impl Fn(&str) -> bool,
+    stop: &Stop<'_>,
+) -> Result<bool, Interrupted> {
+    for name in stop.each(names) {
+        if holds(name?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The VCs a table of theirs is for.
-fn meant_vcs(scenario: &Scenario, channels: &build::Channels, key: &str) -> Vec<usize> {
+fn meant_vcs(laid: Laid<'_>, key: &str) -> Result<Vec<usize>, Interrupted> {
+    let Laid { scenario, channels, stop, .. } = laid;
     let meant = |vc: &str| vc == key || (is_in_range(key, vc) && !scenario.vc.contains_key(vc));
-    (0..channels.vcs.len()).filter(|&vc| meant(&channels.vcs[vc].name)).collect()
+    let mut vcs = Vec::new();
+    for (number, vc) in channels.vcs.iter().enumerate() {
+        stop.step()?;
+        if meant(&vc.name) {
+            vcs.push(number);
+        }
+    }
+    Ok(vcs)
 }
 
 /// Every table of a VC is about one, its contract can hold, and no link has promised more than it has.
-fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], faults: &mut Vec<KeyFault>) {
+fn contracts(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, stop, .. } = laid;
     if scenario.vc.is_empty() {
-        return;
+        return Ok(());
     }
-    let channels = build::channels(layout);
     let names = || channels.vcs.iter().map(|vc| vc.name.as_str());
     let mut longest_frame: BTreeMap<usize, u32> = BTreeMap::new();
     for (flow, vcs) in layout.flows.iter().zip(&channels.of_flow) {
+        stop.steps_of([1, scenario.flow.len()])?;
         for (vc, cells) in vcs.iter().zip(frame_cells(scenario, &flow.name)) {
             let longest = longest_frame.entry(*vc).or_insert(0);
             *longest = cells.max(*longest);
@@ -338,9 +415,10 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
     let mut promised: BTreeMap<usize, u64> = BTreeMap::new();
     for (key, options) in &scenario.vc {
         let path = join("vc", key);
-        let vcs = meant_vcs(scenario, &channels, key);
+        let vcs = meant_vcs(laid, key)?;
         if vcs.is_empty() {
-            let hint = nearest(key, names()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
+            let hint =
+                closest(key, names(), stop)?.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
             let problem =
                 format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
             faults.push(KeyFault::of_key(&path, problem));
@@ -349,6 +427,7 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
         let path = join(&path, "gfr");
         let mut found: Vec<Fault> = Vec::new();
         for &vc in &vcs {
+            stop.step()?;
             let path = &channels.vcs[vc].path;
             let first = path[atm_part(&layout.graph.nodes, &layout.graph.links, path).start];
             let first = &layout.graph.links[first];
@@ -365,8 +444,8 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
-    taken_out(scenario, &channels, refused, faults);
-    rate_control::abr(scenario, layout, &channels, &mut promised, refused, faults);
+    taken_out(laid, faults)?;
+    rate_control::abr(laid, &mut promised, faults)?;
     let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
@@ -378,10 +457,12 @@ fn contracts(scenario: &Scenario, layout: &build::Layout, refused: &[KeyFault], 
         );
         faults.push(KeyFault::of_key("vc", problem));
     }
+    Ok(())
 }
 
 /// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts for a VC.
-fn taken_out(scenario: &Scenario, channels: &build::Channels, refused: &[KeyFault], faults: &mut Vec<KeyFault>) {
+fn taken_out(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, channels, refused, stop, .. } = laid;
     let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
         (Some(_), _) => Some("abr"),
         (None, Some(_)) => Some("gfr"),
@@ -394,6 +475,7 @@ fn taken_out(scenario: &Scenario, channels: &build::Channels, refused: &[KeyFaul
         .filter(|(key, _)| range(key).is_some())
         .collect();
     for vc in channels.vcs.iter().map(|vc| vc.name.as_str()) {
+        stop.steps_of([1, scenario.vc.len()])?;
         let Some((table, own)) = build::vc_table(scenario, vc).filter(|_| !ranges.is_empty()) else { continue };
         let Some((all, service)) = ranges.iter().find(|(key, _)| is_in_range(key, vc)) else { continue };
         let path = join("vc", table);
@@ -406,11 +488,12 @@ fn taken_out(scenario: &Scenario, channels: &build::Channels, refused: &[KeyFaul
             faults.push(KeyFault::of_key(path, problem));
         }
     }
+    Ok(())
 }
 
 /// Ranges that go on beyond the last connection: a number was mistaken, perhaps.
-fn beyond(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warning>) {
-    let channels = build::channels(layout);
+fn beyond(laid: Laid<'_>, warnings: &mut Vec<Warning>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, stop, .. } = laid;
     let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
     let vcs: Vec<&str> = channels.vcs.iter().map(|vc| vc.name.as_str()).collect();
     let tables =
@@ -418,6 +501,7 @@ fn beyond(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warnin
     for (kind, names, keys) in tables {
         for key in keys {
             let Some((stem, numbers)) = range(key) else { continue };
+            stop.steps(names.len() / 8)?;
             let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
@@ -428,10 +512,15 @@ fn beyond(scenario: &Scenario, layout: &build::Layout, warnings: &mut Vec<Warnin
             }
         }
     }
+    Ok(())
 }
 
 /// Checks a topology; its layout, where finding its faults took one.
-fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
+fn topology(
+    topology: &Topology,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<Option<build::Layout>, Interrupted> {
     match topology {
         Topology::NSource(config) => {
             let path = "topology.n_source";
@@ -460,10 +549,10 @@ fn topology(topology: &Topology, faults: &mut Vec<KeyFault>) -> Option<build::La
             link(path, ["link_rate", "link_delay"], config.link_rate, config.link_delay, faults);
             by_host(path, ("host", config.hosts), &config.access_rates, &config.access_delays, faults);
         }
-        Topology::Network(config) => return general(config, faults),
+        Topology::Network(config) => return general(config, faults, stop),
     }
     crossings(topology, faults);
-    None
+    Ok(None)
 }
 
 /// Tables by the names of hosts, which are a stem and the numbers from 1 on: each name is that of a host or of several.
@@ -513,14 +602,19 @@ fn link(path: &str, keys: [&str; 2], rate: BitRate, delay: Duration, faults: &mu
 
 const NETWORK: &str = "topology.network";
 
-fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
+fn general(
+    config: &GeneralNetwork,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<Option<build::Layout>, Interrupted> {
     let before = faults.len();
-    let kinds = nodes(config, faults);
-    links(config, &kinds, faults);
+    let kinds = nodes(config, faults, stop)?;
+    links(config, &kinds, faults, stop)?;
     let graph_is_sound = faults.len() == before;
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut sound_flows = Vec::new();
     for (i, flow) in config.flows.iter().enumerate() {
+        stop.step()?;
         let before = faults.len();
         let path = format!("{NETWORK}.flows[{i}]");
         let name = flow.name.clone().unwrap_or_else(|| format!("tcp{}", i.saturating_add(1)));
@@ -541,9 +635,9 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build:
                 }
             });
         }
-        flow_ends(flow, &path, &kinds, faults);
+        flow_ends(flow, &path, &kinds, faults, stop)?;
         if let Some(nodes) = &flow.path {
-            path_form(flow, nodes, &join(&path, "path"), &kinds, faults);
+            path_form(flow, nodes, &join(&path, "path"), &kinds, faults, stop)?;
         }
         if faults.len() == before {
             sound_flows.push(i);
@@ -553,12 +647,17 @@ fn general(config: &GeneralNetwork, faults: &mut Vec<KeyFault>) -> Option<build:
         faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), "is empty; a run needs at least one flow"));
     }
     if !graph_is_sound {
-        return None;
+        return Ok(None);
     }
-    routes(config, &sound_flows, faults).filter(|_| faults.len() == before)
+    let layout = routes(config, &sound_flows, faults, stop)?;
+    Ok(layout.filter(|_| faults.len() == before))
 }
 
-fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap<&'a str, NodeKind> {
+fn nodes<'a>(
+    config: &'a GeneralNetwork,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<BTreeMap<&'a str, NodeKind>, Interrupted> {
     let mut kinds = BTreeMap::new();
     for (key, names, kind) in [
         ("hosts", &config.hosts, NodeKind::Host),
@@ -566,6 +665,7 @@ fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap
         ("edge_devices", &config.edge_devices, NodeKind::EdgeDevice),
     ] {
         for (i, name) in names.iter().enumerate() {
+            stop.step()?;
             let path = format!("{NETWORK}.{key}[{i}]");
             if name.is_empty() || name.contains("->") {
                 let problem = "is not a name; it must not be empty or contain \"->\"";
@@ -576,16 +676,22 @@ fn nodes<'a>(config: &'a GeneralNetwork, faults: &mut Vec<KeyFault>) -> BTreeMap
             }
         }
     }
-    kinds
+    Ok(kinds)
 }
 
-fn links(config: &GeneralNetwork, kinds: &BTreeMap<&str, NodeKind>, faults: &mut Vec<KeyFault>) {
+fn links(
+    config: &GeneralNetwork,
+    kinds: &BTreeMap<&str, NodeKind>,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
     let mut joined = BTreeSet::new();
     for (i, config) in config.links.iter().enumerate() {
+        stop.step()?;
         let path = format!("{NETWORK}.links[{i}]");
         let (a, b) = (config.between.0.as_str(), config.between.1.as_str());
         for (end, name) in [a, b].into_iter().enumerate() {
-            unknown_node(name, &format!("{path}.between[{end}]"), kinds, faults);
+            unknown_node(name, &format!("{path}.between[{end}]"), kinds, faults, stop)?;
         }
         let between = format!("[\"{a}\", \"{b}\"]");
         if a == b {
@@ -599,29 +705,58 @@ fn links(config: &GeneralNetwork, kinds: &BTreeMap<&str, NodeKind>, faults: &mut
         let (rate, delay) = (config.rate_back.unwrap_or(MAX_RATE), config.delay_back.unwrap_or_default());
         link(&path, ["rate_back", "delay_back"], rate, delay, faults);
     }
+    Ok(())
 }
 
 /// The name that was meant, perhaps. Whoever has made many faults has not mistyped them, and looking through all names for each
 /// would take its time.
-fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>, faults: &[KeyFault]) -> Option<&'a str> {
+fn hint<'a>(
+    given: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    faults: &[KeyFault],
+    stop: &Stop<'_>,
+) -> Result<Option<&'a str>, Interrupted> {
     const MOST: usize = 100;
-    if faults.len() < MOST { nearest(given, names) } else { None }
+    if faults.len() < MOST { closest(given, names, stop) } else { Ok(None) }
 }
 
-fn unknown_node(name: &str, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults: &mut Vec<KeyFault>) -> bool {
+/// The name most like `given`, if one is like enough to be meant.
+fn closest<'a>(
+    given: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    stop: &Stop<'_>,
+) -> Result<Option<&'a str>, Interrupted> {
+    let mut stopped = Ok(());
+    let found = nearest(given, stop.each(names).map_while(|name| name.map_err(|error| stopped = Err(error)).ok()));
+    stopped.map(|()| found)
+}
+
+fn unknown_node(
+    name: &str,
+    path: &str,
+    kinds: &BTreeMap<&str, NodeKind>,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<bool, Interrupted> {
     if kinds.contains_key(name) {
-        return false;
+        return Ok(false);
     }
-    let hint = hint(name, kinds.keys().copied(), faults).map(|meant| format!("; did you mean \"{meant}\"?"));
+    let hint = hint(name, kinds.keys().copied(), faults, stop)?.map(|meant| format!("; did you mean \"{meant}\"?"));
     let problem = format!("is not a host, a switch or an edge device{}", hint.unwrap_or_default());
     faults.push(KeyFault::of_value(path, quoted(name), problem));
-    true
+    Ok(true)
 }
 
-fn flow_ends(flow: &FlowConfig, path: &str, kinds: &BTreeMap<&str, NodeKind>, faults: &mut Vec<KeyFault>) {
+fn flow_ends(
+    flow: &FlowConfig,
+    path: &str,
+    kinds: &BTreeMap<&str, NodeKind>,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let path = join(path, key);
-        if !unknown_node(name, &path, kinds, faults) && kinds[name.as_str()] != NodeKind::Host {
+        if !unknown_node(name, &path, kinds, faults, stop)? && kinds[name.as_str()] != NodeKind::Host {
             faults.push(KeyFault::of_value(path, quoted(name), "is not a host; a flow joins two hosts"));
         }
     }
@@ -633,6 +768,7 @@ fn flow_ends(flow: &FlowConfig, path: &str, kinds: &BTreeMap<&str, NodeKind>, fa
         let problem = format!("is not a time up to {MAX_DURATION}");
         faults.push(KeyFault::of_value(join(path, "start"), quoted(flow.start), problem));
     }
+    Ok(())
 }
 
 /// A path as it is written: from the one end to the other, over switches, and nowhere twice.
@@ -642,7 +778,8 @@ fn path_form(
     path: &str,
     kinds: &BTreeMap<&str, NodeKind>,
     faults: &mut Vec<KeyFault>,
-) {
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
     if nodes.first() != Some(&flow.from) || nodes.last() != Some(&flow.to) {
         let problem = format!("does not lead from \"{}\" to \"{}\"; both ends belong to it", flow.from, flow.to);
         faults.push(KeyFault::of_key(path, problem));
@@ -651,38 +788,46 @@ fn path_form(
     for (j, name) in nodes.iter().enumerate() {
         let at = format!("{path}[{j}]");
         let inside = j > 0 && j.saturating_add(1) < nodes.len();
-        if !unknown_node(name, &at, kinds, faults) && inside && kinds[name.as_str()] == NodeKind::Host {
+        stop.step()?;
+        if !unknown_node(name, &at, kinds, faults, stop)? && inside && kinds[name.as_str()] == NodeKind::Host {
             faults.push(KeyFault::of_value(&at, quoted(name), "is a host; only switches forward"));
         }
         if !seen.insert(name) {
             faults.push(KeyFault::of_value(&at, quoted(name), "is a loop: the path has been there before"));
         }
     }
+    Ok(())
 }
 
 /// Every flow has a way to go. The layout of the network, if it is sound.
-fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFault>) -> Option<build::Layout> {
+fn routes(
+    config: &GeneralNetwork,
+    sound_flows: &[usize],
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<Option<build::Layout>, Interrupted> {
     let before = faults.len();
-    let (graph, index) = build::graph(config);
+    let (graph, index) = build::graph(config, stop)?;
     if let Some(name) = &config.bottleneck {
-        let mut names = graph.links.iter().map(|link| link.name.as_str());
+        let names = graph.links.iter().map(|link| link.name.as_str());
         if !names.clone().any(|link| link == name) {
-            let hint = nearest(name, &mut names).map(|meant| format!("; did you mean \"{meant}\"?"));
+            let hint = closest(name, names, stop)?.map(|meant| format!("; did you mean \"{meant}\"?"));
             let problem = format!("is not a link{}", hint.unwrap_or_default());
             faults.push(KeyFault::of_value(format!("{NETWORK}.bottleneck"), quoted(name), problem));
         }
     }
-    let Some(paths) = build::data_paths(config, &graph, &index, sound_flows) else {
+    let Some(paths) = build::data_paths(config, &graph, &index, sound_flows, stop)? else {
         let problem =
             format!("cross more than {} links in all; fewer flows, or shorter paths, can be run", build::MAX_CROSSINGS);
         faults.push(KeyFault::of_key(format!("{NETWORK}.flows"), problem));
-        return None;
+        return Ok(None);
     };
     let mut joined: BTreeSet<[usize; 2]> = BTreeSet::new();
     if paths.iter().any(Option::is_none) {
         joined.extend(graph.links.iter().map(|link| [link.from, link.to]));
     }
     for (&i, _) in sound_flows.iter().zip(&paths).filter(|(_, path)| path.is_none()) {
+        stop.step()?;
         let flow = &config.flows[i];
         let path = format!("{NETWORK}.flows[{i}]");
         let Some(nodes) = &flow.path else {
@@ -705,18 +850,24 @@ fn routes(config: &GeneralNetwork, sound_flows: &[usize], faults: &mut Vec<KeyFa
         }
     }
     if faults.len() > before || sound_flows.len() < config.flows.len() {
-        return None;
+        return Ok(None);
     }
     let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
-    let layout = build::general_over(config, graph, paths);
-    shared_vcs(config, &layout, faults);
-    Some(layout)
+    let layout = build::general_over(config, graph, paths, stop)?;
+    shared_vcs(config, &layout, faults, stop)?;
+    Ok(Some(layout))
 }
 
 /// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
-fn shared_vcs(config: &GeneralNetwork, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+fn shared_vcs(
+    config: &GeneralNetwork,
+    layout: &build::Layout,
+    faults: &mut Vec<KeyFault>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
     let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, route) in layout.flows.iter().enumerate() {
+        stop.step()?;
         by_vc.entry(route.vc.as_deref().unwrap_or(&route.name)).or_default().push(i);
     }
     for (vc, flows) in by_vc {
@@ -726,6 +877,7 @@ fn shared_vcs(config: &GeneralNetwork, layout: &build::Layout, faults: &mut Vec<
         let first = &config.flows[flows[0]];
         let mut branches: Vec<usize> = Vec::new();
         for &i in &flows {
+            stop.steps_of([1, branches.len()])?;
             let flow = &config.flows[i];
             let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
             if flow.to != first.to {
@@ -762,6 +914,7 @@ fn shared_vcs(config: &GeneralNetwork, layout: &build::Layout, faults: &mut Vec<
             }
         }
     }
+    Ok(())
 }
 
 /// A segment must fit a frame the receiver collects.
@@ -780,14 +933,11 @@ fn frames(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
 
 /// Every port that a VC crosses has a table, and every table names a port. The largest frame that crosses the ports of
 /// each table, in cells.
-fn ports<'a>(
-    scenario: &'a Scenario,
-    layout: &build::Layout,
-    refused: &[KeyFault],
-    faults: &mut Vec<KeyFault>,
-) -> BTreeMap<&'a str, u32> {
+fn ports<'a>(laid: Laid<'a>, faults: &mut Vec<KeyFault>) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
+    let Laid { scenario, layout, refused, stop, .. } = laid;
     let mut largest_frame = vec![0; layout.graph.links.len()];
     for flow in &layout.flows {
+        stop.steps_of([1, scenario.flow.len()])?;
         let [data_cells, ack_cells] = frame_cells(scenario, &flow.name);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
             for &link in path {
@@ -796,19 +946,19 @@ fn ports<'a>(
         }
     }
     let settings = scenario.port.iter().flat_map(|(name, port)| by_vc(name, port)).flat_map(|(_, settings)| settings);
-    let crossing = if settings.count() > 0 { crossing(layout) } else { vec![Vec::new(); layout.graph.links.len()] };
-    merging(scenario, layout, faults);
-    classes(scenario, layout, faults);
+    let crossing = if settings.count() > 0 { crossing(laid)? } else { vec![Vec::new(); layout.graph.links.len()] };
+    merging(laid, faults)?;
+    classes(laid, faults)?;
     let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
     let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
     let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
-    let stands_for_some = |name: &str| known.contains(name) || links().any(|link| build::matches_link(name, link));
-    let meant: BTreeMap<&str, Option<&str>> = scenario
-        .port
-        .keys()
-        .filter(|name| !stands_for_some(name))
-        .map(|name| (name.as_str(), hint(name, known.iter().copied(), faults)))
-        .collect();
+    let mut meant: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for name in scenario.port.keys().map(String::as_str) {
+        stop.step()?;
+        if !known.contains(name) && !any(links(), |link| build::matches_link(name, link), stop)? {
+            meant.insert(name, hint(name, known.iter().copied(), faults, stop)?);
+        }
+    }
     for (name, meant) in &meant {
         let hint = meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
         let link = &layout.graph.links[layout.bottleneck].name;
@@ -824,7 +974,7 @@ fn ports<'a>(
             let unknown =
                 |(key, setting): (&'static str, &'a PerVc)| setting.unknown(&every_vc).map(move |vc| (key, vc));
             for (key, unknown) in settings.into_iter().flat_map(unknown) {
-                let hint = nearest(unknown, every_vc.iter().map(String::as_str));
+                let hint = closest(unknown, every_vc.iter().map(String::as_str), stop)?;
                 let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
                 let problem =
                     format!("names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
@@ -832,11 +982,12 @@ fn ports<'a>(
             }
         }
     }
-    let congests = congesting(&scenario.topology, layout);
-    let can_fill = rate_control::can_fill(scenario, layout);
+    let congests = congesting(laid)?;
+    let can_fill = rate_control::can_fill(laid)?;
     let is_general = matches!(scenario.topology, Topology::Network(_));
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
+        stop.steps_of([1, scenario.port.len(), crossing[index].len()])?;
         let is_bottleneck = index == layout.bottleneck;
         let bottleneck = is_bottleneck.then_some("bottleneck");
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
@@ -882,35 +1033,39 @@ fn ports<'a>(
             faults.push(KeyFault::of_key(path, problem));
         }
     }
-    used
+    Ok(used)
 }
 
 /// The ports that need a table, by link: all of a general network, of the others those that may come to be the bottleneck of
 /// several connections.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
-fn congesting(topology: &Topology, layout: &build::Layout) -> Vec<bool> {
+fn congesting(laid: Laid<'_>) -> Result<Vec<bool>, Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
     let links = layout.graph.links.len();
-    match topology {
+    Ok(match scenario.topology {
         Topology::Network(_) => vec![true; links],
         Topology::Chain(_) | Topology::Star(_) => {
             let mut crossing = vec![0u32; links];
-            for &link in layout.flows.iter().flat_map(|flow| &flow.data) {
-                crossing[link] += 1;
+            for flow in stop.each(&layout.flows) {
+                for &link in &flow?.data {
+                    crossing[link] += 1;
+                }
             }
             (0..links).map(|link| link == layout.bottleneck || crossing[link] > 1).collect()
         }
         Topology::NSource(_) | Topology::VcMerge(_) | Topology::Internetwork(_) => {
             (0..links).map(|link| link == layout.bottleneck).collect()
         }
-    }
+    })
 }
 
 /// The names of the VCs that cross each link.
-fn crossing(layout: &build::Layout) -> Vec<Vec<String>> {
-    let channels = build::channels(layout);
+fn crossing(laid: Laid<'_>) -> Result<Vec<Vec<String>>, Interrupted> {
+    let Laid { layout, channels, stop, .. } = laid;
     let mut crossing: Vec<Vec<String>> = vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
     for vc in &channels.vcs {
+        stop.steps(vc.path.len())?;
         let merge = vc.merge.map(|merge| &channels.merges[merge]);
         let mut name = &vc.name;
         for &link in &vc.path {
@@ -923,12 +1078,14 @@ fn crossing(layout: &build::Layout) -> Vec<Vec<String>> {
             }
         }
     }
-    crossing
+    Ok(crossing)
 }
 
 /// A port where VCs merge keeps frames whole, so its policy must not take cells out of them.
-fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
-    for merge in build::channels(layout).merges {
+fn merging(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, stop, .. } = laid;
+    for merge in &channels.merges {
+        stop.steps_of([1, scenario.port.len()])?;
         let link = &layout.graph.links[merge.at].name;
         let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
         if port.scheduler != SchedulerConfig::default() {
@@ -952,16 +1109,18 @@ fn merging(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
             }
         }
     }
+    Ok(())
 }
 
 /// A scheduler by class has classes to tell apart, at one at least of the ports its table stands for.
-fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFault>) {
+fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, stop, .. } = laid;
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
-        return;
+        return Ok(());
     }
     let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
-    let channels = build::channels(layout);
     for vc in &channels.vcs {
+        stop.steps_of([vc.path.len(), scenario.vc.len()])?;
         let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
@@ -969,6 +1128,7 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
     }
     let mut with_abr = vec![(false, false); layout.graph.links.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
+        stop.steps_of([1, scenario.vc.len()])?;
         let is_abr = build::vc_options(scenario, &channels.vcs[data_vc].name).is_some_and(|own| own.abr.is_some());
         for &link in channels.vcs[data_vc].path.iter().chain(&channels.vcs[ack_vc].path) {
             let (some, others) = &mut with_abr[link];
@@ -981,6 +1141,7 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
         if layout.graph.nodes[link.from].kind != NodeKind::Switch || crossing[index].is_empty() {
             continue;
         }
+        stop.steps_of([1, scenario.port.len()])?;
         let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
         if let Some((name, _)) = port.filter(|(_, port)| port.scheduler.by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
@@ -1004,6 +1165,7 @@ fn classes(scenario: &Scenario, layout: &build::Layout, faults: &mut Vec<KeyFaul
         let scheduler = scenario.port[name].scheduler.name();
         faults.push(KeyFault::of_key(join(&join(&join("port", name), "scheduler"), scheduler), problem));
     }
+    Ok(())
 }
 
 /// The settings of a port that may differ from VC to VC, by key, and where the tables they stand in are.

@@ -54,14 +54,41 @@ impl KeyFault {
 
     /// The fault with its place.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
-        let KeyFault { key, value, problem } = self.clone();
-        let place = line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}"));
+        // What the user wrote may be megabytes, and stands in any of these.
+        let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));
+        let value = shortened(&self.value, MOST_VALUE);
+        let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
         let subject = match (key.is_empty(), value.is_empty()) {
             (true, _) => String::new(),
             (false, true) => format!("{key} "),
             (false, false) => format!("{key} = {value} "),
         };
-        Fault { message: format!("{place}: {subject}{problem}"), file: file.to_string(), line, key, value, problem }
+        Fault { message: format!("{place}: {subject}{problem}"), file, line, key, value, problem }
+    }
+}
+
+/// Characters of a value in a message, and of a whole clause; longer ones lose their middle.
+const MOST_VALUE: usize = 100;
+const MOST_CLAUSE: usize = 1000;
+
+/// A text, or the beginning and the end of a long one and how long it is.
+fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_string();
+    }
+    let note = format!("... ({length} in all) ...");
+    let ends = most.saturating_sub(note.len()).max(2);
+    let start: String = text.chars().take(ends.div_ceil(2)).collect();
+    let end: String = text.chars().skip(length.saturating_sub(ends / 2)).collect();
+    format!("{start}{note}{end}")
+}
+
+impl Warning {
+    /// The warning as it is printed, however long the names in it are.
+    #[must_use]
+    pub fn reported(&self) -> Self {
+        Self { key: shortened(&self.key, MOST_CLAUSE), message: shortened(&self.message, MOST_CLAUSE) }
     }
 }
 
@@ -96,6 +123,20 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_long_keeps_its_ends_and_says_how_long_it_is() {
+        assert_eq!(shortened(&"ä".repeat(40), 40), "ä".repeat(40));
+        let value = format!("{}Mbps", "9".repeat(1_000_000));
+        assert_eq!(shortened(&value, 40), "99999999... (1000004 in all) ...9999Mbps");
+        assert_eq!(shortened(&value, 40).len(), 40);
+        let fault = KeyFault::of_value("k".repeat(5000), &value, format!("is {value}")).reported("file", Some(3));
+        assert!(
+            fault.message.len() < 2 * MOST_CLAUSE + MOST_VALUE + 20 && fault.value.len() <= MOST_VALUE,
+            "{fault:?}"
+        );
+        assert!(fault.message.starts_with("file:3: kkk") && fault.message.ends_with("99Mbps"), "{fault:?}");
+    }
 
     #[test]
     fn a_near_miss_finds_the_name_meant() {

@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde_json::{Map, Value};
 
@@ -14,22 +15,32 @@ use crate::fault::{KeyFault, nearest};
 use crate::scenario::schema;
 
 /// Checks a document and takes out what has the wrong form.
-pub fn check(root: &mut Value) -> Vec<KeyFault> {
+///
+/// # Errors
+/// When it is told to stop.
+pub fn check(root: &mut Value, stop: &Stop<'_>) -> Result<Vec<KeyFault>, Interrupted> {
     // A sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
-    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Vec::new() };
+    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Vec::new(), stop, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
-    form.faults
+    form.stopped.map(|()| form.faults)
 }
 
 struct Form<'a> {
     definitions: &'a Value,
     faults: Vec<KeyFault>,
+    stop: &'a Stop<'a>,
+    /// Told to stop, it passes over the rest.
+    stopped: Result<(), Interrupted>,
 }
 
 impl<'a> Form<'a> {
     /// Whether the value may stay; false when it has the wrong form and must go.
     fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
+        self.stopped = self.stopped.and_then(|()| self.stop.step());
+        if self.stopped.is_err() {
+            return true;
+        }
         let schema = self.resolve(schema);
         if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
             return self.choice(value, schema, choices, path);
@@ -201,9 +212,11 @@ impl<'a> Form<'a> {
     }
 
     /// Whether a value passes a schema, without a word about why not.
-    fn fits_quietly(&self, value: &Value, schema: &'a Value) -> bool {
-        let mut trial = Form { definitions: self.definitions, faults: Vec::new() };
-        trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty()
+    fn fits_quietly(&mut self, value: &Value, schema: &'a Value) -> bool {
+        let mut trial = Form { faults: Vec::new(), ..*self };
+        let fits = trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty();
+        self.stopped = trial.stopped;
+        fits
     }
 
     /// What a value should be, in words that follow "is not" or "must be".
@@ -322,17 +335,11 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     format!("is unknown; {hint}Known keys: {}", known.join(", "))
 }
 
-/// A value as a message shows it: as TOML would write it, and not too long.
+/// A value as a message shows it: as TOML would write it.
 fn shown(value: &Value) -> String {
-    const MOST: usize = 60;
-    let text = match value {
+    match value {
         Value::Object(_) => "{...}".to_string(),
         Value::Array(items) => format!("[{} items]", items.len()),
         other => other.to_string(),
-    };
-    if text.chars().count() <= MOST {
-        return text;
     }
-    let start: String = text.chars().take(MOST).collect();
-    format!("{start}...")
 }

@@ -21,6 +21,7 @@ pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
 use celltrain_core::footprint::Footprint;
+use celltrain_core::stop::{Interrupted, Stop};
 use document::Document;
 use fault::KeyFault;
 
@@ -35,6 +36,8 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// What a run of it takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
+    pub does_not_fit: bool,
 }
 
 /// What the reader may know of the machine.
@@ -50,9 +53,7 @@ impl Machine {
     /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
     /// at once.
     pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
-        let lacks = |free: Option<u64>, bytes: u64| free.filter(|free| bytes > (free / 4).saturating_mul(3));
-        let with_addresses = footprint.bytes.saturating_add(footprint.reserved);
-        lacks(self.memory, footprint.bytes).or_else(|| lacks(self.addresses, with_addresses))
+        [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > (free / 4).saturating_mul(3))
     }
 }
 
@@ -61,31 +62,66 @@ const MAX_FAULTS: usize = 1000;
 
 /// Reads a scenario in TOML. `source` is the name faults are reported under, usually the file's.
 pub fn read_toml(text: &str, source: &str, machine: Machine) -> Reading {
-    read(Document::from_toml(text), source, machine)
+    Reader { source, machine, stop: &Stop::never() }.toml(text).expect("nobody stops it")
 }
 
 /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
 pub fn read_json(text: &str, source: &str, machine: Machine) -> Reading {
-    read(Document::from_json(text), source, machine)
+    Reader { source, machine, stop: &Stop::never() }.json(text).expect("nobody stops it")
 }
 
-fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, machine: Machine) -> Reading {
+/// What reading a scenario goes by: its name, the machine it is for, and whether to go on. A large one takes seconds.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// The name faults are reported under, usually the file's.
+    pub source: &'a str,
+    /// What it may be too large for.
+    pub machine: Machine,
+    /// Whether to go on.
+    pub stop: &'a Stop<'a>,
+}
+
+impl Reader<'_> {
+    /// Reads a scenario in TOML.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn toml(self, text: &str) -> Result<Reading, Interrupted> {
+        self.stop.ask()?;
+        read(Document::from_toml(text), self)
+    }
+
+    /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn json(self, text: &str) -> Result<Reading, Interrupted> {
+        self.stop.ask()?;
+        read(Document::from_json(text), self)
+    }
+}
+
+fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'_>) -> Result<Reading, Interrupted> {
+    let Reader { source, machine, stop } = reader;
+    stop.ask()?;
     let mut document = match document {
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Reading { scenario: None, faults, warnings: Vec::new(), footprint: None };
+            return Ok(Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false });
         }
     };
-    let mut faults = form::check(&mut document.root);
-    let (mut warnings, mut footprint) = (Vec::new(), None);
+    let mut faults = form::check(&mut document.root, stop)?;
+    let (mut warnings, mut footprint, mut does_not_fit) = (Vec::new(), None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
     let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
+    stop.ask()?;
     if let Some(scenario) = &scenario {
-        let verdict = check::check(scenario, &faults, machine);
+        let verdict = check::check(scenario, &faults, machine, stop)?;
         faults.extend(verdict.faults);
-        warnings = verdict.warnings;
+        warnings = verdict.warnings.iter().map(Warning::reported).collect();
         footprint = verdict.footprint;
+        does_not_fit = verdict.does_not_fit;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let mut faults: Vec<Fault> =
@@ -97,7 +133,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, source: &str, ma
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint }
+    Ok(Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What this process may still have of memory, and who of several runs at once has it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -137,7 +137,7 @@ fn group() -> Option<u64> {
     left.min()
 }
 
-fn left_of_group(folder: &PathBuf, [most, has, of_files]: [&str; 3]) -> Option<u64> {
+fn left_of_group(folder: &Path, [most, has, of_files]: [&str; 3]) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let files = stat.lines().find_map(|line| line.strip_prefix(of_files)?.trim().parse::<u64>().ok()).unwrap_or(0);

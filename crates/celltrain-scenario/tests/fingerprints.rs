@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
@@ -25,15 +26,15 @@ fn every_shipped_scenario_is_the_same_run_as_last_time() {
     let runs = runs();
     let found = on_threads(2, &runs);
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
-    assert_eq!(on_threads(1, &runs[..fast]), found[..fast], "one thread gives what two at once give");
+    assert!(on_threads(1, &runs[..fast]) == found[..fast], "one thread gives what two at once give");
     let mut now = BTreeMap::new();
-    for (run, fingerprint) in runs.iter().zip(found) {
-        let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| fingerprint.clone());
-        assert_eq!(*of_others, fingerprint, "{run:?}: both engines agree, watched or not");
+    for (run, result) in runs.iter().zip(found) {
+        let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| result.clone());
+        assert!(*of_others == result, "{run:?}: both engines agree, watched or not: {of_others:?} and {result:?}");
     }
     let mut text = String::from("scenario,seed,fingerprint\n");
-    for ((scenario, seed), fingerprint) in now {
-        writeln!(text, "{scenario},{seed},{fingerprint}").unwrap();
+    for ((scenario, seed), result) in now {
+        writeln!(text, "{scenario},{seed},{}", result.fingerprint).unwrap();
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
         std::fs::write(&table, &text).unwrap();
@@ -73,7 +74,7 @@ fn runs() -> Vec<Run> {
 }
 
 impl Run {
-    fn fingerprint(&self) -> String {
+    fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario, Machine::default());
         let mut scenario = reading.scenario.expect("shipped scenarios are good");
         scenario.duration = DURATION.parse().unwrap();
@@ -83,7 +84,7 @@ impl Run {
         } else {
             self.engine.run(&network, &mut Nothing, |_| true)
         };
-        outcome.expect("nothing interrupts it").fingerprint.to_string()
+        outcome.expect("nothing interrupts it")
     }
 }
 
@@ -95,22 +96,22 @@ fn recorder(network: &Network) -> Recorder {
     Recorder::new(choice, (0..network.links.len()).collect(), step, network)
 }
 
-/// The fingerprints of all runs, which the threads share out among themselves.
-fn on_threads(threads: usize, runs: &[Run]) -> Vec<String> {
-    let found = Mutex::new(vec![String::new(); runs.len()]);
+/// The results of all runs, which the threads share out among themselves.
+fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
+    let found = Mutex::new(vec![None; runs.len()]);
     let next = Mutex::new(0..runs.len());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let Some(i) = next.lock().unwrap().next() else { break };
-                    let fingerprint = runs[i].fingerprint();
-                    found.lock().unwrap()[i] = fingerprint;
+                    let result = runs[i].result();
+                    found.lock().unwrap()[i] = Some(result);
                 }
             });
         }
     });
-    found.into_inner().unwrap()
+    found.into_inner().unwrap().into_iter().map(|result| result.expect("every run was made")).collect()
 }
 
 fn shipped() -> Vec<PathBuf> {

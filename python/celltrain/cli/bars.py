@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from celltrain.cli import shell
+from celltrain.text import shown
 
 P = TypeVar("P")
 
@@ -41,7 +42,7 @@ def bar(name: str, latest: list[P], shows: Callable[[P], Bar]) -> Iterator[Calla
         TextColumn("runs, {task.fields[rest]}", markup=False),
     )
     with Progress(*columns, console=shell.console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(name, total=None, rest="")
+        task = drawn.add_task(shown(name), total=None, rest="")
 
         def show(progress: P) -> None:
             keep(progress)

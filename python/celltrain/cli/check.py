@@ -27,7 +27,8 @@ def check(
     as_json: shell.Json = False,
 ) -> int:
     """Say everything that is wrong with scenario files, without running them; exit with 2 if anything is."""
-    from celltrain.scenario import read, shown
+    from celltrain.scenario import read
+    from celltrain.text import shown
 
     if plot is not None:
         _can_draw(files, plot)
@@ -59,9 +60,9 @@ def check(
             for message in reading.warnings:
                 shell.complain(f"{file}: warning: {message}")
             if not reading.faults:
-                typer.echo(f"{file}: nothing is wrong")
+                shell.say(f"{file}: nothing is wrong")
         if plot is not None and not faults:
-            typer.echo(f"wrote {shown(plot)}")
+            shell.say(f"wrote {shown(plot)}")
     return shell.BAD_INPUT if faults else shell.DONE
 
 
@@ -70,7 +71,7 @@ def _can_draw(files: list[Path], plot: Path) -> None:
     from celltrain.drawing import FORMATS
     from celltrain.errors import Fault, InputError
     from celltrain.plot import require_matplotlib
-    from celltrain.scenario import shown
+    from celltrain.text import shown
 
     if len(files) != 1:
         raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])

@@ -95,7 +95,7 @@ def explain(
         _show(known[wanted])
         others = [path for path, entry in of_kind.items() if entry.name == wanted and entry is not known[wanted]]
         for path in others:
-            typer.echo(f"\nThere is another of this name: celltrain explain {path}")
+            shell.say(f"\nThere is another of this name: celltrain explain {path}")
 
 
 def _show(entry: Entry) -> None:

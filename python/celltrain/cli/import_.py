@@ -63,7 +63,7 @@ def import_(
 ) -> None:
     """Make a scenario of a graph: its nodes are switches, flows join hosts at them, every port has EPD."""
     from celltrain.graph import import_graph
-    from celltrain.scenario import shown
+    from celltrain.text import shown
     from celltrain.toml import save, to_toml
 
     scenario = import_graph(
@@ -96,4 +96,4 @@ def import_(
     else:
         network = scenario.to_dict()["topology"]["network"]
         counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
-        typer.echo(f"wrote {shown(out)}: {counts}")
+        shell.say(f"wrote {shown(out)}: {counts}")

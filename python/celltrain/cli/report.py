@@ -42,7 +42,7 @@ def report(
     from celltrain.errors import Fault, InputError
     from celltrain.plot import require_matplotlib
     from celltrain.reports import report as look
-    from celltrain.scenario import shown
+    from celltrain.text import shown
 
     if (said := measures) is not None and not (said := _listed(said)):
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
@@ -56,8 +56,8 @@ def report(
         shell.answer({"store": shown(store), **made.to_dict(), "files": [shown(path) for path in written]})
         return
     for line in _said(made):
-        typer.echo(line)
-    typer.echo(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+        shell.say(line)
+    shell.say(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
 
 
 def _listed(texts: list[str]) -> list[str]:
@@ -67,12 +67,13 @@ def _listed(texts: list[str]) -> list[str]:
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.reports.words import counted
+    from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
     missing = f", {data.missing:,} still to be run" if data.missing else ""
     points = counted(len(data.points), "point")
-    yield f"{data.name or 'a sweep'}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
+    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " and ".join(data.measures[i].name for i in (front.x, front.y))
         yield f"{counted(len(front.order), 'point')} on the front of {two}"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.reproduce.run import Progress, Reproduction
@@ -40,7 +42,7 @@ def reproduce(
         typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of WAN scenarios, which take longer."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     strict: Annotated[
@@ -76,7 +78,7 @@ def study(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads; one for each core when absent.")
+        int | None, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write answer, tables and figures there.")] = None,
     as_json: shell.Json = False,
@@ -95,8 +97,6 @@ def study(
 
 
 def _tell(reproduction: Reproduction, *, out: Path | None, as_json: bool) -> int:
-    from celltrain.scenario import shown
-
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -135,7 +135,7 @@ def _progress(paper: str) -> Iterator[Callable[[Progress], object] | None]:
         TextColumn("runs, {task.fields[left]}"),
     )
     with Bar(*columns, console=shell.console(stderr=True), transient=True) as bar:
-        task = bar.add_task(paper, total=None, left="")
+        task = bar.add_task(shown(paper), total=None, left="")
 
         def show(progress: Progress) -> None:
             minutes, seconds = divmod(round(progress.remaining_seconds), 60)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from celltrain.cli import shell
+from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,6 @@ def run(
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
     from celltrain.errors import Fault, InputError
     from celltrain.results import run as simulate
-    from celltrain.scenario import shown
 
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
     if plot and out is None:
@@ -82,7 +81,7 @@ def run(
 def show(result: RunResult, console: Console) -> None:
     """Prints a result for people."""
     answer = result.to_dict()
-    console.print(Text(result.scenario or "scenario", style="bold"), soft_wrap=True)
+    console.print(shown(shortened(result.scenario or "scenario")), style="bold", soft_wrap=True)
     console.print(f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine\n")
     console.print(f"efficiency  {result.efficiency:.4f}\nfairness    {result.fairness:.4f}")
     if abs(result.fairness_max_min - result.fairness) > 1e-9:
@@ -141,7 +140,7 @@ def _flows(flows: list[dict[str, Any]], console: Console) -> None:
         columns["file delay, ms"] = ["" if mean is None else f"{mean:.4g}" for mean in means]
     grid = shell.grid("flow", *columns, left=("flow",))
     for flow, *cells in zip(shown, *columns.values(), strict=True):
-        grid.add_row(Text(flow["name"]), *cells)
+        grid.add_row(flow["name"], *cells)
     if title:
         console.print(f"\n{title}")
     console.print(grid)
@@ -154,7 +153,7 @@ def _contracts(contracts: list[dict[str, Any]], console: Console) -> None:
     grid = shell.grid("VC", "frames", "eligible", "tagged", "discarded", "cut", "nonconforming cells", left=("VC",))
     keys = ("frames", "eligible_frames", "tagged_frames", "discarded_frames", "cut_frames", "nonconforming_cells")
     for contract in contracts[:MOST_FLOWS]:
-        grid.add_row(Text(contract["vc"]), *(f"{contract[key]:,}" for key in keys))
+        grid.add_row(contract["vc"], *(f"{contract[key]:,}" for key in keys))
     if len(contracts) > MOST_FLOWS:
         console.print(f"\n{len(contracts)} contracts; the first {MOST_FLOWS}")
     console.print(grid)
@@ -167,7 +166,7 @@ def _abr(vcs: list[dict[str, Any]], console: Console) -> None:
     grid = shell.grid("VC", "ACR at the end, Mb/s", "forward RM cells", "came back", "RM share", left=("VC",))
     for vc in vcs[:MOST_FLOWS]:
         counts = (f"{vc[key]:,}" for key in ("forward_rm_cells", "returned_rm_cells"))
-        grid.add_row(Text(vc["vc"]), f"{vc['acr_mbps']:.3f}", *counts, f"{vc['rm_share']:.1%}")
+        grid.add_row(vc["vc"], f"{vc['acr_mbps']:.3f}", *counts, f"{vc['rm_share']:.1%}")
     if len(vcs) > MOST_FLOWS:
         console.print(f"\n{len(vcs)} VCs whose rate is controlled; the first {MOST_FLOWS}")
     console.print(grid)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 import traceback
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
+from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
+from celltrain.writing import writing as writing
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 DONE, NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
@@ -55,7 +56,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             report(error.faults, as_json=as_json)
             return BAD_INPUT
         except CelltrainError as error:
-            report([_fault(str(error))], as_json=as_json)
+            report([Fault.of(str(error))], as_json=as_json)
             return BAD_INPUT
         except (typer.Exit, BrokenPipeError):
             raise
@@ -65,8 +66,8 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
                 raise
             if os.environ.get("CELLTRAIN_DEBUG") == "1":
                 traceback.print_exc()
-            text = f"{type(error).__name__}: {error}".rstrip(": ")
-            complain(f"internal error: {text}")
+            what = f"{type(error).__name__}: {error}".rstrip(": ")
+            complain(f"internal error: {shortened(what, MOST_CLAUSE)}")
             complain(
                 "this is a fault of celltrain, not of your input. Please report it with the command, its files and"
             )
@@ -77,12 +78,17 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
 
 def answer(value: object) -> None:
     """Prints an answer as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(as_json(value))
 
 
-def complain(text: str) -> None:
-    """Prints a line on standard error, with whatever a terminal would take for a command made visible."""
-    typer.echo("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text), err=True)
+def say(words: str) -> None:
+    """Prints on standard output, with whatever a terminal would take for a command made visible."""
+    typer.echo(lines(words))
+
+
+def complain(words: str) -> None:
+    """The same of one line, on standard error."""
+    typer.echo(shown(words), err=True)
 
 
 def report(faults: list[Fault], *, as_json: bool) -> None:
@@ -95,27 +101,40 @@ def report(faults: list[Fault], *, as_json: bool) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The screen, or the pipe."""
+    """The screen, or the pipe. What it prints as a text, in tables too, can command no terminal."""
     from rich.console import Console
+    from rich.text import Text
+
+    class Screen(Console):
+        def render_str(self, text: str, **style: Any) -> Text:
+            return super().render_str(lines(text), **style)
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return Screen(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def grid(*columns: str, left: tuple[str, ...] = ()) -> Table:
-    """An empty table: numbers to the right, the columns named in `left` to the left."""
+    """An empty table: numbers to the right, the columns named in `left` to the left; a text is one line."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    class Grid(Table):
+        def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+            super().add_row(*(_line(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+
+    table = Grid(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="left" if column in left else "right")
+        table.add_column(_line(column), justify="left" if column in left else "right")
     return table
 
 
+def _line(words: str) -> str:
+    return shown(shortened(words, MOST_CLAUSE))
+
+
 @contextmanager
-def waiting(text: str) -> Iterator[Callable[[float], None] | None]:
+def waiting(words: str) -> Iterator[Callable[[float], None] | None]:
     """Shows on a terminal what goes on, how far it is and how long it still takes; says nothing in a pipe.
 
     What it yields takes the share that is done, 0 to 1; None in a pipe.
@@ -142,7 +161,7 @@ def waiting(text: str) -> Iterator[Callable[[float], None] | None]:
     )
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         # Without a share there is no telling how far it is: the bar only moves.
-        task = progress.add_task(text, total=None)
+        task = progress.add_task(shown(words), total=None)
         yield lambda share: progress.update(task, total=1.0, completed=share)
 
 
@@ -155,31 +174,12 @@ def folder(path: Path) -> Path:
     return path
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Says which file could not be written."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        from celltrain.scenario import shown
-
-        place = shown(error.filename or path)
-        reason = "it is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
-        raise InputError([Fault.of_file(place, f"cannot be written ({reason})")]) from None
-
-
 def counted(number: float, digits: int = 3) -> str:
     """A large number for people: 12.8 million."""
     for limit, word in ((1e9, " billion"), (1e6, " million")):
         if number >= limit:
             return f"{number / limit:.{digits}g}{word}"
     return f"{number:,.0f}"
-
-
-def _fault(text: str) -> Fault:
-    return Fault(file="", line=None, key="", value="", problem=text, message=text)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:

@@ -25,9 +25,9 @@ def register(app: typer.Typer) -> None:
 def show(folder: Folder, as_json: shell.Json = False) -> None:
     """Say what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import show as show_points
-    from celltrain.scenario import shown
     from celltrain.store import Store
     from celltrain.store.parts import read
+    from celltrain.text import shown
 
     store = Store.open(folder)
     runs = sum(len(read(path, ["run_key"])["run_key"].unique()) for path in store.parts())
@@ -45,16 +45,16 @@ def show(folder: Folder, as_json: shell.Json = False) -> None:
         )
         return
     most = "at most " if store.plan.seeds.until is not None else ""
-    typer.echo(f"{store.plan.name or shown(folder)}, by celltrain {store.version}")
-    typer.echo(f"{runs:,} of {most}{store.plan.runs:,} runs of {len(store.plan.points):,} points")
+    shell.say(f"{shown(store.plan.name or folder)}, by celltrain {store.version}")
+    shell.say(f"{runs:,} of {most}{store.plan.runs:,} runs of {len(store.plan.points):,} points")
     show_points(store)
 
 
 @shell.command
 def verify(folder: Folder, as_json: shell.Json = False) -> int:
     """Prove that every run is there once, every part is what was written, and the ledger agrees; exit with 1 if not."""
-    from celltrain.scenario import shown
     from celltrain.store import Store
+    from celltrain.text import shown
 
     store = Store.open(folder)
     faults = store.verify()
@@ -63,19 +63,19 @@ def verify(folder: Folder, as_json: shell.Json = False) -> int:
     else:
         shell.report(faults, as_json=False)
         if not faults:
-            typer.echo(f"{shown(folder)}: nothing is wrong; {len(store.parts()):,} parts, every run once")
+            shell.say(f"{shown(folder)}: nothing is wrong; {len(store.parts()):,} parts, every run once")
     return shell.NO if faults else shell.DONE
 
 
 @shell.command
 def repair(folder: Folder, as_json: shell.Json = False) -> None:
     """Set aside what cannot be read, drop what is there twice, make the ledger agree; --resume then runs what is missing."""
-    from celltrain.scenario import shown
     from celltrain.store.check import repair as mend
+    from celltrain.text import shown
 
     done = mend(folder)
     if as_json:
         shell.answer({"store": shown(folder), "done": done})
         return
     for line in done or ["there was nothing to mend"]:
-        typer.echo(f"{shown(folder)}: {line}")
+        shell.say(f"{shown(folder)}: {line}")

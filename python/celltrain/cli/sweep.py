@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from celltrain.cli import bars, shell, workers
 from celltrain.cli.bars import in_words, size_in_words
@@ -38,6 +37,9 @@ def sweep(
     resume: Annotated[
         bool, typer.Option("--resume", help="Run what is missing in the store, and nothing else.")
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="With --resume: run again what failed, whatever it failed of.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take and how much disk.")
     ] = False,
@@ -54,6 +56,10 @@ def sweep(
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
+    if retry_failed and not resume:
+        raise InputError(
+            [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
+        )
     what = Plan.load(plan)
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
@@ -62,7 +68,7 @@ def sweep(
         assert store is not None, "refused above"
         with bars.bar(what.name or plan.stem, latest, _bar) as tell:
             try:
-                run_plan(what, store, worker, resume=resume, progress=tell)
+                run_plan(what, store, worker, resume=resume, retry_failed=retry_failed, progress=tell)
                 interrupted = False
             except KeyboardInterrupt:
                 interrupted = True
@@ -71,8 +77,8 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
-    from celltrain.scenario import shown
     from celltrain.store import Store
+    from celltrain.text import shown
 
     if interrupted:
         if as_json:
@@ -85,7 +91,7 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
     else:
         if progress is not None:
             repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
-            typer.echo(
+            shell.say(
                 f"{progress.done:,} runs done{repeated}, {failed:,} failed, in {in_words(progress.elapsed_seconds)}: "
                 f"{shown(folder)}"
             )
@@ -104,14 +110,14 @@ def show(store: Store) -> None:
     axes = [axis.name for axis in store.axes]
     measures = list(store.plan.measures)[:MOST_MEASURES]
     if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
-        typer.echo("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
+        shell.say("too much for a screen: docs/sweeps.md shows how to ask the store in Python and SQL")
         return
     grid = shell.grid(*axes, "runs", *measures, left=tuple(axis.name for axis in store.axes if not axis.is_number))
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in store.summary(measures).to_pylist():
         rows.setdefault(row["point"], []).append(row)
     for own in rows.values():
-        cells = [Text(_value(own[0][name])) for name in axes]
+        cells = [_value(own[0][name]) for name in axes]
         grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
     shell.console().print(grid)
 
@@ -133,6 +139,7 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
     from celltrain.sweep import estimate
+    from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
@@ -143,15 +150,15 @@ def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
         shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
         return shell.DONE
     most = "at most " if expected.least_runs < expected.runs else ""
-    typer.echo(f"{plan.name or 'plan'}: {expected.points:,} points, {most}{expected.runs:,} runs")
+    shell.say(f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs")
     for group in plan.groups:
-        names = " with ".join(axis.name for axis in group.axes)
-        typer.echo(f"  {names}: {len(group):,} values")
+        names = " with ".join(shown(axis.name) for axis in group.axes)
+        shell.say(f"  {names}: {len(group):,} values")
     if not expected.probes:
-        typer.echo("no point of those probed can be run, so nothing is known of time and disk")
+        shell.say("no point of those probed can be run, so nothing is known of time and disk")
         return shell.DONE
     words = "run" if expected.probes == 1 else "runs"
-    typer.echo(
+    shell.say(
         f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and {size_in_words(expected.bytes)} of disk: "
         f"an estimate, from {expected.probes} {words} of {in_words(expected.seconds_per_run)} each; series not counted"
     )

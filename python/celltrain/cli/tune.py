@@ -40,9 +40,9 @@ def tune(
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
     from celltrain.plot import require_matplotlib
-    from celltrain.scenario import shown
+    from celltrain.reports.page import environment
+    from celltrain.text import shown
     from celltrain.tune import TunePlan, run_tune
-    from celltrain.tune.page import environment
 
     what = TunePlan.load(plan)
     if dry_run:
@@ -50,7 +50,7 @@ def tune(
             return _foretell(what, worker, as_json=as_json)
     # Now rather than after an hour.
     require_matplotlib()
-    environment()
+    environment("tune")
     folder = Path("out") / plan.stem if out is None else out
     latest: list[TuneProgress] = []
     with (
@@ -72,7 +72,7 @@ def tune(
         shell.answer({"folder": shown(folder), "interrupted": False, **tuned.to_dict(), "files": files})
     else:
         _show(tuned)
-        typer.echo(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+        shell.say(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
     failed = tuned.facts["failed"]
     if failed:
         shell.complain(f"{failed:,} runs failed, and the trials they are of; the page says why")
@@ -82,12 +82,13 @@ def tune(
 def _show(tuned: Tuned) -> None:
     """What references left on the table, or the fronts where there is none, for people."""
     from celltrain.reports.words import estimated, valued
+    from celltrain.text import shown
 
     facts = tuned.facts
     names = [one["measure"] for one in facts["objectives"]]
     parameters = [(one["name"], one["unit"]) for one in facts["parameters"]]
-    typer.echo(
-        f"{facts['name']}: {len(tuned.searches):,} searches of {facts['trials']:,} trials, {facts['runs']:,} runs, "
+    shell.say(
+        f"{shown(facts['name'])}: {len(tuned.searches):,} searches of {facts['trials']:,} trials, {facts['runs']:,} runs, "
         f"{facts['failed']:,} failed"
     )
     left = ("configuration", "reference", "best in")
@@ -113,6 +114,7 @@ def _show(tuned: Tuned) -> None:
 
 def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
     from celltrain.sweep import estimate
+    from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few settings to see how long they take"):
@@ -134,14 +136,14 @@ def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
             }
         )
         return shell.DONE
-    typer.echo(
-        f"{plan.name or 'plan'}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} trials in "
+    shell.say(
+        f"{shown(plan.name or 'plan')}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} trials in "
         f"{plan.generations:,} generations, at most {plan.most_runs:,} runs"
     )
     if not expected.probes:
-        typer.echo("none of the settings probed can be run, so nothing is known of the time")
+        shell.say("none of the settings probed can be run, so nothing is known of the time")
         return shell.DONE
-    typer.echo(
+    shell.say(
         f"about {in_words(seconds)} on {workers.in_words(machines, threads)}: an estimate, from {expected.probes} runs of "
         f"{in_words(expected.seconds_per_run)} each"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "--threads", min=1, max=4096, metavar="N", help="Threads; one for each core when absent."),
+    typer.Option(
+        "--jobs", "--threads", min=1, max=MOST_JOBS, metavar="N", help="Threads; one for each core when absent."
+    ),
 ]
 Dask = Annotated[
     str | None,

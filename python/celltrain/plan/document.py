@@ -11,6 +11,7 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.errors import Fault, PlanError
+from celltrain.text import described, shortened
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +27,11 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
     # Python's reader keeps the order of the keys, which is that of the columns.
-    return _as_json(tomllib.loads(text)), answer["lines"]
+    try:
+        return _as_json(tomllib.loads(text)), answer["lines"]
+    except ValueError as error:
+        # It reads no number of thousands of digits.
+        raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
 def _as_json(value: Any) -> Any:
@@ -46,10 +51,15 @@ def join(path: str, key: str | int) -> str:
     return f"{path}.{name}" if path else name
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value as a message shows it."""
-    text = "{...}" if isinstance(value, Mapping) else json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    if isinstance(value, Mapping):
+        return "{...}"
+    try:
+        return shortened(json.dumps(value, ensure_ascii=False, default=described))
+    except ValueError:
+        # A list that holds itself, or a number of more digits than Python writes.
+        return described(value)
 
 
 class Judge:
@@ -71,12 +81,8 @@ class Judge:
 
     def refuse(self, path: str, problem: str, value: Any = ...) -> None:
         """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
-        line = self.line(path)
-        place = self.file if line is None else f"{self.file}:{line}"
-        text = "" if value is ... else shown(value)
-        subject = f"{path} = {text} " if text else f"{path} " if path else ""
-        message = f"{place}: {subject}{problem}"
-        fault = Fault(file=self.file, line=line, key=path, value=text, problem=problem, message=message)
+        text = "" if value is ... else as_text(value)
+        fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
         if fault not in self.faults:
             self.faults.append(fault)
 

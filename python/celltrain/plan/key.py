@@ -10,12 +10,14 @@ from functools import cache
 from typing import Any
 
 from celltrain import _core
+from celltrain.arguments import checked
+from celltrain.errors import CelltrainError
 from celltrain.plan.quantity import QUANTITIES, Quantity
 
 Schema = dict[str, Any]
 
 
-class UnknownKeyError(Exception):
+class UnknownKeyError(CelltrainError):
     """A path that leads nowhere; its text is a clause that follows the path."""
 
 
@@ -33,6 +35,7 @@ class Key:
     meaning: str
 
 
+@checked()
 def follow(path: str) -> Key:
     """The key at a path such as `port.bottleneck.buffer`; raises `UnknownKeyError`.
 

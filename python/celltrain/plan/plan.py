@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from celltrain import _core
+from celltrain.arguments import checked
+from celltrain.cancel import current
+from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn
 from celltrain.reproduce.paper import set_key
 from celltrain.scenario import Reading
@@ -107,6 +110,7 @@ class Plan:
     """The plan as it was given, its scenario as a table."""
 
     @classmethod
+    @checked(PlanError)
     def load(cls, path: str | os.PathLike[str]) -> Plan:
         """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
         from celltrain.plan.reader import read_file
@@ -114,6 +118,7 @@ class Plan:
         return read_file(Path(path))
 
     @classmethod
+    @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Plan:
         """The plan in a text; `folder` is where the scenario it names stands."""
         from celltrain.plan.reader import read_toml
@@ -121,6 +126,7 @@ class Plan:
         return read_toml(text, file, Path(folder))
 
     @classmethod
+    @checked(PlanError)
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str = "sweep") -> Plan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         from celltrain.plan.reader import read_values
@@ -128,6 +134,7 @@ class Plan:
         return read_values(base, document, file)
 
     @classmethod
+    @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> Plan:
         """The plan again whose `document` this is."""
         from celltrain.plan.reader import read_again
@@ -206,6 +213,7 @@ class Points(Sequence[Point]):
         return places
 
 
+@checked(ScenarioError)
 def canonical(scenario: Mapping[str, Any]) -> str:
     """A scenario as the one text that stands for it: every default filled in, keys sorted, without seed and name.
 
@@ -221,7 +229,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
     """The same, and the bytes of memory that a run of it takes."""
-    reading = Reading.of_core(_core.parse_json(json.dumps(scenario), "scenario"))
+    reading = Reading.of_table(scenario, "scenario")
     accepted = reading.accepted()
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
     return text, reading.memory_bytes or 0
@@ -232,7 +240,10 @@ def compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+@checked(PlanError)
 def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
     """24 hex digits that stand for one run: of its canonical scenario, its seed, and the version (this one's)."""
+    if not 0 <= seed < 1 << 64:
+        raise PlanError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
     text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]

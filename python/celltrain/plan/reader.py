@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps
-from celltrain.plan.document import Judge, join, parse, shown
+from celltrain.plan.document import Judge, as_text, join, parse
 from celltrain.plan.key import Key, UnknownKeyError, follow
 from celltrain.plan.plan import MAX_RUNS, MEASURES, SEEDS, Group, Plan, Recording, Seeds, Until
 from celltrain.plan.quantity import exact, seconds
 from celltrain.reproduce.measure import NoValueError, check_syntax, measure, needs_series
 from celltrain.reproduce.paper import PaperError
 from celltrain.scenario import Reading, read_text
-from celltrain.scenario import shown as shown_path
+from celltrain.text import described
+from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +52,8 @@ PROBED = 4
 MOST_REFUSALS = 20
 #: The ledger counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
+#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
+MOST_BITS = 1024
 
 
 def read_file(path: Path) -> Plan:
@@ -84,13 +88,13 @@ def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
         return Base.named(str(base), judge, Path())
     if hasattr(base, "to_dict"):
         return Base(base.to_dict(), base.name or "scenario", None)
-    raise PlanError([Fault.of_option("base", repr(base), "is not a scenario, nor the path or the name of one")])
+    raise PlanError([Fault.of_option("base", described(base), "is not a scenario, nor the path or the name of one")])
 
 
 def read_again(document: Mapping[str, Any]) -> Plan:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
-    return Reader(dict(document), judge, Base(document["scenario"], "scenario", None)).plan("", check=False)
+    return Reader(dict(document), judge, Base.again(document)).plan("", check=False)
 
 
 def plain(value: Any) -> Any:
@@ -102,6 +106,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value
@@ -167,21 +173,24 @@ class Base:
             return nothing
         return cls(table, file, text)
 
+    @classmethod
+    def again(cls, document: Mapping[str, Any]) -> Base:
+        """That of a plan which was kept."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        return cls(table, "scenario", None)
+
     def faults(self, judge: Judge) -> list[Fault]:
         """What is wrong with it as it stands."""
         if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file)).faults
-        faults = Reading.of_core(_core.parse_json(json.dumps(self.table), self.file)).faults
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        faults = Reading.of_table(self.table, self.file).faults
         own = Judge(judge.file, judge._lines)
         for fault in faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"
-            line = own.line(key)
-            place = self.file if line is None else f"{self.file}:{line}"
-            subject = f"{key} = {fault.value} " if fault.value else f"{key} "
-            message = f"{place}: {subject}{fault.problem}"
-            own.faults.append(
-                Fault(file=self.file, line=line, key=key, value=fault.value, problem=fault.problem, message=message)
-            )
+            at = Fault.of(fault.problem, file=self.file, line=own.line(key), key=key, value=fault.value)
+            own.faults.append(at)
         return own.faults
 
 
@@ -502,7 +511,7 @@ class Reader:
         if low is None or high is None:
             return None
         if not low < high:
-            judge.refuse(join(path, "to"), f"is not above from = {shown(table['from'])}", table["to"])
+            judge.refuse(join(path, "to"), f"is not above from = {as_text(table['from'])}", table["to"])
             return None
         if scale == "log" and low <= 0:
             judge.refuse(join(path, "from"), "is not above zero, and the scale is logarithmic", table["from"])
@@ -637,19 +646,26 @@ class Reader:
         base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in self.base.faults(self.judge)}
         indices = _looked_at(plan)
         refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+        too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+        unfit = 0
         accepted: list[dict[str, Any]] = []
         for index in indices:
             point = plan.points[index]
-            reading = Reading.of_core(_core.parse_json(json.dumps(point.scenario), self.judge.file))
+            reading = Reading.of_table(point.scenario, self.judge.file)
+            # A point that does not fit is a failed row, as long as others do.
+            unfit += reading.does_not_fit
             if reading.scenario is not None:
                 # The first and some of the last: all would be too much to keep.
                 if len(accepted) == PROBED:
                     accepted.pop(1)
                 accepted.append(reading.scenario)
+            kept = too_large if reading.does_not_fit else refused
             for fault in reading.faults:
                 known = (fault.key, fault.value, fault.problem)
-                _, first, count = refused.get(known, (fault, index, 0))
-                refused[known] = (fault, first, count + 1)
+                _, first, count = kept.get(known, (fault, index, 0))
+                kept[known] = (fault, first, count + 1)
+        if unfit == len(indices):
+            refused |= too_large
         if accepted:
             self.check_measures(plan, accepted)
         axes = {axis.path: axis for axis in plan.axes}
@@ -672,19 +688,9 @@ class Reader:
         to_blame = next(related, None)
         key = "" if to_blame is None else self.axis_path(to_blame.name)
         line = self.judge.line(key or "axes")
-        place = self.judge.file if line is None else f"{self.judge.file}:{line}"
-        subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
         problem = f"{fault.problem}; {where}" if where else fault.problem
-        self.judge.faults.append(
-            Fault(
-                file=self.judge.file,
-                line=line,
-                key=fault.key,
-                value=fault.value,
-                problem=problem,
-                message=f"{place}: {subject}{problem}",
-            )
-        )
+        at = Fault.of(problem, file=self.judge.file, line=line, key=fault.key, value=fault.value)
+        self.judge.faults.append(at)
 
     def axis_path(self, name: str) -> str:
         """Where an axis stands in the plan."""
@@ -715,7 +721,8 @@ class Reader:
             short = {**scenario, "duration": "1us"}
             trace = ["cwnd"] if any(map(needs_series, measures)) else []
             try:
-                text, series = _core.run(json.dumps(short), 1, trace, "1us" if trace else None, [] if trace else None)
+                step, ports = ("1us", []) if trace else (None, None)
+                text, series = _core.run(json.dumps(short), 1, trace, step, ports, cancel=current())
             except ValueError:
                 return {}
             answers.append(({**json.loads(text), "scenario": scenario}, series))
@@ -765,7 +772,7 @@ def _looked_at(plan: Plan) -> Sequence[int]:
 def _problem(text: str, answer: dict[str, Any], series: Any) -> str:
     try:
         measure(text, answer, series)
-    except (ZeroDivisionError, NoValueError):
+    except NoValueError:
         # There is nothing yet to divide by, or no value yet.
         return ""
     except PaperError as error:

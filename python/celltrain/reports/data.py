@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from celltrain import statistics
 from celltrain.errors import Fault, StoreError
 from celltrain.reports import words
-from celltrain.scenario import shown
 from celltrain.store import parts
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import statistics
+from celltrain.plot import legible
 from celltrain.reports import words
 from celltrain.reports.analysis import Analysis, Comparison, Effect
 from celltrain.reports.data import Axis, Factor
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,14 +82,14 @@ class Drawing:
     def _drawn(self, kind: str) -> bytes:
         from matplotlib import rc_context
 
-        if self.figure.get_layout_engine() is not None:
-            # Where everything stands is worked out once, not for each kind of file.
-            self.figure.draw_without_rendering()
-            self.figure.set_layout_engine("none")
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
         content = io.BytesIO()
         # One salt a figure: several stand in one page, and their identifiers must differ.
         with rc_context({**STYLE, "svg.hashsalt": f"celltrain {self.name}"}):
+            if self.figure.get_layout_engine() is not None:
+                # Where everything stands is worked out once, not for each kind of file.
+                self.figure.draw_without_rendering()
+                self.figure.set_layout_engine("none")
             self.figure.savefig(content, format=kind, metadata=metadata, dpi=200)
         return content.getvalue()
 
@@ -366,7 +368,7 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
         bar = axes.figure.colorbar(image, ax=axes, label=words.labelled(axis.name, unit), pad=0.02, format="{x:g}")
         if axis.words:
             chosen = _spread(len(axis.values), MOST_TICKS)
-            bar.set_ticks(chosen, labels=[str(axis.values[i]) for i in chosen])
+            bar.set_ticks(chosen, labels=[_shortened(str(axis.values[i])) for i in chosen])
         return
     from matplotlib import colormaps
 
@@ -495,10 +497,7 @@ def _ticks(axes: Axes, side: str, axis: Axis) -> None:
 
 
 def _shortened(text: str) -> str:
-    text = words.printable(text)
-    # A legend leaves out what begins with an underscore.
-    text = f" {text}" if text.startswith("_") else text
-    return text if len(text) <= 24 else f"{text[:23]}…"
+    return legible(text, 24)
 
 
 def _places(axis: Axis) -> NDArray[np.float64]:
@@ -519,7 +518,7 @@ def _axis_label(axis: Axis) -> str:
 def _titled(axis: Axis, level: int) -> str:
     if axis.words:
         return _shortened(str(axis.values[level]))
-    return f"{words.printable(axis.name)} {words.valued(axis.values[level], axis.unit)}"
+    return f"{shown(axis.name)} {words.valued(axis.values[level], axis.unit)}"
 
 
 def direction(label: str, larger: bool) -> str:

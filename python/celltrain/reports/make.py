@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plot import require_matplotlib
 from celltrain.reports.analysis import Analysis, Comparison, compare, named
 from celltrain.reports.data import Data, Measure, of_store
-from celltrain.scenario import shown
 from celltrain.store import Store
-from celltrain.tables import Column
+from celltrain.tables import Column, write_csv
+from celltrain.text import shown
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,6 +223,7 @@ class Report:
 
         return page(self, [Inlined.of(drawing) for drawing in self.drawings()])
 
+    @checked()
     def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
         """Writes the page, its tables as CSV and its figures as SVG and PDF into a folder; returns the files.
 
@@ -228,11 +231,12 @@ class Report:
             folder: Made where it is not there; files of an earlier report are replaced.
             progress: Told now and then what share is done, 0 to 1.
         """
-        import pyarrow.csv
+        with writing(folder):
+            return self._write(Path(folder), progress)
 
+    def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
         from celltrain.reports.page import Inlined, page
 
-        folder = Path(folder)
         plots = folder / "figures"
         plots.mkdir(parents=True, exist_ok=True)
         written, inlined = [], []
@@ -247,7 +251,7 @@ class Report:
             if progress is not None:
                 progress(min((place + 1) / expected, 0.99))
         for name, table in self._tables().items():
-            pyarrow.csv.write_csv(table, folder / f"{name}.csv")
+            write_csv(table, folder / f"{name}.csv")
             written.append(folder / f"{name}.csv")
         # Last, so that a folder with a page has everything.
         answer = folder / "report.html"
@@ -326,6 +330,7 @@ class Report:
         return pa.schema([column.field() for column in (first, *axes, *columns)])
 
 
+@checked(StoreError)
 def report(
     store: Store | str | os.PathLike[str],
     *,

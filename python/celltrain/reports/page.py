@@ -15,6 +15,7 @@ from celltrain.errors import MissingExtraError
 from celltrain.reports import words
 from celltrain.reports.analysis import Comparison, named
 from celltrain.reports.data import Axis, Data, Measure
+from celltrain.text import lines, shown
 
 if TYPE_CHECKING:
     from celltrain.reports.figures import Drawing
@@ -87,22 +88,35 @@ class Inlined:
         # Narrow screens scroll a figure rather than shrink its texts below what can be read.
         root.set("style", f"--width: {root.get('width')}")
         root.set("role", "img")
-        root.set("aria-label", f"{drawing.title}. {drawing.caption}")
+        root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
         text = ET.tostring(root, encoding="unicode")
         return cls(name=drawing.name, title=drawing.title, caption=drawing.caption, svg=text)
 
 
 def page(report: Report, drawings: Sequence[Inlined]) -> str:
     """The report as one HTML page."""
+    by_name = {drawing.name: drawing for drawing in drawings}
+    text: str = environment("report").get_template("reports/report.html").render(_content(report, by_name))
+    return text
+
+
+def environment(extra: str) -> Any:
+    """What fills templates: texts are escaped for HTML, and what is not to be seen in them so that it is.
+
+    Args:
+        extra: What to install where Jinja2 is missing, which raises `MissingExtraError`.
+    """
     try:
         import jinja2
+        from markupsafe import Markup
     except ImportError as error:
-        raise MissingExtraError("reports need jinja2: pip install celltrain[report]") from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("celltrain", "."), autoescape=True, undefined=jinja2.StrictUndefined
+        raise MissingExtraError(f"pages need jinja2: pip install 'celltrain[{extra}]'") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("celltrain", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
-    by_name = {drawing.name: drawing for drawing in drawings}
-    return environment.get_template("reports/report.html").render(_content(report, by_name))
 
 
 def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:

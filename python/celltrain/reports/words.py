@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterable
 
+from celltrain.text import shown
+
 #: What quantities are stored in, and the multiples people read.
 _MULTIPLES = {
     "s": (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)),
@@ -43,15 +45,6 @@ def plain(value: float, digits: int = 6) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.{digits}g}"
 
 
-def printable(text: str) -> str:
-    """A text without what no page or figure can hold.
-
-    >>> printable("epd" + chr(7)) == "epd" + chr(0xFFFD)
-    True
-    """
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
-
-
 def valued(value: float | str, unit: str, digits: int = 6) -> str:
     """A value of an axis with its unit.
 
@@ -59,7 +52,7 @@ def valued(value: float | str, unit: str, digits: int = 6) -> str:
     ('5 µs', 'epd', '0.9')
     """
     if isinstance(value, str):
-        return printable(value)
+        return shown(value)
     name, size = ruler(unit, [value])
     text = plain(value / size, digits)
     return text if name in ("", "1") else f"{text} {name}"
@@ -72,7 +65,7 @@ def labelled(name: str, unit: str) -> str:
     (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
     """
     lines = [""]
-    for part in re.findall(r"[^. ]*[. ]?", printable(f"{name} ({unit})" if unit else name)):
+    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit else name)):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
             lines.append("")
         lines[-1] += part

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.reproduce.report import rows
-from celltrain.tables import Column, table
+from celltrain.tables import Column, table, write_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 def write(reproduction: Reproduction, folder: Path) -> list[Path]:
     """Write `numbers` and `seeds` into a folder, each as CSV and as Parquet; returns the files."""
-    import pyarrow.csv
     import pyarrow.parquet
 
     written = []
     for name, content in (("numbers", numbers_table(reproduction)), ("seeds", seeds_table(reproduction))):
-        pyarrow.csv.write_csv(content, folder / f"{name}.csv")
+        write_csv(content, folder / f"{name}.csv")
         pyarrow.parquet.write_table(content, folder / f"{name}.parquet")
         written += [folder / f"{name}.csv", folder / f"{name}.parquet"]
     return written

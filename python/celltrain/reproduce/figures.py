@@ -33,6 +33,8 @@ MARKERS = "osD^vPX"
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "celltrain",
     "svg.fonttype": "none",
+    # A dollar in a name is a dollar.
+    "text.parse_math": False,
     "font.size": 9,
     "axes.grid": True,
     "grid.alpha": 0.3,

@@ -20,6 +20,7 @@ pattern in which `*` stands for any characters, such as `edge*->sw1`. A path tha
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -55,7 +56,8 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
 def check_syntax(text: str) -> None:
     """Raises `PaperError` when a measure is not paths and numbers with signs between."""
     tokens = text.split()
-    _sum(tokens, text, lambda token: 1.0)
+    # Of no number, so that nothing is divided by zero.
+    _sum(tokens, text, lambda token: math.nan)
     if tokens:
         raise PaperError(f"{text!r}: {tokens[0]!r} stands where a sign should")
 
@@ -187,6 +189,8 @@ def _product(tokens: list[str], text: str, factor: Callable[[str], float]) -> fl
     while tokens and tokens[0] in ("*", "/"):
         divide = tokens.pop(0) == "/"
         part = _part(tokens, text, factor)
+        if divide and part == 0:
+            raise NoValueError(f"{text!r} has no value in this run: it divides by zero")
         value = value / part if divide else value * part
     return value
 

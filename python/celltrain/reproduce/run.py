@@ -12,15 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import MOST_JOBS, checked
+from celltrain.cancel import Cancel, current, endable
+from celltrain.errors import CancelledError
 from celltrain.reproduce import claims, score
 from celltrain.reproduce.claims import Claim
 from celltrain.reproduce.measure import STEP, measure, needs_series
 from celltrain.reproduce.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduce.score import Scored
 from celltrain.results import refused
+from celltrain.text import described
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: More runs of a scenario than anybody waits for.
+MOST_SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,14 +130,18 @@ class Reproduction:
 
         show(self, console=console)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
         Figures need matplotlib and are left out where it is not installed. Returns the files written.
         """
+        with writing(folder):
+            return self._write(Path(folder))
+
+    def _write(self, folder: Path) -> list[Path]:
         from celltrain.reproduce import export, figures
 
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         answer = folder / f"{self.paper.kind.command}.json"
         answer.write_text(self.to_json() + "\n", encoding="utf-8")
@@ -145,6 +157,8 @@ class Reproduction:
         )
 
 
+@checked()
+@endable
 def reproduce(
     paper_id: str,
     *,
@@ -154,10 +168,11 @@ def reproduce(
     progress: Callable[[Progress], object] | None = None,
     networks: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
 ) -> Reproduction:
     """Run a paper's tables again and compare.
 
-    Ctrl-C stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
 
     Args:
         paper_id: Such as `"af-96-1269"`; `celltrain list papers` shows them.
@@ -168,15 +183,19 @@ def reproduce(
         networks: The networks wanted, such as `["LAN"]`; all of them when None.
         overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`: what if
             the paper's authors had chosen otherwise?
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PaperError: When there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: When a scenario with the overrides is refused.
+        CancelledError: When `cancel` ended it before the first run.
     """
     paper = load(paper_id, overrides=overrides)
     return _reproduction(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
 
 
+@checked()
+@endable
 def study(
     study_id: str,
     *,
@@ -185,10 +204,11 @@ def study(
     jobs: int | None = None,
     progress: Callable[[Progress], object] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
 ) -> Reproduction:
     """Run a study: tables of our own design, and a verdict on what theory made us expect of them.
 
-    Ctrl-C stops the runs and returns what had been done by then, marked as `interrupted`.
+    Ctrl-C, or `cancel`, stops the runs and returns what had been done by then, marked as `interrupted`.
 
     Args:
         study_id: Such as `"different-rtts"`; `celltrain list studies` shows them.
@@ -197,10 +217,12 @@ def study(
         jobs: Threads; one for each core when None.
         progress: Called after every run.
         overrides: Values set in every scenario by their dotted path, such as `{"duration": "1s"}` for a quick look.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PaperError: When there is no such study or table, or too few seeds or threads.
         ScenarioError: When a scenario with the overrides is refused.
+        CancelledError: When `cancel` ended it before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
     return _reproduction(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
@@ -219,8 +241,8 @@ def _reproduction(
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
-    if jobs is not None and jobs < 1:
-        raise PaperError(f"jobs = {jobs} is not a number of threads; at least 1")
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
     outcomes = Outcomes(paper, numbers, counts, threads=jobs or _cores(), progress=progress)
     outcomes.run()
     return Reproduction(paper, outcomes, numbers, counts)
@@ -269,7 +291,7 @@ class Outcomes:
         self._clock = _Clock(self._network(run) for run in self.runs)
 
     def run(self) -> None:
-        """Run everything; a keyboard interrupt ends it early."""
+        """Run everything; a keyboard interrupt or the call's handle ends it early."""
         started = time.monotonic()
         order = list(self._wanted)
         index = {configuration: position for position, configuration in enumerate(order)}
@@ -286,14 +308,15 @@ class Outcomes:
                 [(index[configuration], seed) for configuration, seed in together],
                 self._threads,
                 on_result,
+                cancel=current(),
             )
             # One after the other: a trace is for the caller's thread.
             for configuration, seed in (run for run in self.runs if run[0] in traced):
                 scenario = self._paper.configurations[configuration].text
-                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [])
+                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [], cancel=current())
                 self.elapsed_seconds = time.monotonic() - started
                 self._take((configuration, seed), json.loads(answer), series)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
         except ValueError as error:
             raise refused(error) from None
@@ -345,13 +368,14 @@ class _Clock:
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
     networks = dict.fromkeys(number.network or "" for number in numbers)
     if not isinstance(seeds, int | Mapping) or isinstance(seeds, bool):
-        raise PaperError(f"seeds = {seeds!r} is not a whole number, or one for each network")
+        raise PaperError(f"seeds = {described(seeds)} is not a whole number, or one for each network")
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
             raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")
-        if counts[network] < 1:
-            raise PaperError(f"seeds = {counts[network]} is too few; at least 1")
+        if not 1 <= counts[network] <= MOST_SEEDS:
+            few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
+            raise PaperError(f"seeds = {described(counts[network])} is too {few}")
     return {network: counts[network] for network in networks}
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import run_key
-from celltrain.scenario import shown
 from celltrain.store import parts
 from celltrain.store.files import Lock, put, sync, uninterrupted
 from celltrain.store.ledger import Ledger, Part
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +38,12 @@ _NEEDED = ("run_key", "point", "seed", "configuration", "version", "profile")
 def verify(store: Store) -> list[Fault]:
     """Every part is read, every key worked out again and counted, and the ledger compared, part by part.
 
-    A sweep may go on meanwhile: what it writes after this began is not looked at.
+    A sweep may go on meanwhile: what it writes after this began is not looked at. Raises `StoreError` for a store of another
+    version, or whose manifest was changed: nothing can be judged by these.
     """
     from celltrain.store.store import LEDGER, PARTS
 
+    _refuse_others(store)
     faults: list[Fault] = []
     # Before the folder is looked at: what the ledger has by then must be there.
     before = _known(store.path / LEDGER, write=False)
@@ -82,16 +85,19 @@ def verify(store: Store) -> list[Fault]:
 def repair(path: Path) -> list[str]:
     """Sets aside what is not what was written, drops what is there twice, makes ledger and parts agree; says what it did.
 
-    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write.
+    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write, and for a
+    store of another version, or whose manifest was changed; nothing is touched then.
     """
     from celltrain.store.store import JOURNAL, LEDGER, LOCK, PARTS, Store
 
     store = Store.open(path)
+    _refuse_others(store)
     done: list[str] = []
     lock = Lock(path / LOCK)
     try:
         with uninterrupted():
             ledger = path / LEDGER
+            _end_rewriting(store)
             done += _mend_parts(store, parts.listed(path / PARTS), _known(ledger, write=True))
             try:
                 store._ledger = Ledger(ledger, write=True)
@@ -121,6 +127,32 @@ def repair(path: Path) -> list[str]:
         store.close()
         lock.release()
     return done
+
+
+def _end_rewriting(store: Store) -> None:
+    """A part that a kill left written anew, and not in the ledger yet, is what was written."""
+    from celltrain.store import rewrite
+    from celltrain.store.store import LEDGER
+
+    if (store.path / rewrite.INTENT).exists() and (store.path / LEDGER).is_file():
+        with contextlib.suppress(StoreError):
+            store._ledger = Ledger(store.path / LEDGER, write=True)
+            rewrite.finish(store)
+        store.close()
+    (store.path / rewrite.INTENT).unlink(missing_ok=True)
+
+
+def _refuse_others(store: Store) -> None:
+    """Raises for what this celltrain cannot judge: it would take good parts for another store's."""
+    from celltrain.store.store import KIND
+
+    version = _core.build()["version"]
+    if store.version != version:
+        problem = f"was made by celltrain {store.version}, and this is {version}: only the one that made it can tell what is wrong"
+        raise StoreError([Fault.of_file(shown(store.path), f"{problem}; install celltrain {store.version}")])
+    faults = list(KIND.changed(store.path, store.manifest))
+    if faults:
+        raise StoreError(faults)
 
 
 def _known(ledger: Path, *, write: bool) -> dict[int, Part]:
@@ -220,7 +252,7 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
                 )
                 yield Fault.of_file(shown(path), f"{problem}; set it aside with: celltrain store repair")
     by = ["run_key", "point", "configuration", "seed"]
-    runs = table.select(by).group_by(by).aggregate([])
+    runs = table.select(by).group_by(by, use_threads=False).aggregate([])
     known: set[str] = set()
     for row in runs.to_pylist():
         key = row["run_key"]
@@ -234,7 +266,7 @@ def _strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
 def _identities(table: pa.Table) -> set[Identity]:
     """The runs of a part."""
     by = ["run_key", "point", "seed"]
-    runs = table.select(by).group_by(by).aggregate([])
+    runs = table.select(by).group_by(by, use_threads=False).aggregate([])
     return set(zip(*(runs[name].to_pylist() for name in by), strict=True))
 
 
@@ -317,4 +349,4 @@ def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:
 
 
 def _digest(path: Path) -> str:
-    return parts.digest(path.read_bytes())
+    return parts.digest(parts.content(path))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celltrain import tables
+from celltrain.arguments import checked
+from celltrain.errors import StoreError
 from celltrain.reproduce.paper import seconds
 from celltrain.tables import Column
 
@@ -73,6 +75,7 @@ class Measured:
     meaning: str
 
 
+@checked(StoreError)
 def measured(text: str) -> Measured:
     """What is known of a measure.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,23 +14,45 @@ from types import FrameType
 from typing import IO
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
+from celltrain.text import shown
+
+#: What a file is called until it is whole.
+TEMPORARY = ".*.tmp"
+#: A link in the place of a file is not followed, and a pipe does not make anybody wait. Windows has neither.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def put(path: Path, content: bytes) -> None:
-    """Writes a file under another name, and gives it its own once it is on the disk; raises `StoreError`."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Writes a file under another name, and gives it its own once it is on the disk; raises `StoreError`.
+
+    The other name is made up and must be new, so nothing that somebody has put there is written to. A link with the file's
+    own name is replaced, and what it leads to stays as it is.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+        try:
+            with open(handle, "wb") as file:  # noqa: PTH123, a descriptor
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
         sync(path.parent)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise unwritable(path, error) from None
+
+
+def clear(folder: Path) -> None:
+    """Takes away what was half written when a process died; raises `StoreError`. Only for who holds the lock."""
+    for one in folder.glob(TEMPORARY):
+        try:
+            one.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(one, error) from None
 
 
 def sync(folder: Path) -> None:
@@ -70,12 +94,21 @@ class Lock:
     def __init__(self, path: Path, what: str = "sweep") -> None:
         self._file: IO[str] | None = None
         try:
-            file = path.open("a+")
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, 0o666)
         except OSError as error:
+            if path.is_symlink():
+                raise _not_ours(path, "is a link") from None
             raise unwritable(path, error) from None
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            os.close(handle)
+            raise _not_ours(
+                path, "has another name as well" if stat.S_ISREG(status.st_mode) else "is not a regular file"
+            )
+        file = open(handle, "a+")  # noqa: PTH123, SIM115, a descriptor, held until the release
         if not _lock(file):
             file.seek(0)
-            owner = file.read().strip()
+            owner = "".join(c for c in file.read(20) if c.isdecimal())
             file.close()
             who = f" (process {owner})" if owner else ""
             problem = f"is being written by another {what}{who}; wait for its end, or stop it and --resume"
@@ -91,6 +124,11 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _not_ours(path: Path, problem: str) -> StoreError:
+    """What to say of something that stands where the lock should."""
+    return StoreError([Fault.of_file(shown(path), f"{problem}, and celltrain did not make it: take it away")])
 
 
 def _lock(file: IO[str]) -> bool:

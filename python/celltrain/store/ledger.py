@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
 from celltrain.store import parts
+from celltrain.text import shown
 
 _TABLES = """
 CREATE TABLE parts (number INTEGER PRIMARY KEY, runs INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL);
@@ -28,6 +28,8 @@ CREATE TABLE repeats (
     point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)
 ) WITHOUT ROWID;
 """
+#: A run that is to be done again may find its first point anew.
+_ORPHANS = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
 _COLUMNS = {
     "parts": ["number", "runs", "bytes", "digest"],
     "runs": ["point", "seed", "run_key", "part", "failed", "seconds", "value"],
@@ -75,6 +77,12 @@ class Ledger:
         self.path = path
         # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
         self._lock = threading.RLock()
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Somebody else's file would be written to, or a pipe waited for.
+            problem = "is a link" if path.is_symlink() else "is not a regular file"
+            raise self._fault(
+                f"{problem}, and celltrain did not make it; make it again from the parts: celltrain store repair"
+            )
         with self._telling():
             mode = "rwc" if write else "ro"
             self._connection = sqlite3.connect(
@@ -184,14 +192,30 @@ class Ledger:
                     self._connection.rollback()
         return known, entered
 
+    def parts_with_failures(self) -> list[int]:
+        """The numbers of the parts that have runs which failed."""
+        with self._telling():
+            rows = self._connection.execute("SELECT DISTINCT part FROM runs WHERE failed ORDER BY part").fetchall()
+        return [number for (number,) in rows]
+
+    def replace(self, number: int, part: Part, keys: Iterable[str]) -> None:
+        """A part that was written anew without some of its runs, all or nothing."""
+        rows = [(bytes.fromhex(key), number) for key in keys]
+        with self._telling(), self._connection as connection:
+            connection.executemany("DELETE FROM runs WHERE run_key = ? AND part = ?", rows)
+            connection.execute(
+                "UPDATE parts SET runs = ?, bytes = ?, digest = ? WHERE number = ?",
+                (part.runs, part.bytes, part.digest, number),
+            )
+            connection.execute(_ORPHANS)
+
     def forget(self, numbers: Iterable[int]) -> None:
         """Parts that are no more, with their runs."""
         rows = [(number,) for number in numbers]
         with self._telling(), self._connection as connection:
             connection.executemany("DELETE FROM runs WHERE part = ?", rows)
             connection.executemany("DELETE FROM parts WHERE number = ?", rows)
-            # A run that is to be done again may find its first point anew.
-            connection.execute("DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)")
+            connection.execute(_ORPHANS)
 
     @contextmanager
     def _telling(self, part: int | None = None) -> Iterator[None]:

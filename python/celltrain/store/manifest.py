@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError
-from celltrain.scenario import shown
+from celltrain.files import UnreadableError, read_json
+from celltrain.text import shown
 
+#: The key of a manifest's checksum, which is of everything else it says.
+SHA256 = "sha256"
 #: What every manifest says, and as what.
 _EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}
 
@@ -50,20 +54,19 @@ class Kind:
         """The manifest of a folder that is made now."""
         build = _core.build()
         made = {"format": self.format, "version": build["version"], "profile": build["profile"]}
-        return {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+        manifest = {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
+        return {SHA256: _sha256(manifest), **manifest}
 
     def read(self, folder: Path) -> dict[str, Any]:
         """The manifest of a folder; raises the kind's error where there is none that this celltrain reads."""
         path = folder / self.file
         try:
-            manifest = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
-            raise self.error([Fault.of_file(shown(folder), problem)]) from None
-        except OSError as error:
-            raise self.error([Fault.of_file(shown(path), f"cannot be read ({error.strerror})")]) from None
-        except ValueError as error:
-            problem = f"is not JSON ({error}): it is not what celltrain wrote"
+            manifest = read_json(path, what="manifest")
+        except UnreadableError as error:
+            if error.missing or not folder.is_dir():
+                problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
+                raise self.error([Fault.of_file(shown(folder), problem)]) from None
+            problem = f"{error.problem}: it is not what celltrain wrote; take it from a backup"
             raise self.error([Fault.of_file(shown(path), problem)]) from None
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
@@ -75,6 +78,15 @@ class Kind:
             problem = f"has no {', '.join(wrong)} as celltrain writes {'it' if len(wrong) == 1 else 'them'}"
             raise self.error([Fault.of_file(shown(path), f"{problem}: it was changed; take it from a backup")])
         return manifest
+
+    def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
+        """Whether a manifest is not what was written: nothing else is judged, or mended, by one that was changed.
+
+        Those of an earlier day have no checksum and are believed.
+        """
+        if manifest.get(SHA256, _sha256(manifest)) != _sha256(manifest):
+            problem = "was changed (its sha256 differs): nothing is judged by it, take it from a backup"
+            yield Fault.of_file(shown(folder / self.file), problem)
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
         """Why a folder cannot be gone on with."""
@@ -90,6 +102,8 @@ class Kind:
                 shown(folder),
                 f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them",
             )
+        else:
+            yield from self.changed(folder, manifest)
         if manifest["digest"] != plan.digest:
             before, now = manifest["plan"], json.loads(json.dumps(plan.document))
             keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
@@ -97,3 +111,8 @@ class Kind:
             yield Fault.of_file(
                 shown(folder), f"was made from another plan: it differs {what}; name a new folder for this one"
             )
+
+
+def _sha256(manifest: dict[str, Any]) -> str:
+    said = {key: value for key, value in manifest.items() if key != SHA256}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

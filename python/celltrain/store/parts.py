@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
-from celltrain.scenario import shown
+from celltrain.files import UnreadableError, opened
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from celltrain.plan import Plan
 
+#: Of a part, or of the series of a run: more than a sweep writes.
+MOST_BYTES = 4 << 30
 #: What comes of reading a damaged file, beside Arrow's own.
 DAMAGE = (OSError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError)
 
@@ -58,7 +62,7 @@ def listed(folder: Path) -> dict[int, Path]:
     return dict(sorted((number_of(path), path) for path in paths))
 
 
-def digest(content: bytes) -> str:
+def digest(content: bytes | pa.Buffer) -> str:
     """What tells whether a part is still what it was."""
     return hashlib.sha256(content).hexdigest()
 
@@ -126,19 +130,45 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        # From memory: Arrow's threads call no Python, which may be ending.
-        content = pa.BufferReader(path.read_bytes())
-        table = pq.ParquetFile(content, page_checksum_verification=True).read(columns=columns)
+        # On this thread, from memory that is Arrow's own: a thread of Arrow's that lets go of a Python object while the
+        # interpreter ends brings the process down.
+        source = pa.BufferReader(content(path))
+        file = pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
+        table = file.read(columns=columns, use_threads=False)
         # What no page's checksum covers: codes beyond their dictionary, texts that are none, names of columns.
         table.validate(full=True)
         missing = set(columns or ()) - set(table.column_names)
         if missing:
             raise pa.ArrowInvalid(f"no column {min(missing)}")
         return table
-    except FileNotFoundError:
-        raise StoreError(
-            [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]
-        ) from None
+    except (*DAMAGE, pa.ArrowException) as error:
+        raise StoreError([damaged(path, error)]) from None
+
+
+def content(path: Path) -> pa.Buffer:
+    """The bytes of a part, held by no Python object; raises `StoreError`."""
+    import pyarrow as pa
+
+    try:
+        handle = opened(path, what="Parquet")
+    except UnreadableError as error:
+        if error.missing:
+            raise StoreError(
+                [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]
+            ) from None
+        raise StoreError([damaged(path, error)]) from None
+    try:
+        with open(handle, "rb", buffering=0) as file:  # noqa: PTH123, a descriptor
+            size = os.fstat(handle).st_size
+            if size > MOST_BYTES:
+                raise ValueError(f"has {size:,} bytes, and a part has at most {MOST_BYTES:,}")
+            buffer = pa.allocate_buffer(size)
+            place = memoryview(buffer).cast("B")
+            while len(place) and (read := file.readinto(place)):
+                place = place[read:]
+            if len(place):
+                raise ValueError("it became shorter while it was read")
+            return buffer
     except (*DAMAGE, pa.ArrowException) as error:
         raise StoreError([damaged(path, error)]) from None
 

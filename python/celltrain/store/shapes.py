@@ -62,7 +62,7 @@ def long(store: Store, measures: Sequence[str] | None) -> pa.Table:
     for path in store.parts():
         table = parts.read(path)
         if measures is not None:
-            table = table.filter(pc.is_in(table["measure"].cast(pa.string()), pa.array(wanted)))
+            table = table.filter(pc.is_in(table["measure"].cast(pa.string()), pa.array(wanted, pa.string())))
         try:
             tables.append(table.cast(store.schema))
         except (*parts.DAMAGE, pa.ArrowException) as error:

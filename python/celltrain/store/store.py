@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.scenario import shown
 from celltrain.store import columns, parts
 from celltrain.store.columns import Measured, measured
-from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
+from celltrain.store.files import Lock, clear, put, sync, uninterrupted
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.store.manifest import Kind
 from celltrain.store.parts import Ran
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,7 @@ class Store:
     # To read.
 
     @classmethod
+    @checked(StoreError)
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """A store to read, also while a sweep writes it; raises `StoreError`."""
         folder = Path(path)
@@ -77,6 +79,7 @@ class Store:
         """The files of rows, Parquet."""
         return list(parts.listed(self.path / PARTS).values())
 
+    @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
         """The rows, one for each run and measure, by point, seed and measure.
 
@@ -87,12 +90,14 @@ class Store:
 
         return shapes.long(self, measures)
 
+    @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
         """One row a run, one column a measure; `error` says why a run has no values."""
         from celltrain.store import shapes
 
         return shapes.wide(self, measures)
 
+    @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
         """One row a point and measure: mean, standard deviation, number, and the ends of the mean's 95 % interval.
 
@@ -103,6 +108,7 @@ class Store:
 
         return shapes.summary(self, measures)
 
+    @checked(StoreError)
     def missing(self, runs: int) -> int | None:
         """How many runs of the plan are still to be done when so many are; None where the store cannot tell."""
         planned = self.manifest.get("runs")
@@ -124,10 +130,11 @@ class Store:
 
         return shapes.failures(self)
 
+    @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
         """What a run recorded: time, measure, port, flow and value; raises `StoreError` where it recorded nothing."""
         path = self.path / SERIES / f"{run_key}.parquet"
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 -- a name too long is no file
             raise StoreError(
                 [Fault.of_file(shown(path), "is not there: the plan has no [series], or the run is not done")]
             )
@@ -145,6 +152,7 @@ class Store:
     # To write.
 
     @classmethod
+    @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A new store for a plan, open to write; raises `StoreError` where there is something else already."""
         folder = Path(path)
@@ -166,6 +174,7 @@ class Store:
         try:
             # Another sweep may have made it meanwhile.
             _refuse_existing(folder)
+            clear(folder)
             for name in (LEDGER, JOURNAL):
                 (folder / name).unlink(missing_ok=True)
             store._ledger = Ledger(folder / LEDGER, write=True)
@@ -177,6 +186,7 @@ class Store:
         return store
 
     @classmethod
+    @checked(StoreError)
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """A store to go on with; raises `StoreError` where it is another plan's, another version's, or not whole.
 
@@ -223,6 +233,20 @@ class Store:
             put(parts.named(self.path / PARTS, number), content)
             self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
 
+    def drop_failed(self, worth: Callable[[str], bool]) -> int:
+        """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
+
+        Args:
+            worth: Told the error of a run.
+
+        Raises:
+            StoreError: When a part cannot be read or written. One that was written just before a kill, and is not in the
+                ledger as it is, is entered when the store is opened again.
+        """
+        from celltrain.store import rewrite
+
+        return sum(rewrite.without_failed(self, number, worth) for number in self.ledger.parts_with_failures())
+
     def close(self) -> None:
         """Lets others write."""
         if self._ledger is not None:
@@ -267,18 +291,17 @@ class Store:
 
     def _open_ledger(self) -> None:
         """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        from celltrain.store import rewrite
+
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
                 [Fault.of_file(shown(path), "is gone; make it again from the parts: celltrain store repair")]
             )
-        try:
-            for folder in (self.path, self.path / PARTS, self.path / SERIES):
-                for one in folder.glob(".*.tmp"):
-                    one.unlink()
-        except OSError as error:
-            raise unwritable(one, error) from None
+        for folder in (self.path, self.path / PARTS, self.path / SERIES):
+            clear(folder)
         self._ledger = Ledger(path, write=True)
+        rewrite.finish(self)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
         faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
@@ -304,7 +327,7 @@ class Store:
             Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
             for run in runs_of(table, None if until is None else until.measure)
         ]
-        self.ledger.enter(number, _part(len(entries), path.read_bytes()), entries)
+        self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -313,7 +336,7 @@ def _refuse_existing(folder: Path) -> None:
         raise StoreError([Fault.of_file(shown(folder), problem)])
 
 
-def _part(runs: int, content: bytes) -> Part:
+def _part(runs: int, content: bytes | pa.Buffer) -> Part:
     return Part(runs=runs, bytes=len(content), digest=parts.digest(content))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from celltrain import _core
 from celltrain.store import Ran
@@ -38,7 +38,10 @@ def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
     if limit is None or not chunk.memory or not sys.executable:
         return chunk, replace(chunk, tasks=())
     large = [chunk.memory[task.configuration] > SHARE * limit for task in chunk.tasks]
-    parts = ([task for task, is_large in zip(chunk.tasks, large, strict=True) if is_large is wanted] for wanted in (False, True))
+    parts = (
+        [task for task, is_large in zip(chunk.tasks, large, strict=True) if is_large is wanted]
+        for wanted in (False, True)
+    )
     shared, apart = (replace(chunk, tasks=tuple(part)) for part in parts)
     return shared, apart
 
@@ -175,24 +178,24 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
 
 
-def _write(stream: BinaryIO, content: bytes) -> None:
+def _write(stream: IO[bytes], content: bytes) -> None:
     stream.write(LENGTH.pack(len(content)) + content)
     stream.flush()
 
 
-def _read(stream: BinaryIO) -> bytes:
+def _read(stream: IO[bytes]) -> bytes:
     [length] = LENGTH.unpack(_exactly(stream, LENGTH.size))
     return _exactly(stream, length)
 
 
-def _exactly(stream: BinaryIO, length: int) -> bytes:
+def _exactly(stream: IO[bytes], length: int) -> bytes:
     content = stream.read(length)
     if len(content) < length:
         raise EOFError
     return content
 
 
-def _end_with(stream: BinaryIO) -> None:
+def _end_with(stream: IO[bytes]) -> None:
     """Ends this process when whoever started it is gone."""
     stream.read(1)
     os._exit(1)

@@ -7,7 +7,6 @@ another one, or none, can say so.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import pickle
 import time
@@ -21,10 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.cancel import check
+from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
-from celltrain.scenario import shown
+from celltrain.files import MAX_BYTES, UnreadableError, read_json
+from celltrain.plan.document import shown as value_shown
 from celltrain.store import Ran
 from celltrain.sweep.work import Chunk, Rows
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -87,6 +90,7 @@ class Cluster:
         """Runs every chunk; raises `ClusterError` when the scheduler is lost, or a worker has another celltrain."""
         try:
             while True:
+                check()
                 connected = self._look_after()
                 room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
                 handed_out = connected and room and self._hand_out(chunks)
@@ -95,7 +99,7 @@ class Cluster:
                     if connected and not self._out and not self._again and not self._suspects:
                         return
                     time.sleep(LOOK)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Ended):
             # What is done on the cluster is kept too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
@@ -319,21 +323,21 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
     """The address in a scheduler file, which may be still to come; raises `ClusterError`."""
     deadline = time.monotonic() + timeout
     while True:
-        problem = ""
+        problem, final = "", False
         try:
-            address = json.loads(path.read_bytes())["address"]
+            said = read_json(path, what="scheduler file", most=MAX_BYTES)
+            address = said.get("address") if isinstance(said, dict) else None
             if isinstance(address, str) and address:
                 return address
-            problem = f"has {json.dumps(address)} for an address: it is not what dask scheduler --scheduler-file writes"
-        except OSError as error:
-            problem = f"cannot be read ({error.strerror})"
-            if isinstance(error, FileNotFoundError):
+            problem = "holds no address" if address is None else f"has {value_shown(address)} for an address"
+        except UnreadableError as error:
+            problem, final = error.problem, not error.regular
+            if error.missing:
                 problem = "is not there: start the scheduler with dask scheduler --scheduler-file, in the same folder"
-        except ValueError as error:
-            problem = f"is not JSON ({error}): it is not what dask scheduler --scheduler-file writes"
-        except (KeyError, TypeError):
-            problem = "holds no address: it is not what dask scheduler --scheduler-file writes"
-        if time.monotonic() > deadline:
+        if not problem.startswith("is not there"):
+            problem = f"{problem}: it is not what dask scheduler --scheduler-file writes"
+        # It may be half written; what is no file will never be one.
+        if final or time.monotonic() > deadline:
             raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
         time.sleep(0.05)
 

@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from celltrain.cancel import check
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
 from celltrain.reproduce.score import student
-from celltrain.scenario import shown
 from celltrain.store import Ran, Store
 from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
 from celltrain.sweep.work import Chunk, Rows, Task, Worker
+from celltrain.text import shown
 
 #: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
 BLOCK = 1000
@@ -166,6 +167,7 @@ class Coordinator:
         for _, runs in wanted:
             configurations: dict[int, tuple[str, int, str | None]] = {}
             for point, seed in runs:
+                check()
                 if point not in configurations:
                     configurations[point] = self._configuration(point)
                 text, needed, refusal = configurations[point]
@@ -224,6 +226,7 @@ class Coordinator:
             raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
         for ran in rows.runs:
             self._keep(ran)
+        check()
         now = time.monotonic()
         pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
         if len(self._held) >= PART_RUNS or now - self._written > pause:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import ScenarioError
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.store import Ran
@@ -83,7 +84,7 @@ def _probe(text: str, seed: int) -> float:
             raise _Enough
 
     try:
-        answer, _ = _core.run(text, seed, [], None, None, "fast", enough)
+        answer, _ = _core.run(text, seed, [], None, None, "fast", enough, current())
     except _Enough:
         return (time.monotonic() - begun) / share
     return float(json.loads(answer)["engine_seconds"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -38,7 +39,8 @@ class _Ahead:
         self._error: BaseException | None = None
         self._chunks = chunks
         # Nobody waits for it after Ctrl-C.
-        self._thread = threading.Thread(target=self._make, daemon=True)
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._make,), daemon=True)
         self._thread.start()
 
     def chunk(self) -> Chunk | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from celltrain import _core
+from celltrain.cancel import current
 from celltrain.plan import Recording
 from celltrain.reproduce.measure import STEP, NoValueError, measure, needs_series, wanted
 from celltrain.reproduce.paper import PaperError
@@ -35,7 +36,7 @@ class Chunk:
     tasks: tuple[Task, ...]
     measures: tuple[str, ...]
     limit_s: float | None
-    """What each run may take in real time."""
+    """What each run may take in real time, from the reading of its scenario to its answer."""
     recording: Recording | None
     memory: tuple[int, ...] = ()
     """Bytes that a run of each configuration takes; empty where nothing is known of it."""
@@ -50,6 +51,7 @@ class Rows:
     runs: tuple[Ran, ...]
 
 
+@runtime_checkable
 class Worker(Protocol):
     """Whatever runs chunks: threads here, or machines elsewhere."""
 
@@ -134,6 +136,7 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> No
         step=traced.step if traced.trace else None,
         links=traced.ports,
         wanted=wanted(chunk.measures),
+        cancel=current(),
     )
 
 
@@ -141,7 +144,7 @@ def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | N
     """A measure's value, and why it has none where that is not in the nature of the run."""
     try:
         return measure(text, answer, series), None
-    except (NoValueError, ZeroDivisionError):
+    except NoValueError:
         return None, None
     except PaperError as error:
         return None, str(error)

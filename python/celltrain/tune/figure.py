@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.plot import require_matplotlib
+from celltrain.plot import legible, require_matplotlib
 from celltrain.reports import words
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def fronts(tuned: Tuned) -> Drawing:
         across = figures.shape(len(grid), MOST_ACROSS)[1]
         for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
             _panel(axes, searched, [one["better"] == "larger" for one in about], colours)
-            axes.set_title(words.printable(searched.title or tuned.facts["name"]), fontsize="small")
+            axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
             if place % across == 0:
                 axes.set_ylabel(labels[1])
             if place + across >= len(grid):
@@ -82,7 +83,7 @@ def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str
         )
     for label, colour in colours.items():
         own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
-        _bars(axes, own, color=colour, fmt="D", markersize=6, zorder=4, label=words.printable(label))
+        _bars(axes, own, color=colour, fmt="D", markersize=6, zorder=4, label=legible(label))
     _limits(axes, np.array([_means(c) for c in searched.confirmed if c.estimates is not None]).reshape(-1, 2), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)

@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Any
 
 from celltrain.errors import Fault, TuneError, warn
+from celltrain.files import UnreadableError, read_json
 from celltrain.plan.quantity import exact
-from celltrain.scenario import shown
-from celltrain.store.files import Lock, put, sync
+from celltrain.store.files import Lock, clear, put, sync
 from celltrain.store.manifest import Kind
+from celltrain.text import shown
 from celltrain.tune.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.tune.plan import Numbers, TunePlan
 
@@ -69,6 +70,7 @@ class Folder:
         folder = cls(path, manifest, plan)
         folder._lock = Lock(path / LOCK, "search")
         try:
+            clear(path)
             folder._asked = folder._read_asked()
         except BaseException:
             folder.close()
@@ -152,9 +154,9 @@ class Folder:
         if not path.exists():
             return []
         try:
-            said = json.loads(path.read_bytes())["generations"]
+            said = read_json(path, what="list of trials")["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in said]
-        except (OSError, ValueError, ArithmeticError, TypeError, KeyError) as error:
+        except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
             problem = f"is not what celltrain wrote ({error}): start anew in another folder"
             raise TuneError([Fault.of_file(shown(path), problem)]) from None
         if any(len(one) != len(plan.configurations.points) for one in asked):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import MissingExtraError
 from celltrain.reports import words
-from celltrain.reports.page import Cell, Head, Inlined, Table
+from celltrain.reports.page import Cell, Head, Inlined, Table, environment
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.reports.figures import Drawing
@@ -16,19 +16,8 @@ if TYPE_CHECKING:
 
 def page(tuned: Tuned, drawing: Drawing | None = None) -> str:
     """A search as one HTML page."""
-    text: str = environment().get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
+    text: str = environment("tune").get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
     return text
-
-
-def environment() -> Any:
-    """What fills templates; raises `MissingExtraError` where Jinja2 is not installed."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError("the page of a search needs jinja2: pip install 'celltrain[tune]'") from error
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("celltrain", "."), autoescape=True, undefined=jinja2.StrictUndefined
-    )
 
 
 def _content(tuned: Tuned, drawing: Drawing) -> dict[str, Any]:
@@ -37,7 +26,7 @@ def _content(tuned: Tuned, drawing: Drawing) -> dict[str, Any]:
     configurations = [
         {
             "id": f"configuration-{place + 1}",
-            "title": words.printable(searched.title) or "Settings",
+            "title": shown(searched.title) or "Settings",
             "confirmed": _confirmed(tuned, searched),
             "trials": _trials(tuned, searched),
         }
@@ -80,7 +69,7 @@ def _parameters(tuned: Tuned) -> Table:
         ends = [words.valued(one[word], one["unit"]) for word in ("from", "to")]
         step = "any" if one["step"] is None else words.valued(one["step"], one["unit"])
         of_references = [
-            f"{words.printable(r['label'])}: {words.valued(r['parameters'][one['name']], one['unit'])}"
+            f"{shown(r['label'])}: {words.valued(r['parameters'][one['name']], one['unit'])}"
             for r in tuned.facts["references"]
         ]
         cells = (one["name"], f"{ends[0]} to {ends[1]}", step, one["scale"], "; ".join(of_references), one["path"])
@@ -108,8 +97,8 @@ def _left(tuned: Tuned) -> Table:
     names = [one["measure"] for one in tuned.facts["objectives"]]
     rows = [
         [
-            Cell(text=words.printable(searched.title)),
-            Cell(text=words.printable(left.reference)),
+            Cell(text=shown(searched.title)),
+            Cell(text=shown(left.reference)),
             Cell(text=names[left.objective]),
             *_settings(tuned, left.parameters),
             *(_estimate(one) for one in left.estimates),
@@ -133,7 +122,7 @@ def _left(tuned: Tuned) -> Table:
 def _confirmed(tuned: Tuned, searched: Searched) -> Table:
     rows = [
         [
-            Cell(text=words.printable(c.label or "")),
+            Cell(text=shown(c.label or "")),
             *_settings(tuned, c.parameters),
             *([Cell(text="failed")] * 2 if c.estimates is None else [_estimate(one) for one in c.estimates]),
             Cell(text="front" if c.front else "beaten", mark=c.front),
@@ -153,7 +142,7 @@ def _trials(tuned: Tuned, searched: Searched) -> Table:
             Cell(text=str(trial.generation + 1), key=float(trial.generation + 1)),
             *_settings(tuned, trial.parameters),
             *(
-                [Cell(text=words.printable(trial.error or "failed")), Cell(text="")]
+                [Cell(text=shown(trial.error or "failed")), Cell(text="")]
                 if trial.means is None
                 else [Cell(text=words.figure(mean), key=mean) for mean in trial.means]
             ),

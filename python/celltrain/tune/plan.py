@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.arguments import checked
+from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
@@ -25,7 +27,7 @@ from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, base_of, plain
 from celltrain.reproduce.measure import check_syntax
 from celltrain.reproduce.paper import PaperError, set_key
 from celltrain.scenario import Reading, read_text
-from celltrain.scenario import shown as shown_path
+from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -134,6 +136,7 @@ class TunePlan:
     """The plan as it was given, its scenario as a table."""
 
     @classmethod
+    @checked(PlanError)
     def load(cls, path: str | os.PathLike[str]) -> TunePlan:
         """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
         path = Path(path)
@@ -144,6 +147,7 @@ class TunePlan:
         return cls.of_toml(text, file=shown_path(path), folder=path.parent)
 
     @classmethod
+    @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> TunePlan:
         """The plan in a text; `folder` is where the scenario it names stands."""
         document, lines = parse(text, file)
@@ -152,6 +156,7 @@ class TunePlan:
         return _TuneReader(document, judge, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
+    @checked(PlanError)
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
         judge, known = Judge("tune", None), plain(document)
@@ -159,10 +164,10 @@ class TunePlan:
         return _TuneReader(known, judge, found).tune_plan(found.name)
 
     @classmethod
+    @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
-        base = Base(document["scenario"], "scenario", None)
-        return _TuneReader(dict(document), Judge("plan", None), base).tune_plan("", check=False)
+        return _TuneReader(dict(document), Judge("plan", None), Base.again(document)).tune_plan("", check=False)
 
     @property
     def generations(self) -> int:
@@ -439,7 +444,7 @@ class _TuneReader(Reader):
     @staticmethod
     def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> tuple[dict[str, Any] | None, list[Fault]]:
         text = json.dumps(plan.scenario(configuration, numbers))
-        reading = Reading.of_core(_core.parse_json(text, "scenario"))
+        reading = Reading.of_core(_core.parse_json(text, "scenario", current()))
         return reading.scenario, reading.faults
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
@@ -449,15 +454,9 @@ class _TuneReader(Reader):
             f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items()
         )
         line = self.judge.line(path or "scenario")
-        place = self.judge.file if line is None else f"{self.judge.file}:{line}"
-        subject = f"{fault.key} = {fault.value} " if fault.value else f"{fault.key} " if fault.key else ""
         by = f"; set by {path}" if path else ""
         problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
-        message = f"{place}: {subject}{problem}"
         again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.judge.faults)
         if not again:
-            self.judge.faults.append(
-                Fault(
-                    file=self.judge.file, line=line, key=fault.key, value=fault.value, problem=problem, message=message
-                )
-            )
+            at = Fault.of(problem, file=self.judge.file, line=line, key=fault.key, value=fault.value)
+            self.judge.faults.append(at)

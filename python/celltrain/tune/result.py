@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core, statistics
+from celltrain.arguments import checked
 from celltrain.store import measured
 from celltrain.tune import analysis
 from celltrain.tune.folder import title
+from celltrain.writing import writing
 
 if TYPE_CHECKING:
     from celltrain.reports.figures import Drawing
@@ -269,11 +271,15 @@ class Tuned:
 
         return page(self)
 
+    @checked()
     def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
         """Writes the page, the answer as JSON and the figure as SVG and PDF into a folder; returns the files."""
+        with writing(folder):
+            return self._write(Path(folder), progress)
+
+    def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
         from celltrain.tune.page import page
 
-        folder = Path(folder)
         (folder / "figures").mkdir(parents=True, exist_ok=True)
         drawing = self.drawing()
         written = []

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
+from celltrain.cancel import Cancel, endable
 from celltrain.errors import Fault, PlanError
 from celltrain.sweep import Worker
 from celltrain.sweep.run import worker_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
 
 
+@checked(PlanError)
+@endable
 def tune(
     base: Scenario | TunePlan | str | os.PathLike[str],
     *,
@@ -43,6 +47,7 @@ def tune(
     client: Client | None = None,
     worker: Worker | None = None,
     progress: Callable[[TuneProgress], object] | None = None,
+    cancel: Cancel | None = None,
 ) -> Tuned:
     """Searches parameters for the Pareto front of two measures, and says what references left on the table.
 
@@ -59,18 +64,20 @@ def tune(
         seed: Of what the search draws.
         seeds: How many each stage has: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
         measures: More measures to keep of every run.
-        limit: What a run may take in real time, such as `"60s"`.
+        limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
         out: The folder, new or empty; a temporary one, which goes with what is returned, when None.
         resume: Whether to go on with what `out` holds.
         jobs: Threads; one for each core when None.
         client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
         worker: What runs chunks instead of this machine's threads.
         progress: Called now and then with how far it is.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
         PlanError: With everything that is wrong with the plan.
         TuneError: When the folder cannot be made, written or gone on with.
         StoreError: When the runs in it cannot.
+        CancelledError: When `cancel` ended it; what is done is in `out`.
     """
     if isinstance(base, TunePlan):
         plan = base

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import statistics
+from celltrain.cancel import check
 from celltrain.errors import ScenarioError
 from celltrain.plan import Seeds, canonical
 from celltrain.plan.plan import compact
@@ -129,6 +130,7 @@ class Search:
         plan, folder = self._plan, self._folder
         everywhere = range(len(self.histories))
         for generation in range(plan.generations):
+            check()
             count = min(plan.batch, plan.trials - generation * plan.batch)
             if generation == len(folder.asked):
                 folder.keep([ask(plan, i, generation, self.histories[i], count) for i in everywhere])

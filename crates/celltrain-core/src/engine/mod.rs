@@ -3,9 +3,14 @@
 pub mod fast;
 pub mod reference;
 
+use std::cell::{Cell, RefCell};
+
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::Probe;
+pub use crate::stop::Interrupted;
+use crate::stop::Stop;
+use crate::units::Time;
 
 /// Which engine moves the cells. The result is the same, to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,22 +39,36 @@ impl Engine {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Runs a network to its end, unless `keep_going` says no: it is asked every few milliseconds of work, and told how
-    /// much of the run is done, from 0 to 1.
+    /// Runs a network to its end, unless `keep_going` says no: it is asked within a few milliseconds of work, also while
+    /// the engine is being built and the run measured, and told how much of the run is done, from 0 to 1. Once it has said
+    /// no it must not say yes again.
     ///
     /// # Errors
     /// [`Interrupted`] when `keep_going` said no.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+        let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
+        let go_on = || keep_going.borrow_mut()(progress.share());
+        let stop = Stop::new(&go_on);
         match self {
-            Engine::Fast => fast::run(network, probe, keep_going),
-            Engine::Reference => reference::run(network, probe, keep_going),
+            Engine::Fast => fast::run(network, probe, &progress, &stop),
+            Engine::Reference => reference::run(network, probe, &progress, &stop),
         }
     }
 }
 
-/// Why a run gave no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupted;
+/// How far a run is.
+#[derive(Default)]
+struct Progress {
+    now: Cell<Time>,
+    end: Cell<Time>,
+}
+
+impl Progress {
+    /// From 0, while the engine is being built, to 1, while the run is measured.
+    fn share(&self) -> f64 {
+        if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
+    }
+}
 
 /// A run's result, unless it was told to stop.
 pub type Outcome = Result<RunResult, Interrupted>;

@@ -8,47 +8,44 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Interrupted, Outcome};
+use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, size};
 use crate::gfr::Edge;
-use crate::metrics::{Ended, RunResult};
+use crate::metrics::Ended;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
 use crate::shaping::{Place, Shaping};
+use crate::stop::Stop;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// Runs a network to its end. `keep_going` is asked every few thousand instants, and told which share
-/// of the run is done; when it says no, the run is given up.
+/// Runs a network to its end, unless it is told to stop.
 ///
 /// # Errors
-/// [`Interrupted`] when `keep_going` said no.
-pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut(f64) -> bool) -> Outcome {
-    let mut engine = Engine::new(network);
-    let mut instants = 0u32;
+/// When it is.
+pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
+    let mut engine = Engine::new(network, stop)?;
+    progress.end.set(engine.end);
     loop {
         let now = engine.next_instant();
         let until = now.map_or(engine.end, |now| now.min(engine.end));
         while let Some(look) = probe.next_look().filter(|&look| look < until || now.is_none_or(|now| now > engine.end))
         {
+            stop.steps(engine.ports.len())?;
             probe.look(look, &engine.view());
         }
         let Some(now) = now.filter(|&now| now <= engine.end) else { break };
-        engine.step(now);
-        instants += 1;
-        if instants == INSTANTS_PER_QUESTION {
-            instants = 0;
-            if !keep_going(now.share_of(engine.end)) {
-                return Err(Interrupted);
-            }
-        }
+        progress.now.set(now);
+        let events = engine.step(now);
+        stop.steps(events)?;
     }
-    Ok(engine.measure())
+    progress.now.set(engine.end);
+    engine.measure(stop)
 }
 
 /// What is made at the start of a run and stays, beside the models: a port with its ties for every link.
@@ -60,9 +57,6 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
 
 /// A cell on its way is an event, or two while it is sent.
 pub(crate) const BYTES_PER_CELL: u64 = size::<Event>();
-
-/// Often enough to stop within milliseconds, seldom enough to cost nothing.
-const INSTANTS_PER_QUESTION: u32 = 4096;
 
 struct Engine<'a> {
     network: &'a Network,
@@ -146,42 +140,44 @@ struct PortArrival {
 }
 
 impl<'a> Engine<'a> {
-    fn new(network: &'a Network) -> Self {
+    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let stream = |link: usize, purpose: &str| {
             Stream::new(network.seed, &format!("port/{}/{purpose}", network.links[link].name))
         };
         let port = |(index, link): (usize, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
+            stop.steps(vcs)?;
             let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
-            port.merging(&routing.merging[index]).scheduled(queues)
+            Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
         let ties = |(index, link): (usize, &crate::network::Link)| {
-            TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))
+            stop.steps(routing.inputs[link.from] as usize)?;
+            Ok(TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties")))
         };
         let start = |(flow, index): (&crate::network::Flow, u32)| {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start, index, cell: Cell::new(0, 0, false) })
         };
-        Self {
+        Ok(Self {
             network,
             times: LinkTimes::of(network, clock),
             end: network.end(clock),
-            ports: network.links.iter().enumerate().map(port).collect(),
-            ties: network.links.iter().enumerate().map(ties).collect(),
+            ports: network.links.iter().enumerate().map(port).collect::<Result<_, Interrupted>>()?,
+            ties: network.links.iter().enumerate().map(ties).collect::<Result<_, Interrupted>>()?,
             transmitting: vec![false; network.links.len()],
-            shaping: Shaping::new(network, &routing, clock),
+            shaping: Shaping::new(network, &routing, clock, stop)?,
             looked_after: vec![None; network.links.len()],
-            edge: Edge::new(network, clock),
-            end_systems: EndSystems::new(network, &routing, clock),
+            edge: Edge::new(network, clock, stop)?,
+            end_systems: EndSystems::new(network, &routing, clock, stop)?,
             events: network.flows.iter().zip(0..).map(start).collect(),
             now: Instant::default(),
             clock,
             routing,
-        }
+        })
     }
 
     fn next_instant(&self) -> Option<Time> {
@@ -189,9 +185,9 @@ impl<'a> Engine<'a> {
         event.into_iter().chain(self.end_systems.next_tick()).min()
     }
 
-    /// Everything that happens at `now`, phase by phase.
-    fn step(&mut self, now: Time) {
-        self.collect(now);
+    /// Everything that happens at `now`, phase by phase; how many events that is.
+    fn step(&mut self, now: Time) -> usize {
+        let mut events = self.collect(now);
         self.deliver(now);
         self.start_sources();
         self.write(now);
@@ -205,14 +201,16 @@ impl<'a> Engine<'a> {
         self.admit(now);
         self.serve(now);
         if self.end_systems.next_tick() == Some(now) {
-            self.end_systems.on_tick(now, &mut self.now.departures);
+            events += self.end_systems.on_tick(now, &mut self.now.departures);
             self.depart();
             self.serve(now);
         }
+        events
     }
 
-    /// Takes this instant's events off the list. They come in order: arrivals by link, starts by flow.
-    fn collect(&mut self, now: Time) {
+    /// Takes this instant's events off the list, and counts them. They come in order: arrivals by link, starts by flow.
+    fn collect(&mut self, now: Time) -> usize {
+        let before = self.events.len();
         while let Some(event) = self.events.peek().filter(|event| event.0.time == now) {
             let Event { what, index, cell, .. } = event.0;
             self.events.pop();
@@ -225,6 +223,7 @@ impl<'a> Engine<'a> {
                 What::Arrival => self.arrive(index, cell, now),
             }
         }
+        before - self.events.len()
     }
 
     /// A cell reaches the end of a link.
@@ -361,7 +360,7 @@ impl<'a> Engine<'a> {
         NetworkView { queues: self, shaping: &self.shaping, end_systems: &self.end_systems }
     }
 
-    fn measure(&self) -> RunResult {
+    fn measure(&self, stop: &Stop<'_>) -> Outcome {
         let mut on_links = vec![0; self.network.vcs.len()];
         for Reverse(event) in self.events.iter().filter(|event| event.0.what == What::Arrival) {
             let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
@@ -382,6 +381,7 @@ impl<'a> Engine<'a> {
             on_links: &on_links,
             edge: &self.edge,
             shaping: &self.shaping,
+            stop,
         };
         ended.measure()
     }

@@ -1,13 +1,19 @@
 //! What every engine must get right, checked on whole small runs.
 
-use crate::engine::Engine;
-use crate::gfr::{EdgeCounters, Gfr};
+use std::cell::Cell;
+
+use crate::end_systems::EndSystems;
+use crate::engine::{Engine, Outcome, Progress, fast, reference};
+use crate::gfr::{Edge, EdgeCounters, Gfr};
+use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
+use crate::shaping::Shaping;
+use crate::stop::{Interrupted, Stop};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
@@ -115,6 +121,104 @@ fn a_run_that_is_told_to_stop_stops() {
     for engine in Engine::ALL {
         assert!(engine.run(&network, &mut Nothing, |_| false).is_err());
     }
+}
+
+/// How often this work asks whether it may go on; after so many times it hears no.
+fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>) -> (usize, Result<T, Interrupted>) {
+    let asked = Cell::new(0);
+    let go_on = || {
+        asked.set(asked.get() + 1);
+        asked.get() <= most
+    };
+    let outcome = work(&Stop::every(1, &go_on));
+    (asked.get(), outcome)
+}
+
+type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
+
+#[test]
+fn every_part_of_building_and_measuring_asks_for_each_vc_or_flow() {
+    const SOURCES: usize = 100;
+    let network = lan(SOURCES, Some(1000), "1us");
+    let (clock, routing) = (network.clock(), network.routing(&Stop::never()).unwrap());
+    let shaping = |stop: &Stop<'_>| Shaping::new(&network, &routing, clock, stop).map(|_| ());
+    let ends = |stop: &Stop<'_>| EndSystems::new(&network, &routing, clock, stop).map(|_| ());
+    let parts: [(&str, Part<'_>); 5] = [
+        ("routing", &|stop| network.routing(stop).map(|_| ())),
+        ("contracts", &|stop| Edge::new(&network, clock, stop).map(|_| ())),
+        ("shaping", &shaping),
+        ("end systems", &ends),
+        ("max-min shares", &|stop| max_min::goodputs_mbps(&network, stop).map(|_| ())),
+    ];
+    for (name, part) in parts {
+        let (questions, outcome) = asked(usize::MAX, part);
+        assert_eq!(outcome, Ok(()));
+        assert!(questions >= SOURCES, "{name} asks {questions} times");
+        assert_eq!(asked(questions - 1, part), (questions, Err(Interrupted)), "{name}");
+    }
+}
+
+#[test]
+fn a_run_ends_at_whichever_question_is_answered_with_no() {
+    let network = lan(4, Some(50), "700us");
+    let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
+        let progress = Progress::default();
+        let count = Cell::new(0);
+        let go_on = || {
+            count.set(count.get() + 1);
+            let mut by_share = shares.get();
+            by_share[match progress.share() {
+                0.0 => 0,
+                1.0 => 2,
+                _ => 1,
+            }] += 1;
+            shares.set(by_share);
+            count.get() <= most
+        };
+        let stop = Stop::every(1, &go_on);
+        let outcome = match engine {
+            Engine::Fast => fast::run(&network, &mut Nothing, &progress, &stop),
+            Engine::Reference => reference::run(&network, &mut Nothing, &progress, &stop),
+        };
+        (count.get(), outcome)
+    };
+    for engine in Engine::ALL {
+        let shares = Cell::default();
+        let (questions, whole) = run(engine, usize::MAX, &shares);
+        assert!(whole.is_ok());
+        let [building, running, measuring] = shares.get();
+        assert!(building >= 40 && running >= 40 && measuring >= 40, "{building} {running} {measuring}");
+        for most in 0..questions {
+            let (asked, outcome) = run(engine, most, &shares);
+            assert_eq!((asked, outcome.err()), (most + 1, Some(Interrupted)), "{engine:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
+    // All that is sent in the 100 ms to the next switch comes to the port in one batch: 60,000 cells at a time.
+    let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
+        rate: "150Mbps".parse().unwrap(),
+        packet: Bytes { bytes: 60_000 },
+    });
+    let mut network = lan(2, Some(10_000), "600ms");
+    for link in &mut network.links {
+        link.delay = "100ms".parse().unwrap();
+    }
+    for flow in &mut network.flows {
+        flow.traffic = traffic.clone();
+    }
+    let (mut before, mut in_a_row, mut most) = (0.0, 0, 0);
+    let watch = |share: f64| {
+        in_a_row = if share == before && share > 0.0 && share < 1.0 { in_a_row + 1 } else { 0 };
+        before = share;
+        most = most.max(in_a_row);
+        true
+    };
+    let result = Engine::Fast.run(&network, &mut Nothing, watch).unwrap();
+    assert!(most >= 50, "{most} questions within an event");
+    assert_eq!(result, run(&network));
 }
 
 #[test]

@@ -4,23 +4,24 @@
 use celltrain_core::engine::Engine;
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
+use celltrain_core::stop::{Interrupted, Stop};
 
 use super::flows;
 use crate::Machine;
 use crate::fault::KeyFault;
 use crate::scenario::{Scenario, Topology};
 
-/// A topology so large that its bare network does not fit is refused before it is laid out.
-pub(super) fn before_layout(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) {
+/// A topology so large that its bare network does not fit is refused before it is laid out; whether it is.
+pub(super) fn before_layout(scenario: &Scenario, machine: Machine, faults: &mut Vec<KeyFault>) -> bool {
     let topology = &scenario.topology;
     let (_, key) = flows(topology);
     if faults.iter().any(|fault| fault.key == key) {
-        return;
+        return false;
     }
     let least = least(topology);
-    if let Some(free) = machine.lacks(&least) {
-        faults.push(refusal(topology, &least, "more than", free));
-    }
+    let lacks = machine.lacks(&least);
+    faults.extend(lacks.map(|free| refusal(topology, &least, "more than", free)));
+    lacks.is_some()
 }
 
 /// A run that does not fit is refused before it starts; what it takes otherwise.
@@ -29,12 +30,13 @@ pub(super) fn of_run(
     network: &Network,
     machine: Machine,
     faults: &mut Vec<KeyFault>,
-) -> Footprint {
-    let footprint = Footprint::of(network, Engine::Fast);
+    stop: &Stop<'_>,
+) -> Result<Footprint, Interrupted> {
+    let footprint = Footprint::of(network, Engine::Fast, stop)?;
     if let Some(free) = machine.lacks(&footprint) {
         faults.push(refusal(&scenario.topology, &footprint, "about", free));
     }
-    footprint
+    Ok(footprint)
 }
 
 /// The least a topology takes, whatever is sent over it.
@@ -59,7 +61,7 @@ fn least(topology: &Topology) -> Footprint {
         }
     };
     let bytes = Footprint::at_least(nodes, links, flows, hops);
-    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes, reserved: 0 }
+    Footprint { nodes, vcs: 2 * flows, hops: 2 * hops, flows, bytes, kept: bytes }
 }
 
 fn refusal(topology: &Topology, footprint: &Footprint, about: &str, free: u64) -> KeyFault {

@@ -6,22 +6,24 @@ use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
 use celltrain_core::network::{NodeKind, Vc, atm_part};
 use celltrain_core::scheduler::Class;
+use celltrain_core::stop::Interrupted;
 
-use super::{frame_cells, meant_vcs, quoted};
-use crate::build::{self, Channels, Layout};
+use super::{Laid, closest, frame_cells, meant_vcs, quoted};
+use crate::build::{self, Layout};
 use crate::document::join;
-use crate::fault::{KeyFault, nearest};
+use crate::fault::KeyFault;
 use crate::scenario::Scenario;
 
 /// Checks the `abr` tables of VCs; what their sources are promised is added to `promised`, by link, in bits per second.
 pub(super) fn abr(
-    scenario: &Scenario,
-    layout: &Layout,
-    channels: &Channels,
+    laid: Laid<'_>,
     promised: &mut BTreeMap<usize, u64>,
-    refused: &[KeyFault],
     faults: &mut Vec<KeyFault>,
-) {
+) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, refused, stop } = laid;
+    // Of each VC of data: that of its acknowledgements.
+    let way_back: BTreeMap<usize, usize> =
+        channels.of_flow.iter().map(|&[data_vc, ack_vc]| (data_vc, ack_vc)).collect();
     let links = &layout.graph.links;
     for (key, options) in &scenario.vc {
         let Some(parameters) = &options.abr else { continue };
@@ -33,9 +35,10 @@ pub(super) fn abr(
                 of_table.push(fault);
             }
         };
-        for number in meant_vcs(scenario, channels, key) {
+        for number in meant_vcs(laid, key)? {
+            stop.steps_of([1, scenario.vc.len(), scenario.port.len()])?;
             let vc = &channels.vcs[number];
-            let Some(&[_, ack_vc]) = channels.of_flow.iter().find(|[data_vc, _]| *data_vc == number) else {
+            let Some(&ack_vc) = way_back.get(&number) else {
                 let flow = vc.name.trim_end_matches("-acks");
                 let problem = format!("is for both directions: write it for the VC of the data, [vc.{flow}.abr]");
                 once(KeyFault::of_key(&path, problem));
@@ -99,6 +102,7 @@ pub(super) fn abr(
         let of_value = |fault: Fault| KeyFault::of_value(join(&path, &fault.key), fault.value, fault.problem);
         faults.extend(found.into_iter().map(of_value));
     }
+    Ok(())
 }
 
 /// The ports with a table of their own that an ABR VC crosses without hearing from them.
@@ -120,7 +124,7 @@ fn without_allocator(scenario: &Scenario, layout: &Layout, vc: &Vc) -> Vec<KeyFa
 /// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one of those
 /// VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A VC brings no more
 /// than the slowest link before the port, nor than its PCR; those that come over one link bring no more than that.
-pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, (u64, String)> {
+pub(super) fn can_fill(laid: Laid<'_>) -> Result<BTreeMap<usize, (u64, String)>, Interrupted> {
     #[derive(Default)]
     struct Port {
         by_link: BTreeMap<usize, u64>,
@@ -128,15 +132,16 @@ pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, 
         abr: Option<String>,
     }
 
+    let Laid { scenario, layout, channels, stop, .. } = laid;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
-        return BTreeMap::new();
+        return Ok(BTreeMap::new());
     }
     let links = &layout.graph.links;
-    let channels = build::channels(layout);
     let mut ports: BTreeMap<usize, Port> = BTreeMap::new();
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
     // A VC of several flows comes once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
+        stop.steps_of([channels.vcs[vc].path.len(), scenario.vc.len()])?;
         let abr = build::vc_options(scenario, &channels.vcs[data_vc].name).and_then(|own| own.abr.as_ref());
         let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
         for hop in channels.vcs[vc].path.windows(2) {
@@ -156,16 +161,18 @@ pub(super) fn can_fill(scenario: &Scenario, layout: &Layout) -> BTreeMap<usize, 
         let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
         Some((link, (comes, vc)))
     };
-    ports.into_iter().filter_map(filled).collect()
+    Ok(ports.into_iter().filter_map(filled).collect())
 }
 
 /// Checks the tables of edge devices: each stands for one, each device has one, each buffer holds the longest packet.
-pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFault>) {
+pub(super) fn edges(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
     let devices = || layout.graph.nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice);
     for (key, config) in &scenario.edge {
         let path = join("edge", key);
+        stop.steps_of([1, layout.graph.nodes.len() / 8])?;
         if !devices().any(|device| build::matches_link(key, &device.name)) {
-            let hint = nearest(key, devices().map(|device| device.name.as_str()));
+            let hint = closest(key, devices().map(|device| device.name.as_str()), stop)?;
             let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
             let example = match devices().next() {
                 Some(device) => {
@@ -175,7 +182,7 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
             };
             faults.push(KeyFault::of_key(&path, format!("is not an edge device; {example}")));
         }
-        for fault in config.check(longest_packet(scenario, layout, key)) {
+        for fault in config.check(longest_packet(laid, key)?) {
             let key = fault.key.split('.').fold(path.clone(), |path, key| join(&path, key));
             faults.push(KeyFault::of_value(key, fault.value, fault.problem));
         }
@@ -185,12 +192,15 @@ pub(super) fn edges(scenario: &Scenario, layout: &Layout, faults: &mut Vec<KeyFa
             format!("has no table for the edge device \"{}\"; write [edge.\"*\"] with its buffer", device.name);
         faults.push(KeyFault::of_key("edge", problem));
     }
+    Ok(())
 }
 
 /// Cells of the longest packet that comes to the devices a table is for.
-fn longest_packet(scenario: &Scenario, layout: &Layout, table: &str) -> u32 {
+fn longest_packet(laid: Laid<'_>, table: &str) -> Result<u32, Interrupted> {
+    let Laid { scenario, layout, stop, .. } = laid;
     let mut longest = 1;
     for flow in &layout.flows {
+        stop.steps_of([1, scenario.flow.len()])?;
         for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(scenario, &flow.name)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
             if first.kind == NodeKind::EdgeDevice && build::matches_link(table, &first.name) {
@@ -198,12 +208,14 @@ fn longest_packet(scenario: &Scenario, layout: &Layout, table: &str) -> u32 {
             }
         }
     }
-    longest
+    Ok(longest)
 }
 
 /// An edge device stands between a host and the ATM network.
-pub(super) fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
+pub(super) fn paths(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
+    let Laid { layout, stop, .. } = laid;
     for (i, flow) in layout.flows.iter().enumerate() {
+        stop.step()?;
         let Some((_, behind)) = flow.data.split_first() else { continue };
         let kind = |node: usize| layout.graph.nodes[node].kind;
         let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
@@ -219,4 +231,5 @@ pub(super) fn paths(layout: &Layout, faults: &mut Vec<KeyFault>) {
             faults.push(KeyFault::of_key(format!("topology.network.flows[{i}]"), problem));
         }
     }
+    Ok(())
 }

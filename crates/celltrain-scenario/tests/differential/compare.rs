@@ -14,6 +14,7 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     let reference = run(Engine::Reference, &network, &mut by_reference);
     let fast = run(Engine::Fast, &network, &mut by_fast);
     same_results(&fast, &reference)?;
+    is_possible(&fast, &network)?;
     same("times of the samples", &by_fast.times, &by_reference.times)?;
     same("queues", &by_fast.queue_cells, &by_reference.queue_cells)?;
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
@@ -45,11 +46,56 @@ fn recorder(network: &Network) -> Recorder {
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
     same("flows", &fast.flows, &reference.flows)?;
     same("ports", &fast.ports, &reference.ports)?;
+    same("contracts", &fast.contracts, &reference.contracts)?;
+    same("ABR", &fast.abr, &reference.abr)?;
     // The rest, none of which is long.
     if fast != reference {
-        let shown =
-            |result: &RunResult| format!("{:?}, {} cell-hops, {}", result.cells, result.cell_hops, result.fingerprint);
+        let shown = |result: &RunResult| {
+            let (flows, ports, contracts, abr) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            format!("{:?}", RunResult { flows, ports, contracts, abr, ..result.clone() })
+        };
         return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
+    }
+    Ok(())
+}
+
+/// The first thing of a result that cannot be, of what no engine computes: both are asked the same, so both may be wrong alike.
+pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
+    let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
+        if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
+    };
+    let bytes = |mbps: f64| mbps * 1e6 * result.duration_s / 8.0;
+    for (flow, found) in network.flows.iter().zip(&result.flows) {
+        let (payload, _) = flow.frame(&network.aal5);
+        let (arrived, delivered) = (bytes(found.throughput_mbps), found.delivered_bytes as f64);
+        let sent = (found.segments_sent + found.packets_sent) * payload;
+        must((bytes(found.goodput_mbps) - delivered).abs() < 0.1, "the goodput is that of the bytes delivered", found)?;
+        must(arrived > delivered - 0.1, "what is delivered has arrived", found)?;
+        must(arrived < sent as f64 + 0.1, "what arrives was sent", found)?;
+        must(found.repeated_segments == 0 || arrived > delivered + 0.9, "what comes again arrives again", found)?;
+        let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
+        must(is_once, "packets that nothing answers arrive once", found)?;
+    }
+    let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
+    must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;
+    let with_contracts = network.vcs.iter().enumerate().filter(|(_, vc)| vc.contract.is_some());
+    for (found, (number, vc)) in result.contracts.iter().zip(with_contracts) {
+        let edge = found.edge;
+        let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
+        let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
+        must(edge.eligible_frames + edge.tagged_frames == judged, "a frame is eligible or tagged where any is", found)?;
+        must(!vc.tagged || edge.eligible_frames == 0, "what comes tagged is not eligible", found)?;
+        let of_vc = network.flows.iter().zip(&result.flows).filter(|(flow, _)| flow.data_vc == number);
+        let frames: Vec<[u64; 2]> =
+            of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
+        let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
+        // A VC that carries acknowledgements alone has as many frames as its receiver sends.
+        must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
+        must(edge.frames >= came, "what arrives has passed the edge", found)?;
+    }
+    for found in &result.ports {
+        must((0.0..=1.0).contains(&found.utilisation), "a share of the run", found)?;
+        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "who forwards is busy", found)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use celltrain_core::gfr::Gfr;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
+use celltrain_core::stop::Stop;
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
@@ -212,7 +213,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
 
 /// A topology as a general network: every node, link and path by name.
 pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
-    let layout = build::layout(topology);
+    let layout = build::layout(topology, &Stop::never()).unwrap();
     let nodes = &layout.graph.nodes;
     let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
     let name = |node: usize| nodes[node].name.clone();
@@ -335,7 +336,7 @@ impl Rest {
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
-            let faults = check::check(&scenario, &[], Machine::default()).faults;
+            let faults = check::check(&scenario, &[], Machine::default(), &Stop::never()).unwrap().faults;
             if faults.is_empty() {
                 return scenario;
             }

@@ -112,8 +112,14 @@ fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000)
 }
 
+/// How often a scenario is made smaller, unless somebody says who only asks whether there is one.
+fn shrinking() -> u32 {
+    std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+}
+
 fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
-    let config = Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 10_000, ..Config::default() };
+    let config =
+        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
     let outcome = TestRunner::new(config).run(&scenarios, |scenario| compare(&scenario).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}

@@ -2,6 +2,7 @@
 //! star has as many inputs as hosts, and of its ports most are fed by two.
 
 use crate::network::Network;
+use crate::stop::{Interrupted, Stop};
 
 /// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list, which
 /// is also the order of their numbers at the node.
@@ -13,10 +14,14 @@ pub(crate) struct Feeders {
 
 impl Feeders {
     /// Those of every port of a network.
-    pub(crate) fn new(network: &Network) -> Self {
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub(crate) fn new(network: &Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let hops = || network.vcs.iter().flat_map(|vc| vc.path.windows(2)).map(|hop| (hop[0], hop[1]));
         let mut first = vec![0; network.links.len() + 1];
-        for (_, to) in hops() {
+        for hop in stop.each(hops()) {
+            let (_, to) = hop?;
             first[to + 1] += 1;
         }
         for link in 0..network.links.len() {
@@ -24,20 +29,22 @@ impl Feeders {
         }
         let mut next = first.clone();
         let mut by_hop = vec![0; first[network.links.len()]];
-        for (from, to) in hops() {
+        for hop in stop.each(hops()) {
+            let (from, to) = hop?;
             by_hop[next[to]] = index(from);
             next[to] += 1;
         }
         let mut feeders = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
         feeders.first.push(0);
         for ends in first.windows(2) {
+            stop.steps(1 + ends[1] - ends[0])?;
             let own = &mut by_hop[ends[0]..ends[1]];
             own.sort_unstable();
             feeders.links.extend(own.chunk_by(|a, b| a == b).map(|same| same[0]));
             feeders.first.push(index(feeders.links.len()));
         }
         feeders.links.shrink_to_fit();
-        feeders
+        Ok(feeders)
     }
 
     /// The links that feed the port of this one.
@@ -77,7 +84,8 @@ mod tests {
     fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let network = n_source_network(3, "5us", None, policy, &tcp(), "1ms");
-        let (feeders, routing) = (Feeders::new(&network), network.routing());
+        let (feeders, routing) =
+            (Feeders::new(&network, &Stop::never()).unwrap(), network.routing(&Stop::never()).unwrap());
         // Links: the bottleneck there and back, then in pairs those of sources 2, 4, 6 and of destinations 8, 10, 12.
         assert_eq!(feeders.of(0), [2, 4, 6]);
         assert_eq!(feeders.of(1), [9, 11, 13]);
@@ -96,13 +104,13 @@ mod tests {
         let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
-        assert_eq!(Feeders::new(&network).of(0), [2]);
+        assert_eq!(Feeders::new(&network, &Stop::never()).unwrap().of(0), [2]);
     }
 
     /// State for every input of the node at each of its ports was 10 GB at 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
-        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms")).len();
+        let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms"), &Stop::never()).unwrap().len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
     }
 }

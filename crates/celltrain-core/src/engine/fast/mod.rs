@@ -19,18 +19,19 @@ mod turns;
 
 use std::collections::VecDeque;
 
-use super::{Interrupted, Outcome};
+use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::metrics::{Ended, RunResult};
+use crate::metrics::Ended;
 use crate::network::{LinkTimes, Network, Routing};
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
 use crate::shaping::{Place, Shaping};
+use crate::stop::Stop;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
@@ -44,18 +45,17 @@ use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
 use server::{Arrival, Server, Timing};
 
-/// Runs a network to its end. `keep_going` is asked every few hundred events, and told which share of the
-/// run is done; when it says no, the run is given up.
+/// Runs a network to its end, unless it is told to stop.
 ///
 /// # Errors
-/// [`Interrupted`] when `keep_going` said no.
-pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut(f64) -> bool) -> Outcome {
-    let mut engine = Engine::new(network);
-    let mut events = 0u32;
+/// When it is.
+pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
+    let mut engine = Engine::new(network, stop)?;
+    progress.end.set(engine.end);
     loop {
         let key = engine.agenda.first();
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
-            engine.settle(look);
+            engine.settle(look, stop)?;
             let seen = engine.seen(look);
             let Engine { shaping, end_systems, .. } = &engine;
             probe.look(look, &NetworkView { queues: &seen, shaping, end_systems });
@@ -65,20 +65,16 @@ pub fn run(network: &Network, probe: &mut impl Probe, mut keep_going: impl FnMut
         if key.time() > engine.end {
             break;
         }
-        engine.step(key);
-        events += 1;
-        if events == EVENTS_PER_QUESTION {
-            events = 0;
-            if !keep_going(key.time().share_of(engine.end)) {
-                return Err(Interrupted);
-            }
-        }
+        progress.now.set(key.time());
+        stop.steps(PIECES_OF_AN_EVENT)?;
+        engine.step(key, stop)?;
     }
-    Ok(engine.measure())
+    progress.now.set(engine.end);
+    engine.measure(stop)
 }
 
-/// A batch at a contended port may be a round trip of cells, so the question comes more often than an event is short.
-const EVENTS_PER_QUESTION: u32 = 256;
+/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`Server::reach`].
+const PIECES_OF_AN_EVENT: usize = 4;
 
 struct Engine<'a> {
     network: &'a Network,
@@ -124,15 +120,18 @@ const SHAPED: u32 = u32::MAX - 2;
 const TICK: u32 = u32::MAX - 1;
 
 impl<'a> Engine<'a> {
-    fn new(network: &'a Network) -> Self {
+    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let end = network.end(clock);
-        let routing = network.routing();
+        let routing = network.routing(stop)?;
         let times = LinkTimes::of(network, clock);
-        let mut shaping = Shaping::new(network, &routing, clock);
-        let plan = Plan::new(network, &routing, &shaping, &times);
-        let nic = |&link: &usize| Nic::new(times[link].cell_time, routing.vcs[link].len());
-        let edge = Edge::new(network, clock);
+        let mut shaping = Shaping::new(network, &routing, clock, stop)?;
+        let plan = Plan::new(network, &routing, &shaping, &times, stop)?;
+        let nic = |&link: &usize| {
+            stop.steps(routing.vcs[link].len())?;
+            Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
+        };
+        let edge = Edge::new(network, clock, stop)?;
         let mut starts: Vec<_> = network
             .flows
             .iter()
@@ -144,17 +143,20 @@ impl<'a> Engine<'a> {
             network,
             clock,
             end,
-            nics: plan.hosts.iter().map(nic).collect(),
+            nics: plan.hosts.iter().map(nic).collect::<Result<_, Interrupted>>()?,
             servers: plan
                 .contended
                 .iter()
-                .map(|&link| server(network, &routing, &times, &plan, &mut shaping, end, link))
-                .collect(),
+                .map(|&link| {
+                    stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
+                    Ok(server(network, &routing, &times, &plan, &mut shaping, end, link))
+                })
+                .collect::<Result<_, Interrupted>>()?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             errands: Errands::new(&plan),
             shaping,
-            end_systems: EndSystems::new(network, &routing, clock),
+            end_systems: EndSystems::new(network, &routing, clock, stop)?,
             agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
             late: plan.passed.iter().map(Ways::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
@@ -165,18 +167,18 @@ impl<'a> Engine<'a> {
         };
         engine.schedule_starts();
         engine.schedule_ticks();
-        engine
+        Ok(engine)
     }
 
-    fn step(&mut self, key: Key) {
+    fn step(&mut self, key: Key, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let (now, leaf) = (key.time(), key.leaf());
         if leaf < self.servers.len() {
-            self.work(leaf, now);
-            return;
+            return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
             TICK => {
-                self.end_systems.on_tick(now, &mut self.departures);
+                let ticked = self.end_systems.on_tick(now, &mut self.departures);
+                stop.steps(ticked)?;
                 self.schedule_ticks();
                 Phase::Timers
             }
@@ -188,9 +190,12 @@ impl<'a> Engine<'a> {
                 self.schedule_starts();
                 Phase::BeforeService
             }
-            SHAPED => return self.shape(leaf - self.servers.len() - self.lanes.len(), now),
+            SHAPED => {
+                self.shape(leaf - self.servers.len() - self.lanes.len(), now);
+                return Ok(());
+            }
             _ if leaf >= self.first_errand_leaf() => {
-                return self.run_errand(index(leaf - self.first_errand_leaf()), now);
+                return self.run_errand(index(leaf - self.first_errand_leaf()), now, stop);
             }
             _ => {
                 let lane = leaf - self.servers.len();
@@ -199,7 +204,8 @@ impl<'a> Engine<'a> {
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
                     let tagged = self.network.vcs[vc as usize].tagged;
-                    return self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
+                    self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
+                    return Ok(());
                 }
                 self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
                 Phase::BeforeService
@@ -209,7 +215,9 @@ impl<'a> Engine<'a> {
             // A paced sender may want to go on before the next tick.
             self.schedule_ticks();
         }
+        stop.steps(self.departures.len())?;
         self.depart(now, phase);
+        Ok(())
     }
 
     /// Puts the end systems' frames on their hosts' ports, and from there on their way.
@@ -249,10 +257,22 @@ impl<'a> Engine<'a> {
     }
 
     /// A contended port catches up with everything before `now`.
-    fn work(&mut self, number: usize, now: Time) {
+    fn work(&mut self, number: usize, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        let until = now.min(self.end + Span(1));
+        let mut reached = self.servers[number].reach(Time::default(), until);
+        self.work_before(number, reached);
+        while reached < until {
+            stop.ask()?;
+            reached = self.servers[number].reach(reached, until);
+            self.work_before(number, reached);
+        }
+        Ok(())
+    }
+
+    /// The same before `until`, in one go.
+    fn work_before(&mut self, number: usize, until: Time) {
         let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
         let link = plan.contended[number];
-        let until = now.min(*end + Span(1));
         let count = servers.len();
         let (before, rest) = servers.split_at_mut(number);
         let (server, behind) = rest.split_first_mut().expect("it has this number");
@@ -280,7 +300,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The first RM cell of a lane with something to do at `now` does it.
-    fn run_errand(&mut self, lane: u32, now: Time) {
+    fn run_errand(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the agenda has an errand");
         schedule_errands(&mut self.agenda, &self.plan, self.servers.len(), lane, &self.errands);
         match what {
@@ -299,12 +319,13 @@ impl<'a> Engine<'a> {
                 let Role::Contended(server) = self.plan.roles[place.link as usize] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(server, now);
+                self.work(server, now, stop)?;
                 self.servers[server].look_at(now);
                 let queue = self.servers[server].port.occupancy();
                 self.shaping.write(vc, number, place, queue, now);
             }
         }
+        Ok(())
     }
 
     /// A whole packet joins a shaped port.
@@ -360,16 +381,20 @@ impl<'a> Engine<'a> {
     }
 
     /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
-    fn settle(&mut self, now: Time) {
+    fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
+            stop.step()?;
             let link = index(self.plan.shaped[number]);
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
         for number in 0..self.servers.len() {
-            self.work(number, now + Span(1));
+            stop.step()?;
+            self.work(number, now + Span(1), stop)?;
             self.servers[number].look_at(now + Span(1));
         }
+        // Whatever is looked at takes its time too.
+        stop.step()
     }
 
     fn schedule_starts(&mut self) {
@@ -389,8 +414,8 @@ impl<'a> Engine<'a> {
         Seen { plan, nics, servers, shaping, routing, now }
     }
 
-    fn measure(&mut self) -> RunResult {
-        self.settle(self.end);
+    fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
+        self.settle(self.end, stop)?;
         for number in 0..self.servers.len() {
             let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
             let (link, count) = (plan.contended[number], servers.len());
@@ -404,6 +429,7 @@ impl<'a> Engine<'a> {
         let mut ports = vec![PortState::default(); self.plan.roles.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
             let vcs = self.routing.vcs[link].len();
+            stop.steps(vcs)?;
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
                 Role::Shaped(_) => self.shaping.port(index(link)).expect("it has this role").state(),
@@ -422,6 +448,7 @@ impl<'a> Engine<'a> {
                 Role::Transparent => continue,
             };
             for label in 0..self.plan.stages[link].len() {
+                stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
@@ -466,6 +493,7 @@ impl<'a> Engine<'a> {
             on_links: &on_links,
             edge: &self.edge,
             shaping: &self.shaping,
+            stop,
         };
         ended.measure()
     }
@@ -561,9 +589,9 @@ fn server(
         marks_above,
         notes: allocator.is_some(),
     };
-    let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
+    let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
-    Server::new(port, ties, vcs, inputs, timing)
+    Server::new(port, breaker, vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.

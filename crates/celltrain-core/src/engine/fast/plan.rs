@@ -14,6 +14,7 @@ use crate::cell::Label;
 use crate::footprint::size;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::shaping::{Place, Shaping};
+use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
 /// A port's part in the run.
@@ -206,10 +207,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(network: &Network, routing: &Routing, shaping: &Shaping, times: &[LinkTimes]) -> Self {
+    pub(super) fn new(
+        network: &Network,
+        routing: &Routing,
+        shaping: &Shaping,
+        times: &[LinkTimes],
+        stop: &Stop<'_>,
+    ) -> Result<Self, Interrupted> {
         let mut plan = Plan {
             roles: Vec::with_capacity(network.links.len()),
-            feeders: Feeders::new(network),
+            feeders: Feeders::new(network, stop)?,
             hosts: Vec::new(),
             contended: Vec::new(),
             shaped: Vec::new(),
@@ -224,6 +231,7 @@ impl Plan {
             ways: Vec::with_capacity(network.vcs.len()),
         };
         for link in 0..network.links.len() {
+            stop.steps(routing.merging[link].len())?;
             let role = if shaping.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
@@ -243,7 +251,9 @@ impl Plan {
         for link in 0..network.links.len() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (Vec::new(), Ways::default(), Vec::new()),
-                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => plan.stages_of(routing, shaping, times, link),
+                Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
+                    plan.stages_of(routing, shaping, times, link, stop)?
+                }
             };
             plan.stages.push(stages);
             plan.passed.push(passed);
@@ -251,8 +261,8 @@ impl Plan {
                 plan.rm_ways.push(rm_ways);
             }
         }
-        for vc in &network.vcs {
-            let link = vc.path[0];
+        for vc in stop.each(&network.vcs) {
+            let link = vc?.path[0];
             let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time };
             plan.ways.push(match plan.roles[link] {
                 Role::Host(nic) => Some(of_host(nic)),
@@ -260,7 +270,7 @@ impl Plan {
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
             });
         }
-        plan
+        Ok(plan)
     }
 
     /// The stages that begin at a port, by label, and the transparent ports on their ways. Frames that go to hosts over
@@ -271,7 +281,8 @@ impl Plan {
         shaping: &Shaping,
         times: &[LinkTimes],
         start: usize,
-    ) -> (Vec<Stage>, Ways, Vec<Option<RmWay>>) {
+        stop: &Stop<'_>,
+    ) -> Result<Stages, Interrupted> {
         let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
         // By lead, and whether they end there.
         let mut errand_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
@@ -291,6 +302,7 @@ impl Plan {
             let vc = routing.vcs[start][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
+                stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
                 if shaping.ends(vc, index(link)) {
                     let lane = errand_lane((lead, true));
@@ -337,9 +349,12 @@ impl Plan {
                 rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
             }
         }
-        (stages, ways, rm_ways)
+        Ok((stages, ways, rm_ways))
     }
 }
+
+/// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
+type Stages = (Vec<Stage>, Ways, Vec<Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")

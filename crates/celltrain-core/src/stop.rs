@@ -1,0 +1,139 @@
+//! Stopping: slow work asks now and then whether it is to go on.
+//!
+//! Reading, checking, laying out, building and measuring a large network each take seconds. All of them are handed one
+//! [`Stop`], count the pieces of work they do, and end with [`Interrupted`] when they are told to.
+
+use std::cell::Cell;
+
+/// Work was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+/// The question whether to go on, which is put once in so many pieces of work.
+pub struct Stop<'a> {
+    go_on: &'a dyn Fn() -> bool,
+    /// Pieces of work from one question to the next.
+    every: u64,
+    /// Pieces of work until the next question.
+    left: Cell<u64>,
+}
+
+/// A piece of work is what takes some tens of nanoseconds, a microsecond at most: the question comes within a millisecond,
+/// and costs nothing beside the work.
+const PIECES: u64 = 1024;
+
+impl<'a> Stop<'a> {
+    /// Asks `go_on`. Once it has said no it must not say yes again.
+    pub fn new(go_on: &'a dyn Fn() -> bool) -> Self {
+        Self::every(PIECES, go_on)
+    }
+
+    /// Asks once in so many pieces of work, and before the first.
+    pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
+        Self { go_on, every: pieces, left: Cell::new(0) }
+    }
+
+    /// Asks nobody: the work goes on to its end.
+    pub fn never() -> Stop<'static> {
+        Stop { go_on: &|| true, every: u64::MAX, left: Cell::new(u64::MAX) }
+    }
+
+    /// Asks now.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    pub fn ask(&self) -> Result<(), Interrupted> {
+        self.left.set(self.every);
+        if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
+    }
+
+    /// A piece of work is about to be done; asks if it is time to.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    #[inline]
+    pub fn step(&self) -> Result<(), Interrupted> {
+        self.steps(1)
+    }
+
+    /// The same before so many pieces of work: what is done for one of them is counted, not asked for.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    #[inline]
+    pub fn steps(&self, pieces: usize) -> Result<(), Interrupted> {
+        let pieces = pieces as u64;
+        let left = self.left.get();
+        if left > pieces {
+            self.left.set(left - pieces);
+            return Ok(());
+        }
+        self.ask()
+    }
+
+    /// The same before work of several parts, each of so many pieces.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    pub fn steps_of<const PARTS: usize>(&self, pieces: [usize; PARTS]) -> Result<(), Interrupted> {
+        self.steps(pieces.into_iter().fold(0, usize::saturating_add))
+    }
+
+    /// The items of a loop, each of them a piece of work.
+    pub fn each<'b, I: IntoIterator>(
+        &'b self,
+        items: I,
+    ) -> impl Iterator<Item = Result<I::Item, Interrupted>> + use<'b, 'a, I> {
+        items.into_iter().map(|item| self.step().map(|()| item))
+    }
+
+    /// What comes of each item of a loop, each of them a piece of work.
+    ///
+    /// # Errors
+    /// When the work is to end.
+    pub fn map<I: IntoIterator, T, C: FromIterator<T>>(
+        &self,
+        items: I,
+        mut one: impl FnMut(I::Item) -> T,
+    ) -> Result<C, Interrupted> {
+        self.each(items).map(|item| item.map(&mut one)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_comes_before_the_first_piece_of_work_and_then_once_in_so_many() {
+        let asked = Cell::new(0);
+        let count = || {
+            asked.set(asked.get() + 1);
+            true
+        };
+        let stop = Stop::every(10, &count);
+        let mut questions = Vec::new();
+        for _ in 0..31 {
+            stop.step().unwrap();
+            questions.push(asked.get());
+        }
+        let expected: Vec<u32> = (0..31).map(|piece| 1 + piece / 10).collect();
+        assert_eq!(questions, expected);
+        stop.steps(1_000_000).unwrap();
+        assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
+    }
+
+    #[test]
+    fn work_ends_at_the_question_that_is_answered_with_no() {
+        let asked = Cell::new(0);
+        let twice = || {
+            asked.set(asked.get() + 1);
+            asked.get() <= 2
+        };
+        let stop = Stop::every(10, &twice);
+        let done = stop.each(0..100).take_while(Result::is_ok).count();
+        assert_eq!((done, asked.get()), (20, 3));
+        assert_eq!(stop.map::<_, _, Vec<u32>>(0..100, |i| i), Err(Interrupted), "the answer stays no");
+        assert_eq!(Stop::never().map::<_, _, Vec<u32>>(0..3, |i| i), Ok(vec![0, 1, 2]));
+    }
+}

@@ -1,0 +1,200 @@
+"""What a public function is given, against what its annotations ask for: a wrong type is refused in our words, all at once."""
+
+from __future__ import annotations
+
+import collections.abc
+import errno
+import functools
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from celltrain.errors import Fault, InputError
+from celltrain.text import described
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Threads anybody may ask for.
+MOST_JOBS = 4096
+
+_PATH = "a path"
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    dict: "a table",
+    types.NoneType: "None",
+}
+
+
+def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Makes a function refuse arguments of types it does not take; nothing is looked at before its first call.
+
+    Args:
+        error: What it raises, with every argument that is wrong.
+
+    >>> @checked()
+    ... def send(cells: int, name: str | None = None) -> None: ...
+    >>> send("many", name=b"x")
+    Traceback (most recent call last):
+        ...
+    celltrain.errors.InputError: cells = 'many' is not a whole number
+    name = b'x' is not a text or None
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def guarded(*args: P.args, **options: P.kwargs) -> R:
+            signature, hints = _asked(function)
+            try:
+                given = signature.bind(*args, **options)
+            except TypeError:
+                # A number of arguments, or names of options, that there are not: Python's own words are as good.
+                return function(*args, **options)
+            faults = [
+                Fault.of_option(name, described(value), f"is not {' or '.join(dict.fromkeys(expected(hints[name])))}")
+                for name, value in given.arguments.items()
+                if name in hints and not fits(value, hints[name])
+            ]
+            if faults:
+                raise error(faults)
+            return function(*args, **options)
+
+        return guarded
+
+    return decorate
+
+
+@functools.cache
+def _asked(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """A function's parameters, and what each takes."""
+    names = _Names(sys.modules[function.__module__].__dict__)
+    hints = {
+        # The names of annotations that only checkers of types import are looked up here too.
+        name: eval(hint, {}, names) if isinstance(hint, str) else hint
+        for name, hint in inspect.get_annotations(function).items()
+        if name != "return"
+    }
+    return inspect.signature(function), hints
+
+
+class Named:
+    """A class that is known by its name alone: what has not been imported has no instances to be mistaken for one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __or__(self, other: Any) -> Any:
+        return typing.Union[self, other]  # noqa: UP007
+
+    def __ror__(self, other: Any) -> Any:
+        return typing.Union[other, self]  # noqa: UP007
+
+    def __call__(self) -> None:
+        """What `typing` takes for a type can be called."""
+
+
+class _Names(dict[str, Any]):
+    def __init__(self, module: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        builtin = sys.modules["builtins"].__dict__
+        return self._module[name] if name in self._module else builtin[name] if name in builtin else Named(name)
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a type that an annotation names; what it cannot judge fits."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if isinstance(hint, Named):
+        return _has_name(value, hint.name)
+    if origin in (typing.Union, types.UnionType):
+        if any(_is_path(one) for one in inner) and isinstance(value, str | os.PathLike):
+            return _can_be_path(value)
+        return any(fits(value, one) for one in inner)
+    if hint is None or hint is types.NoneType:
+        return value is None
+    if hint is str:
+        return isinstance(value, str) and _can_be_written(value)
+    if hint is bool:
+        return isinstance(value, bool)
+    if hint in (int, float):
+        # Those of numpy are as good.
+        kind = "__index__" if hint is int else "__float__"
+        return hasattr(type(value), kind) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
+        key, one = inner
+        return isinstance(value, collections.abc.Mapping) and all(
+            fits(name, key) and fits(part, one) for name, part in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Collection):
+        # Arrays and views of tables are as good as lists; a text is no list of its letters.
+        is_list = isinstance(value, collections.abc.Collection) and not isinstance(value, str)
+        return is_list and all(fits(part, inner[0]) for part in typing.cast("typing.Iterable[object]", value))
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def expected(hint: Any) -> Iterator[str]:
+    """What would be right, in words."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        for one in inner:
+            if not (one is str and any(map(_is_path, inner))):
+                yield from expected(one)
+    elif _is_path(hint):
+        yield _PATH
+    elif isinstance(hint, Named):
+        yield f"a {hint.name}"
+    elif origin is collections.abc.Callable:
+        yield "a function"
+    elif isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
+        yield _WORDS[dict]
+    elif isinstance(origin, type) and issubclass(origin, collections.abc.Collection):
+        one = " or ".join(dict.fromkeys(expected(inner[0])))
+        yield f"a list, each item {one}"
+    else:
+        yield _WORDS.get(hint, f"a {getattr(hint, '__name__', hint)}")
+
+
+def _is_path(hint: Any) -> bool:
+    return hint is os.PathLike or typing.get_origin(hint) is os.PathLike
+
+
+def _can_be_path(value: str | os.PathLike[str]) -> bool:
+    """Whether a system takes it for a path, of something that is there or not."""
+    try:
+        os.lstat(value)
+    except (TypeError, ValueError):
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _has_name(value: object, name: str) -> bool:
+    """Whether a class of a value has a name; a name that is not a class's but that of a choice fits, for its class judges it."""
+    if any(kind.__name__ == name for kind in type(value).__mro__):
+        return True
+    from celltrain import models
+
+    return not isinstance(vars(models).get(name, type), type)

@@ -1,0 +1,97 @@
+"""Text that others wrote, such as names, paths and values, as messages, screens, figures and spreadsheets may hold it.
+
+A scenario may come from anybody. What stands in it is shown, and never carried out: not by a terminal, a browser, a spreadsheet
+or the typesetter of figures. `docs/errors.md` says what becomes of which text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import reprlib
+from typing import Any
+
+#: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
+MOST_VALUE = 100
+MOST_CLAUSE = 1000
+
+# What a spreadsheet takes for the beginning of a formula, the mark that keeps it from doing so, and what is a number all the same.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
+_MARK = "'"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def shown(text: str | os.PathLike[str]) -> str:
+    r"""A text, or a path, in one line of what can be seen: everything else is escaped, as Python writes it.
+
+    That is control characters (colours and other commands to a terminal begin with one), line ends, and marks that turn the
+    direction of writing or take no room.
+
+    >>> print(shown("tcp\x1b[31m1\n"), shown("x\u202ey"))
+    tcp\x1b[31m1\n x\u202ey
+    """
+    if not isinstance(text, str):
+        text = os.fsdecode(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def lines(text: str) -> str:
+    """The same of a text of several lines, which stay."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
+def shortened(text: str, most: int = MOST_VALUE) -> str:
+    """A text, or the beginning and the end of a long one and how long it is.
+
+    >>> shortened("9" * 1000000 + "Mbps", 40)
+    '9999999... (1,000,004 in all) ...999Mbps'
+    """
+    if len(text) <= most:
+        return text
+    note = f"... ({len(text):,} in all) ..."
+    ends = max(most - len(note), 2)
+    return text[: ends - ends // 2] + note + text[-(ends // 2) :]
+
+
+def described(value: object) -> str:
+    """Any value of Python as a message shows it; never fails, and takes no time for what is large.
+
+    >>> described([1, 2]), described("epd"), described(10**5000)
+    ('[1, 2]', "'epd'", 'a value of the type int')
+    """
+    # A list of a hundred thousand links is not written first and shortened then.
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = 2 * MOST_VALUE
+    try:
+        whole = repr(value) if isinstance(value, str | int | float | type) else brief.repr(value)
+    except Exception:
+        whole = f"a value of the type {type(value).__name__}"
+    return shortened(whole)
+
+
+def as_json(value: Any, *, indent: int | None = 2) -> str:
+    r"""An answer as JSON, with whatever is no plain character escaped, which a reader of JSON takes for the same text.
+
+    >>> as_json({"name": "x\x9b1m"}, indent=None) == '{"name": "x' + "\\" + 'u009b1m"}'
+    True
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def cell(text: str) -> str:
+    r"""A text as a cell of a CSV file: an apostrophe before what a spreadsheet would run as a formula, or take the mark off.
+
+    Numbers stay numbers. A reader that takes one leading apostrophe off has every text back.
+
+    >>> cell("=1+1"), cell("-1.5"), cell("epd"), cell("'90s")
+    ("'=1+1", '-1.5', 'epd', "''90s")
+    """
+    if text.startswith(_MARK) or (text.startswith(_FORMULA) and not _NUMBER.fullmatch(text)):
+        return _MARK + text
+    return text

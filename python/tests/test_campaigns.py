@@ -1,0 +1,104 @@
+"""The campaigns of scripts/ in a size that takes seconds: they run, and would notice."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from pages import ROOT
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+
+
+def test_processes_that_used_stores_exit_normally():
+    # About 1 in 100 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
+    program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "in all: 5 exits, 0 abnormal" in done.stdout
+
+
+def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
+    import exits
+
+    monkeypatch.setattr(exits, "_sweep", lambda store: None)
+    monkeypatch.setattr(exits, "OPEN", "")
+    monkeypatch.setattr(exits, "USES", {"dies": "import os; os.abort()"})
+    monkeypatch.setattr(sys, "argv", ["exits", "--count", "2"])
+    assert exits.main() == 1
+    assert "in all: 2 exits, 2 abnormal" in capsys.readouterr().out
+
+
+@POSIX
+def test_drivers_killed_at_any_moment_lose_nothing(scripts, tmp_path):
+    import kills
+
+    campaign = kills.Campaign.of(tmp_path, 7, seeds=60, duration="5ms")
+    assert kills.at_random(campaign, kills=2, each=2) == Counter(driver=2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a library that is loaded before libc")
+def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(scripts, tmp_path):
+    import kills
+
+    if not kills.can_force():
+        pytest.skip("needs cc")
+    campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
+    library = kills.built(tmp_path)
+    for name, call, place in (
+        ("part", "write", 1),
+        ("manifest", "rename", 1),
+        ("ledger", "pwrite", 3),
+        ("journal", "unlink", 2),
+    ):
+        assert kills.forced_at(campaign, library, name, str(place), call), f"{name}: {call} {place}"
+
+
+@POSIX
+def test_what_a_killed_sweep_lacks_would_be_noticed(scripts, tmp_path):
+    import kills
+
+    campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
+    store = tmp_path / "s"
+    campaign.driver(store).communicate()
+    campaign.undisturbed = campaign.undisturbed.slice(1)
+    with pytest.raises(kills.WrongError, match="its rows are not those of an undisturbed sweep"):
+        campaign.finish(store, campaign.driver(store))
+
+
+def test_files_that_were_changed_are_said_in_words(scripts, tmp_path, monkeypatch):
+    import mutated_files
+
+    for module, name in (("cluster", "_missing"), ("estimate", "PROBE_SECONDS")):
+        # Set back in the end.
+        path = f"celltrain.sweep.{module}"
+        monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))
+    mutated_files.calm()
+    bench = mutated_files.Bench(tmp_path)
+    bench.set_up(search=False)
+    codes = Counter()
+    # Searches take longest, and have tests of their own.
+    for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
+        case, code, wrong = bench.do(20261122, number)
+        assert not wrong, f"{case}: {wrong}"
+        codes[code] += 1
+    assert codes[0] > 0 < codes[2]
+
+
+def test_every_way_to_change_a_file_changes_it(scripts):
+    import mutated_files
+
+    chance = random.Random(5)
+    for how, change in mutated_files.HOW.items():
+        for content in (mutated_files.PLAN.encode(), bytes(range(256)) * 20):
+            found = {change(content, chance) for _ in range(20)}
+            assert (found == {content}) == (how == "nothing"), how

@@ -1,0 +1,139 @@
+"""Every citation of docs/mechanisms.md leads to a section or a choice that stands there, and choices have reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pages import ROOT
+
+PAGE = ROOT / "docs" / "mechanisms.md"
+# Where code and pages may cite from.
+FOLDERS = ("crates", "docs", "fuzz", "papers", "plans", "python", "scenarios", "scripts", "studies")
+TEXT = {".md", ".py", ".pyi", ".rs", ".script", ".toml"}
+
+REFERENCE = r"(?:A-\d\d|\d+(?:\.\d+)?(?![\w-]))"
+# `docs/mechanisms.md` 3.1 to 3.7; `docs/mechanisms.md` sections 1.1 and 1.3; docs/mechanisms.md, A-25; and so on.
+CITATION = re.compile(
+    rf"(?<!\")docs/mechanisms\.md`?(?P<cited>,? (?:sections? )?{REFERENCE}(?:(?:,| and| to|, and) (?:sections? )?{REFERENCE})*)?"
+)
+QUOTED = '"(?P<quote>[^"]+)"'
+# What a script quotes before or behind a citation: (docs/mechanisms.md 3.7), or docs/mechanisms.md 3.2: "one", "two".
+QUOTED_BEFORE = re.compile(rf"{QUOTED} \((?={CITATION.pattern})")
+QUOTED_BEHIND = re.compile(rf'{CITATION.pattern}[^".;]{{0,60}}(?P<quotes>"[^"]+"(?:[,;] "[^"]+")*)')
+
+
+@cache
+def sections() -> dict[str, str]:
+    """The text of every numbered section and of every choice, by its number or id, in the page's order."""
+    parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    numbers, texts = parts[::3], parts[2::3]
+    assert len(set(numbers)) == len(numbers), "a number or an id stands twice"
+    return dict(zip(numbers, texts, strict=True))
+
+
+def choices() -> list[str]:
+    return [number for number in sections() if number.startswith("A-")]
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Every file that may cite the register, by its path."""
+    files = [path for path in ROOT.iterdir() if path.suffix in TEXT or path.name == "Makefile"]
+    files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
+    kept = [path for path in sorted(files) if "target" not in path.parts and path not in (PAGE, Path(__file__))]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in kept}
+
+
+@cache
+def flowing(name: str) -> str:
+    """A file's text without line breaks and the marks that begin its comments."""
+    text = re.sub(r"\n\s*(?://[/!]?|#)? ?", " ", texts()[name])
+    return re.sub(r"\s+", " ", text)
+
+
+def citations() -> Iterator[tuple[str, re.Match[str]]]:
+    """Every place where code names the page, with what it cites of it."""
+    for name in texts():
+        if not name.endswith(".md"):
+            yield from ((name, found) for found in CITATION.finditer(flowing(name)))
+
+
+def cited(found: re.Match[str]) -> list[str]:
+    return re.findall(REFERENCE, found["cited"] or "")
+
+
+def test_the_sections_of_the_register_are_in_order_and_its_choices_without_gaps():
+    numbers = [tuple(map(int, number.split("."))) for number in sections() if not number.startswith("A-")]
+    assert numbers == sorted(numbers)
+    assert choices() == [f"A-{number:02}" for number in range(1, len(choices()) + 1)]
+
+
+@pytest.mark.parametrize("choice", choices())
+def test_a_choice_has_a_default_a_reason_and_a_weight(choice: str):
+    for word in ("Default", "Reason", "Weight"):
+        assert re.search(rf"^\* {word}: \S", sections()[choice], re.MULTILINE), f"{choice} has no {word.lower()}"
+
+
+def test_every_citation_in_code_names_a_section_or_choice_of_the_register():
+    wrong = [f"{name}: {found[0]}" for name, found in citations() if not cited(found)]
+    wrong += [f"{name}: {n}" for name, found in citations() for n in cited(found) if n not in sections()]
+    assert wrong == []
+    # So that the pattern above is known to find them.
+    assert sum(1 for _ in citations()) > 100
+
+
+def test_every_link_of_a_page_that_names_a_section_or_choice_leads_to_it():
+    links = [
+        (name, *link)
+        for name, text in texts().items()
+        for link in re.findall(r"\[(?:[Mm]echanisms )?([^\]]+)\]\([\w./]*mechanisms\.md#([\w-]+)\)", text)
+    ]
+    numbered = [(name, label, anchor) for name, label, anchor in links if re.fullmatch(REFERENCE, label)]
+    assert numbered
+    for name, label, anchor in numbered:
+        assert anchor.startswith(f"{label.replace('.', '').lower()}-"), f"{name}: {label} leads to {anchor}"
+
+
+def test_every_choice_that_is_named_anywhere_stands_in_the_register():
+    named = {(name, choice) for name, text in texts().items() for choice in re.findall(r"\bA-\d\d\b", text)}
+    assert sorted(place for place in named if place[1] not in choices()) == []
+
+
+def test_what_scripts_quote_from_the_register_stands_there_word_for_word():
+    quotes = []
+    for name in texts():
+        if name.endswith(".script"):
+            quotes += [(name, CITATION.match(flowing(name), f.end()), f["quote"]) for f in quoted_before(name)]
+            quotes += [(name, f, quote) for f in quoted_behind(name) for quote in re.findall(QUOTED, f["quotes"])]
+    wrong = [
+        f"{name}: {quote}" for name, found, quote in quotes if not any(plain(quote) in text for text in places(found))
+    ]
+    assert wrong == []
+    assert len(quotes) > 50
+
+
+def quoted_before(name: str) -> Iterator[re.Match[str]]:
+    return QUOTED_BEFORE.finditer(flowing(name))
+
+
+def quoted_behind(name: str) -> Iterator[re.Match[str]]:
+    return QUOTED_BEHIND.finditer(flowing(name))
+
+
+def places(found: re.Match[str]) -> list[str]:
+    return [plain(sections()[number]) for number in cited(found)]
+
+
+def plain(text: str) -> str:
+    """A text without marks, breaks of lines and the hyphens at them."""
+    return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
+
+
+def test_the_old_name_of_the_register_is_gone():
+    old = "MECHAN" + "ISMS"
+    assert sorted(name for name, text in texts().items() if old in text) == []
+    assert old not in PAGE.read_text()

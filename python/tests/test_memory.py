@@ -1,0 +1,157 @@
+"""Memory: what runs take is foretold, what does not fit is refused by name, and what kills a run costs one row."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, SMALL, Command
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.store import Store
+from celltrain.sweep import apart
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import memory_campaign as campaign
+
+#: Of addresses: enough for the interpreter and its libraries, and little besides.
+LIMIT = 2 << 30
+#: A run of these takes more than that; the larger by its bare network.
+LARGE = (120_000, 300_000)
+EPD = "policy.epd.threshold = 800"
+
+PLAN = """
+scenario = "star.toml"
+measures = ["efficiency"]
+seeds.count = 2
+
+[axes.hosts]
+path = "topology.star.hosts"
+values = {hosts}
+"""
+
+#: What runs a run apart, but for that with seed 2.
+KILLED = """
+import os, pickle, signal
+from celltrain.sweep import apart
+
+read = apart._read
+
+def reading(stream):
+    text = read(stream)
+    if pickle.loads(text).tasks[0].seed == 2:
+        {how}
+    return text
+
+apart._read = reading
+apart.main()
+"""
+
+
+def needed(hosts: int, engine: str = "fast") -> int:
+    reading = json.loads(_core.parse(campaign.star(hosts, "ring", "1ms", EPD), "ring.toml"))
+    return _core.memory_needed(json.dumps(reading["scenario"]), engine)
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_ring_of_twice_the_hosts_takes_twice_the_memory(engine: str) -> None:
+    # The inputs of a port's node were counted by nobody, and were 10 GB at 10,000 hosts.
+    assert 1.8 < needed(2000, engine) / needed(1000, engine) < 2.3
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_run_takes_what_is_foretold(engine: str) -> None:
+    found = campaign.run_apart(campaign.star(4000, "ring", "500us", EPD), engine)
+    ratio = found["peak_mb"] / found["foretold_mb"]
+    assert 1 / campaign.FARTHEST <= ratio <= campaign.FARTHEST, found
+
+
+def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command line in a process that may have little memory."""
+    command = [sys.executable, "-m", "celltrain", *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT)),
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+@pytest.mark.parametrize(("command", "hosts"), list(zip(["check", "run"], LARGE, strict=True)))
+def test_what_does_not_fit_is_refused_by_name(command: str, hosts: int, tmp_path: Path) -> None:
+    path = tmp_path / "ring.toml"
+    path.write_text(campaign.star(hosts, "ring", "1ms", EPD))
+    done = limited(command, path)
+    assert done.returncode == 2, done.stderr
+    begins = f"{path}:4: topology.star.hosts = {hosts} makes a network that does not fit: {hosts + 1} nodes and"
+    assert begins in done.stderr and "GiB of memory" in done.stderr and "take less" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+def test_a_point_that_does_not_fit_is_a_failed_row(tmp_path: Path) -> None:
+    (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
+    (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[3, LARGE[1], 4]))
+    store = tmp_path / "store"
+    for resume in ([], ["--resume"]):
+        done = limited("sweep", tmp_path / "plan.toml", "--store", store, "--jobs", 2, *resume)
+        assert done.returncode in (0, 1), done.stderr
+        rows = Store.open(store).wide().to_pylist()
+        assert len(rows) == 6
+        failed = [row for row in rows if row["error"]]
+        assert [row["hosts"] for row in failed] == [LARGE[1]] * 2
+        assert all("does not fit" in row["error"] for row in failed)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
+def test_a_plan_of_which_no_point_fits_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
+    (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[LARGE[1]]))
+    done = limited("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
+    assert done.returncode == 2 and "does not fit" in done.stderr, done.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    (tmp_path / "small.toml").write_text(SMALL)
+    base = ct.load(tmp_path / "small.toml")
+    store = ct.sweep(base, over={"port.bottleneck.buffer": [80]}, seeds=3, store=tmp_path / name, jobs=2)
+    return list(store.wide().to_pylist())
+
+
+def test_runs_apart_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = swept(tmp_path, "shared")
+    monkeypatch.setattr(apart, "SHARE", 0.0)
+    own = swept(tmp_path, "own")
+    assert [row["fingerprint"] for row in own] == [row["fingerprint"] for row in shared]
+    assert not any(row["error"] for row in own)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL, as a system does that runs out of memory"),
+        ("os.abort()", "was killed by SIGABRT"),
+        ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),
+    ],
+)
+def test_a_process_that_dies_is_one_failed_row(
+    how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SHARE", 0.0)
+    monkeypatch.setattr(apart, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
+    rows = swept(tmp_path, "store")
+    assert [row["seed"] for row in rows if row["error"]] == [2]
+    assert all(words in row["error"] for row in rows if row["error"])
+    assert len(rows) == 3 and all(row["fingerprint"] for row in rows if not row["error"])
+
+
+def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:
+    [network] = celltrain("check", small, "--json").json["networks"]
+    assert 0 < network["memory_bytes"] < 1 << 20

@@ -1,0 +1,397 @@
+"""Every public function, class and method, called with what it does not take: our own errors, or an answer."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SMALL
+
+import celltrain as ct
+import celltrain.models
+import celltrain.plan
+import celltrain.store
+import celltrain.tune
+from celltrain.errors import CelltrainError
+
+NESTED: list[Any] = [[[[]]], {"a": [None, {"b": object()}]}]
+ITSELF: list[Any] = []
+ITSELF.append(ITSELF)
+VALUES: dict[str, Any] = {
+    "None": None,
+    "True": True,
+    "-1": -1,
+    "0": 0,
+    "2**70": 2**70,
+    "10**5000": 10**5000,
+    "0.5": 0.5,
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "empty": "",
+    "zero byte": "\x00",
+    "surrogate": "\ud800",
+    "text": "no such thing",
+    "long text": "x" * 5000,
+    "bytes": b"\xff\x00",
+    "object": object(),
+    "class": int,
+    "lambda": lambda *_: None,
+    "[]": [],
+    "{}": {},
+    "nested": NESTED,
+    "itself": ITSELF,
+    "{1: 2}": {1: 2},
+    "list of None": [None],
+    "list of texts": ["", "\x00"],
+    "generator": (i for i in ()),
+    "path": Path("nowhere/at/all"),
+    "path with a zero byte": Path("a\x00b"),
+}
+
+
+class Unwilling:
+    """Nothing can be asked of it."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("it does not want to")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("it does not want to")
+
+    __hash__ = object.__hash__
+
+
+VALUES["unwilling"] = Unwilling()
+
+
+TUNE = """scenario = "lan-selective-drop"
+[tune.parameters]
+Z = { path = "port.bottleneck.policy.selective_drop.z", from = 0.5, to = 1.5 }
+[tune.objectives]
+efficiency = "maximize"
+fairness = "maximize"
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Where calls may write."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("file").write_text("no scenario")
+    Path("small.toml").write_text(SMALL)
+    Path("plan.toml").write_text('scenario = "lan-selective-drop"\nseeds = 1\n')
+    Path("tune.toml").write_text(TUNE)
+    nodes, link = [{"id": "a"}, {"id": "b"}], {"source": "a", "target": "b"}
+    Path("net.json").write_text(json.dumps({"nodes": nodes, "links": [link]}))
+
+
+@pytest.fixture(scope="module")
+def lan() -> ct.Scenario:
+    return ct.n_source(sources=2, link_delay="5us", buffer_cells=50, policy=ct.TailDrop(), duration="1ms")
+
+
+@pytest.fixture(scope="module")
+def store(lan, tmp_path_factory) -> ct.Store:
+    folder = tmp_path_factory.mktemp("stores") / "store"
+    return ct.sweep(lan, over={"port.bottleneck.buffer": [50, 60]}, seeds=2, store=folder)
+
+
+def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """What is called, with arguments that are right; one after the other is then replaced."""
+    result = ct.run(lan, trace=["queue", "cwnd"])
+    report = ct.report(store, measures=["efficiency"])
+    plan = store.plan
+    quick: dict[str, Any] = {"tables": ["ratios"], "seeds": 1, "overrides": {"duration": "100ms"}}
+    epd = {"path": "port.bottleneck.policy.epd.threshold", "from": 10, "to": 40}
+    of_epd = ct.n_source(
+        sources=2, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold_cells=20), duration="1ms"
+    )
+    tuned = {
+        "base": of_epd,
+        "parameters": {"K": epd},
+        "trials": 2,
+        "batch": 1,
+        "finalists": 1,
+        "seeds": {"search": 1, "selection": 2, "confirmation": 2},
+    }
+    document = {
+        "scenario": lan.to_dict(),
+        "axes": {"b": {"path": "port.bottleneck.buffer", "values": [50]}},
+        "seeds": 1,
+    }
+    return {
+        "run": (ct.run, {"scenario": lan}),
+        "check": (ct.check, {"scenario": lan}),
+        "load": (ct.load, {"path": "small.toml"}),
+        "n_source": (ct.n_source, {"sources": 1, "link_delay": "5us", "buffer_cells": 9, "policy": ct.TailDrop()}),
+        "save": (ct.save, {"scenario": lan, "path": "out.toml"}),
+        "draw": (ct.draw, {"scenario": lan}),
+        "max_min_shares": (ct.max_min_shares, {"scenario": lan}),
+        "import_graph": (ct.import_graph, {"path": "net.json", "flows": 1, "delay": "1ms"}),
+        "reproduce": (
+            ct.reproduce,
+            {"paper_id": "af-97-0831", "tables": [2], "seeds": 1, "overrides": {"duration": "1ms"}},
+        ),
+        "study": (ct.study, {"study_id": "different-rtts", **quick}),
+        "sweep": (ct.sweep, {"base": lan, "over": {"port.bottleneck.buffer": [50]}, "seeds": 1}),
+        "tune": (ct.tune, tuned),
+        "report": (ct.report, {"store": store}),
+        "Store": (ct.Store, {"path": store.path, "manifest": store.manifest}),
+        "Store.open": (ct.Store.open, {"path": store.path}),
+        "Store.create": (ct.Store.create, {"path": "new", "plan": plan}),
+        "Store.resume": (ct.Store.resume, {"path": store.path, "plan": plan}),
+        "Store.table": (store.table, {"measures": ["efficiency"]}),
+        "Store.wide": (store.wide, {"measures": ["efficiency"]}),
+        "Store.summary": (store.summary, {"measures": ["efficiency"]}),
+        "Store.missing": (store.missing, {"runs": 1}),
+        "Store.series": (store.series, {"run_key": "0" * 24}),
+        "Report.write": (report.write, {"folder": "page"}),
+        "RunResult.write": (result.write, {"folder": "run"}),
+        "RunResult.series": (lambda name: result.series[name], {"name": "queue"}),
+        "RunResult.plot.queue": (result.plot.queue, {}),
+        "RunResult.plot.cwnd": (result.plot.cwnd, {}),
+        "Plan.load": (celltrain.plan.Plan.load, {"path": "plan.toml"}),
+        "Plan.of": (celltrain.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
+        "Plan.of_toml": (celltrain.plan.Plan.of_toml, {"text": 'scenario = "lan-epd"\nseeds = 1'}),
+        "Plan.of_document": (celltrain.plan.Plan.of_document, {"document": document}),
+        "TunePlan.load": (celltrain.tune.TunePlan.load, {"path": "tune.toml"}),
+        "TunePlan.of": (
+            celltrain.tune.TunePlan.of,
+            {
+                "base": of_epd,
+                "document": {
+                    "tune": {"parameters": {"K": epd}, "objectives": {"efficiency": "maximize", "fairness": "maximize"}}
+                },
+            },
+        ),
+        "TunePlan.of_toml": (celltrain.tune.TunePlan.of_toml, {"text": TUNE}),
+        "TunePlan.of_document": (
+            celltrain.tune.TunePlan.of_document,
+            {"document": celltrain.tune.TunePlan.of_toml(TUNE).document},
+        ),
+        "canonical": (celltrain.plan.canonical, {"scenario": lan.to_dict()}),
+        "run_key": (celltrain.plan.run_key, {"configuration": "{}", "seed": 1}),
+        "follow": (celltrain.plan.follow, {"path": "port.bottleneck.buffer"}),
+        "measured": (celltrain.store.measured, {"text": "efficiency"}),
+        "InputError": (ct.InputError, {"faults": []}),
+        "Fault.of_file": (ct.Fault.of_file, {"file": "f", "problem": "p"}),
+        "Fault.of_option": (ct.Fault.of_option, {"option": "o", "value": 1, "problem": "p"}),
+    }
+
+
+# What runs many scenarios or draws figures costs tenths of a second a call: some values, drawn anew for each argument.
+SLOW = {
+    "reproduce",
+    "study",
+    "sweep",
+    "tune",
+    "report",
+    "Report.write",
+    "draw",
+    "RunResult.plot.queue",
+    "RunResult.plot.cwnd",
+}
+SOME = 9
+# What a paper's tables take in full is minutes.
+LONG = {(name, argument) for name in ("reproduce", "study") for argument in ("tables", "overrides")}
+
+
+def arguments(function: Callable[..., Any], right: dict[str, Any]) -> list[str]:
+    names = [name for name, one in inspect.signature(function).parameters.items() if one.kind != one.VAR_KEYWORD]
+    return list(dict.fromkeys([*names, *right]))
+
+
+def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
+    known = {**VALUES, "folder": "folder", "file": "file"}
+    chosen = list(known)
+    if name in SLOW:
+        chosen = random.Random(f"{name}/{argument}").sample(chosen, 4 if name == "tune" else SOME)
+    return ((label, known[label]) for label in chosen)
+
+
+def test_every_public_function_is_called(lan, store):
+    assert set(NAMES) == set(calls(lan, store))
+    called = {name.partition(".")[0] for name in NAMES}
+    models = set(celltrain.models.__all__)
+    errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
+    # Answers of the others, which nobody makes.
+    answers = {"Report", "RunResult", "Tuned", "Fault"}
+    assert set(ct.__all__) - models - errors - answers <= called
+
+
+NAMES = [
+    "run",
+    "check",
+    "load",
+    "n_source",
+    "save",
+    "draw",
+    "max_min_shares",
+    "import_graph",
+    "reproduce",
+    "study",
+    "sweep",
+    "tune",
+    "report",
+    "Store",
+    "Store.open",
+    "Store.create",
+    "Store.resume",
+    "Store.table",
+    "Store.wide",
+    "Store.summary",
+    "Store.missing",
+    "Store.series",
+    "Report.write",
+    "RunResult.write",
+    "RunResult.series",
+    "RunResult.plot.queue",
+    "RunResult.plot.cwnd",
+    "Plan.load",
+    "Plan.of",
+    "Plan.of_toml",
+    "Plan.of_document",
+    "TunePlan.load",
+    "TunePlan.of",
+    "TunePlan.of_toml",
+    "TunePlan.of_document",
+    "canonical",
+    "run_key",
+    "follow",
+    "measured",
+    "InputError",
+    "Fault.of_file",
+    "Fault.of_option",
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_arguments_raise_our_errors(name, lan, store):
+    for extra in ("matplotlib", "networkx", "jinja2", "optuna"):
+        pytest.importorskip(extra)
+    function, right = calls(lan, store)[name]
+    if name == "Store.series":
+        with pytest.raises(ct.StoreError, match="the plan has no"):
+            function(**right)
+    else:
+        function(**right)
+    raw = []
+    for argument in arguments(function, right):
+        for label, value in wrong(name, argument):
+            if (name, argument) in LONG and label in {"None", "{}"}:
+                continue
+            given = {**right, argument: value}
+            args = [given.pop(one) for one in _positional(function) if one in given]
+            try:
+                with no_longer_than(20):
+                    function(*args, **given)
+            except CelltrainError as error:
+                assert str(error), (name, argument, label)
+                assert len(str(error)) < 20_000, (name, argument, label)
+            except (Exception, TookTooLongError) as error:
+                raw.append(f"{argument} = {label}: {type(error).__name__}: {str(error)[:200]}")
+            finally:
+                _close_figures()
+    assert not raw, "\n".join(raw)
+
+
+class TookTooLongError(BaseException):
+    """Of a call that does neither answer nor refuse."""
+
+
+@contextmanager
+def no_longer_than(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TookTooLongError(seconds)
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _positional(function: Callable[..., Any]) -> list[str]:
+    return [name for name, one in inspect.signature(function).parameters.items() if one.kind == one.POSITIONAL_ONLY]
+
+
+def _close_figures() -> None:
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def models() -> list[type[Any]]:
+    from celltrain import models
+
+    return [
+        one for name in models.__all__ if inspect.isclass(one := getattr(models, name)) and hasattr(one, "model_fields")
+    ]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
+def test_settings_of_a_wrong_type_are_refused_in_our_words(model):
+    for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
+        try:
+            model(**{field: value})
+        except ct.ScenarioError as error:
+            assert all(fault.message for fault in error.faults), (field, label)
+            assert len(str(error)) < 5000, (field, label)
+    for value in VALUES.values():
+        for read in (model.model_validate, model.model_validate_json):
+            try:
+                read(value)
+            except ct.ScenarioError as error:
+                assert str(error)
+
+
+def test_a_wrong_type_says_what_would_be_right():
+    with pytest.raises(ct.ScenarioError) as refused:
+        ct.run(b"x", seed="one", trace=[1], progress=5)
+    assert str(refused.value).splitlines() == [
+        "scenario = b'x' is not a Scenario or a path",
+        "seed = 'one' is not a whole number or None",
+        "trace = [1] is not a text or a list, each item a text",
+        "progress = 5 is not a function or None",
+    ]
+
+
+def test_a_number_of_arguments_or_an_option_there_is_not_is_pythons_to_refuse():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
+        ct.run("small.toml", sed=1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        ct.load()
+
+
+def test_what_cannot_be_written_is_said_in_our_words_and_is_an_oserror_too(lan):
+    Path("taken").write_text("")
+    for write in (
+        lambda: ct.save(lan, "folder"),
+        lambda: ct.save(lan, "nowhere/at/all.toml"),
+        lambda: ct.run(lan).write("taken"),
+        lambda: ct.run(lan).write("taken/inside"),
+    ):
+        with pytest.raises(ct.OutputError, match="cannot be written") as refused:
+            write()
+        assert isinstance(refused.value, OSError)
+
+
+def test_numbers_of_numpy_are_numbers(lan):
+    np = pytest.importorskip("numpy")
+    store = ct.sweep(lan, over={"port.bottleneck.buffer": np.array([50, 60])}, seeds=np.int64(2), jobs=np.int32(1))
+    assert len(store.wide()) == 4

@@ -1,0 +1,153 @@
+"""Runs that failed and are run again: when asked for, and where a limit was raised."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from test_sweep import PLAN, plan, rows
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.store import Store, check, rewrite
+from celltrain.store.ledger import Ledger
+from celltrain.sweep import Local, run_plan
+from celltrain.sweep.retry import has_more
+
+#: Two points take longer than any limit here, and two a moment.
+LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(
+    "values = [100, 150, 200]", "values = [100]"
+)
+
+
+def long(limit):
+    return plan(LONG.replace("LIMIT", limit).replace("count = 4", "count = 2"))
+
+
+def test_what_failed_is_run_again_when_asked_for(tmp_path, failing):
+    folder = tmp_path / "s"
+    assert run_plan(plan(), folder, Local(2)).failed == 6
+    # Without being asked it is done, and when asked it may fail again.
+    assert run_plan(plan(), folder, Local(2), resume=True).failed == 6
+    assert run_plan(plan(), folder, Local(2), resume=True, retry_failed=True).failed == 6
+    assert Store.open(folder).verify() == []
+    assert len(Store.open(folder).wide()) == 24
+    failing.clear()
+    end = run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
+    assert (end.done, end.failed) == (24, 0)
+    assert Store.open(folder).verify() == []
+    run_plan(plan(), tmp_path / "one", Local(2))
+    assert rows(folder) == rows(tmp_path / "one")
+
+
+def test_a_part_of_failed_runs_alone_is_left_empty(tmp_path, failing):
+    failing[:] = range(20)
+    folder = tmp_path / "s"
+    assert run_plan(plan(), folder, Local(2)).failed == 24
+    failing.clear()
+    store = ct.sweep(plan(), store=folder, resume=True, retry_failed=True)
+    assert store.verify() == []
+    run_plan(plan(), tmp_path / "one", Local(2))
+    assert rows(folder) == rows(tmp_path / "one")
+
+
+def test_a_limit_that_was_raised_gives_another_try_and_others_do_not(tmp_path, monkeypatch):
+    folder, again = tmp_path / "s", []
+    assert run_plan(long("200ms"), folder, Local(2)).failed == 4
+    before = Store.drop_failed
+    monkeypatch.setattr(Store, "drop_failed", lambda self, worth: again.append(before(self, worth)) or again[-1])
+    for limit, count in (("200ms", 0), ("100ms", 0), ("300ms", 4), ("300ms", 0)):
+        assert run_plan(long(limit), folder, Local(2), resume=True).failed == 4
+        assert again.pop() == count, limit
+    errors = set(Store.open(folder).failures()["error"].to_pylist())
+    # The limit of the last try is what counts from now on.
+    assert errors == {"took longer than 0.3 s of real time"}
+    assert all(has_more(error, plan()) and has_more(error, long("301ms")) for error in errors)
+    assert not any(has_more(error, long("300ms")) for error in errors)
+    assert not has_more("panicked: took longer than 0.1 s of real time", plan())
+    assert Store.open(folder).verify() == []
+
+
+@pytest.mark.parametrize("step", ["noted", "written", "entered"])
+@pytest.mark.parametrize("then", ["resume", "repair"])
+def test_a_kill_between_two_steps_of_a_retry_loses_nothing(tmp_path, failing, monkeypatch, step, then):
+    folder = tmp_path / "s"
+    run_plan(plan(), folder, Local(2))
+    failing.clear()
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        put = rewrite.put
+        if step == "noted":
+            patch.setattr(
+                rewrite, "put", lambda path, content: dies() if path.name.startswith("part") else put(path, content)
+            )
+        elif step == "written":
+            patch.setattr(Ledger, "replace", dies)
+        else:
+            patch.setattr(rewrite, "_done", dies)
+        with pytest.raises(Killed):
+            run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
+    assert (folder / rewrite.INTENT).exists()
+    if then == "repair":
+        assert not any("set aside" in line for line in check.repair(folder))
+        assert Store.open(folder).verify() == []
+    end = run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
+    assert (end.done, end.failed) == (24, 0)
+    assert Store.open(folder).verify() == []
+    assert not (folder / rewrite.INTENT).exists()
+    run_plan(plan(), tmp_path / "one", Local(2))
+    assert rows(folder) == rows(tmp_path / "one")
+
+
+def test_a_note_that_is_none_is_said(tmp_path, failing):
+    folder = tmp_path / "s"
+    run_plan(plan(), folder, Local(2))
+    for content in ("", "[]", json.dumps({"part": "x"})):
+        (folder / rewrite.INTENT).write_text(content)
+        with pytest.raises(ct.StoreError, match=r"rewriting\.json: is not what celltrain wrote"):
+            run_plan(plan(), folder, Local(2), resume=True)
+        check.repair(folder)
+        assert not (folder / rewrite.INTENT).exists()
+
+
+def test_it_goes_with_resume(tmp_path, celltrain):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
+    assert told.code == 2
+    assert "--retry-failed = given goes with --resume" in told.err
+    with pytest.raises(ct.PlanError, match="retry_failed = True needs resume=True"):
+        ct.sweep(plan(), store=tmp_path / "s", retry_failed=True)
+    run_plan(plan(), tmp_path / "s", Local(2))
+    told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--resume", "--retry-failed")
+    assert told.code == 0
+
+
+LARGE = """
+import resource
+import celltrain as ct
+from celltrain import _core
+resource.setrlimit(resource.RLIMIT_DATA, (700 << 20, 700 << 20))
+large = ct.n_source(sources=1_000_000, link_delay="5us", buffer_cells=9, policy=ct.TailDrop(), duration="1ms")
+[fault] = ct.check(large)
+print(fault.message)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory that is free is known on Linux")
+def test_what_did_not_fit_is_tried_again_where_there_is_more_memory(monkeypatch):
+    error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
+    assert "of memory, and of the " in error, error
+    # It needs 3.3 GiB of the three quarters it may have.
+    for gigabytes, again in ((0.1, False), (4, False), (5, True), (64, True)):
+        monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)
+        assert has_more(error, plan()) == again, gigabytes
+    monkeypatch.setattr(_core, "memory_limit", lambda: None)
+    assert has_more(error, plan())

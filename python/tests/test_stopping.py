@@ -1,0 +1,233 @@
+"""Everything that takes long can be ended: by a time limit wherever it passes, and by a handle from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+import celltrain as ct
+from celltrain import _core
+
+#: Speed is not what tests are for: whatever is ended here would last minutes or days.
+GENEROUS_SECONDS = 20
+
+LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800))
+DAYS = LAN.replace(duration="900000s")
+#: A text of a few lines that takes a second to read and check, and more to run: 100,000 hosts.
+LARGE = """
+duration = "1us"
+[topology.star]
+hosts = 100000
+pattern = "ring"
+link_delay = "5us"
+[tcp.vanilla]
+receive_window = "512B"
+[port.default]
+buffer = 100
+[port.default.policy.tail_drop]
+"""
+
+
+@pytest.fixture
+def large(tmp_path):
+    path = tmp_path / "large.toml"
+    path.write_text(LARGE)
+    return path
+
+
+def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
+    """A thread that cancels."""
+    timer = threading.Timer(seconds, handle.cancel)
+    timer.start()
+    return timer
+
+
+def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alone():
+    # The run itself has some events only: it used to end before anybody asked, and to be fine.
+    store = ct.sweep(
+        ct.n_source(
+            sources=2,
+            link_delay="5us",
+            buffer_cells="infinite",
+            policy=ct.TailDrop(),
+            duration="1us",
+            tcp=ct.Vanilla(receive_window="512B"),
+        ),
+        over={"topology.n_source.sources": [2, 20_000]},
+        seeds=2,
+        limit="20ms",
+        jobs=1,
+    )
+    errors = {row["topology.n_source.sources"]: row["error"] for row in store.wide().to_pylist()}
+    assert errors == {2: None, 20_000: "took longer than 0.02 s of real time"}
+
+
+@pytest.mark.parametrize("call", [ct.check, ct.load, ct.run, ct.max_min_shares])
+def test_a_handle_ends_reading_and_checking(call, large):
+    handle = ct.Cancel()
+    timer = soon(handle)
+    started = time.monotonic()
+    with pytest.raises(ct.CancelledError):
+        call(large, cancel=handle)
+    timer.join()
+    assert time.monotonic() - started < GENEROUS_SECONDS
+    assert handle.cancelled
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_handle_ends_a_run_on_another_thread(engine):
+    handle, outcome = ct.Cancel(), []
+
+    def work():
+        try:
+            ct.run(DAYS, engine=engine, cancel=handle)
+        except ct.CelltrainError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    handle.cancel()
+    thread.join(GENEROUS_SECONDS)
+    assert not thread.is_alive()
+    assert [type(error) for error in outcome] == [ct.CancelledError]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+def test_ctrl_c_ends_reading_and_checking(large):
+    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ct.check(large)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+def test_a_run_in_asyncio_ends_with_its_task():
+    async def run():
+        handle = ct.Cancel()
+        try:
+            return await asyncio.to_thread(ct.run, DAYS, cancel=handle)
+        finally:
+            handle.cancel()
+
+    async def main():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(run(), timeout=0.3)
+
+    started = time.monotonic()
+    # It waits for its threads.
+    asyncio.run(main())
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+def test_a_sweep_keeps_what_is_done_and_goes_on(tmp_path):
+    handle, reports = ct.Cancel(), []
+    plan = {"base": LAN.replace(duration="5ms"), "over": {"port.bottleneck.buffer": [900, 1000]}, "seeds": 1000}
+
+    def progress(report):
+        reports.append(report)
+        if report.done >= 10:
+            handle.cancel()
+
+    with pytest.raises(ct.CancelledError):
+        ct.sweep(**plan, store=tmp_path / "store", progress=progress, cancel=handle)
+    kept = len(ct.Store.open(tmp_path / "store").wide())
+    assert 10 <= kept == reports[-1].done < 2000
+    store = ct.sweep(**plan, store=tmp_path / "store", resume=True)
+    assert len(store.wide()) == 2000
+    assert store.verify() == []
+
+
+def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
+    handle = ct.Cancel()
+    timer = soon(handle, 0.5)
+    with pytest.raises(ct.CancelledError):
+        ct.sweep(DAYS, over={"port.bottleneck.buffer": [900, 1000]}, seeds=3, store=tmp_path / "store", cancel=handle)
+    timer.join()
+    assert len(ct.Store.open(tmp_path / "store").wide()) == 0
+
+
+def test_a_search_keeps_what_is_done(tmp_path):
+    pytest.importorskip("optuna")
+    handle = ct.Cancel()
+    with pytest.raises(ct.CancelledError):
+        ct.tune(
+            LAN.replace(duration="5ms", port={"bottleneck": ct.Port(buffer_cells=900, policy=ct.SelectiveDrop())}),
+            parameters={"Z": {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}},
+            trials=200,
+            out=tmp_path / "out",
+            progress=lambda report: handle.cancel() if report.runs >= 10 else None,
+            cancel=handle,
+        )
+    stores = [path.parent for path in (tmp_path / "out").rglob("manifest.json") if (path.parent / "parts").is_dir()]
+    assert sum(len(ct.Store.open(store).wide()) for store in stores) >= 10
+
+
+def test_a_reproduction_returns_what_is_done():
+    handle = ct.Cancel()
+    found = ct.reproduce(
+        "af-96-1269",
+        tables=[1],
+        networks=["LAN"],
+        seeds=1000,
+        progress=lambda report: handle.cancel() if report.done == 3 else None,
+        cancel=handle,
+    )
+    assert found.interrupted
+    assert found.numbers
+
+
+CALLS = {
+    "run": lambda cancel: ct.run(DAYS, cancel=cancel),
+    "check": lambda cancel: ct.check(DAYS, cancel=cancel),
+    "load": lambda cancel: ct.load("there-is-no-such-file.toml", cancel=cancel),
+    "max_min_shares": lambda cancel: ct.max_min_shares(DAYS, cancel=cancel),
+    "sweep": lambda cancel: ct.sweep(DAYS, store="never-made", cancel=cancel),
+    "tune": lambda cancel: ct.tune(DAYS, out="never-made", cancel=cancel),
+    "reproduce": lambda cancel: ct.reproduce("af-96-1269", cancel=cancel),
+    "study": lambda cancel: ct.study("different-rtts", cancel=cancel),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_handle_that_was_cancelled_before_ends_a_call_before_it_does_anything(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    handle = ct.Cancel()
+    handle.cancel()
+    with pytest.raises(ct.CancelledError):
+        CALLS[call](handle)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("value", [True, 1.0, "soon", threading.Event(), _core.Cancel(), ct.Cancel])
+def test_what_is_no_handle_is_refused(call, value, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ct.InputError, match=r"cancel = .* is not a Cancel or None"):
+        CALLS[call](value)
+
+
+def test_a_call_within_a_call_ends_with_it_and_one_beside_it_does_not():
+    handle, inside = ct.Cancel(), []
+
+    def progress(_):
+        handle.cancel()
+        try:
+            ct.run(DAYS)
+        except ct.CancelledError as error:
+            inside.append(error)
+
+    with pytest.raises(ct.CancelledError):
+        ct.run(DAYS, progress=progress, cancel=handle)
+    assert len(inside) == 1
+    assert ct.run(LAN.replace(duration="1ms")).cell_hops > 0

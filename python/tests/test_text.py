@@ -1,0 +1,239 @@
+"""Names, values and paths that somebody else wrote are shown: no terminal, spreadsheet, page or figure carries them out."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import pickle
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, SMALL
+
+import celltrain as ct
+from celltrain import text
+
+# A colour of two kinds of terminals, the title of a window, a line end, a direction of writing, and nothing to be seen.
+ODD = "a\x1b[31m\x9b1m\x1b]0;title\x07\nb\r\u202ec\u2066d\u200be\x7f"
+DOLLARS = r"$\x$"
+FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'quoted", "＝1+1")  # noqa: RUF001
+
+
+def network(*names: str, name: str = "") -> ct.Scenario:
+    """Switches of these names in a row, with a flow from the first to the last."""
+    hosts = ("h1", "h2")
+    nodes = (hosts[0], *names, hosts[1])
+    links = [ct.Link(between=pair, rate="155.52Mbps", delay="5us") for pair in itertools.pairwise(nodes)]
+    return ct.Scenario(
+        name=name,
+        duration="20ms",
+        topology=ct.GeneralNetwork(
+            hosts=hosts,
+            switches=names,
+            links=tuple(links),
+            flows=(ct.Flow(name=names[0], from_="h1", to="h2"),),
+        ),
+        port={"default": ct.Port(buffer_cells=100, policy=ct.Epd(threshold_cells=60))},
+    )
+
+
+def commands_no_terminal(shown: str) -> bool:
+    return shown.replace("\n", "").isprintable()
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    path = tmp_path / "odd.toml"
+    ct.save(network(ODD, "sw2", name=ODD), path)
+    return path
+
+
+def test_a_scenario_file_of_ours_holds_no_command_to_a_terminal_and_reads_back(odd):
+    assert commands_no_terminal(odd.read_text())
+    assert ct.load(odd).name == ODD
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_names_reach_the_terminal_escaped(celltrain, odd, arguments):
+    # Rich took the bell and a few others away and printed the escape.
+    answer = celltrain("run", odd, *arguments)
+    assert answer.code == 0
+    assert commands_no_terminal(answer.out)
+    if arguments:
+        assert answer.json["scenario"] == ODD
+        assert answer.json["flows"][0]["name"] == ODD
+    else:
+        assert r"a\x1b[31m\x9b1m" in answer.out
+        assert r"\nb\r\u202ec" in answer.out
+
+
+def test_names_reach_messages_escaped(celltrain, tmp_path):
+    folder = tmp_path / "x\x1b[2Jy\nz"
+    folder.mkdir()
+    for content in (SMALL.replace("buffer", '"\\u009b1m\\u202e"'), SMALL.replace('"small"', '"\x1b[1m"')):
+        path = folder / "scenario.toml"
+        path.write_text(content)
+        answer = celltrain("check", path)
+        assert answer.code == 2
+        assert commands_no_terminal(answer.err)
+        assert r"x\x1b[2Jy\nz" in answer.err
+    with pytest.raises(ct.ScenarioError) as refused:
+        ct.load(path)
+    assert commands_no_terminal(str(refused.value))
+
+
+def test_warnings_escape_names():
+    with pytest.warns(ct.CelltrainWarning) as warned:
+        alone = network("sw1", "sw2").topology.replace(hosts=("h1", "h2", f"h\x9b{'3' * 5000}"))
+        ct.run(network("sw1", "sw2").replace(topology=alone))
+    message = str(warned[0].message)
+    assert commands_no_terminal(message)
+    assert len(message) < 1100
+    assert warned[0].filename == __file__
+
+
+def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
+    path = tmp_path / "long.toml"
+    long = "9" * 1_000_000
+    path.write_text(SMALL.replace('"20ms"', f'"{long}parsecs"').replace('"small"', f'"small"\n"k{long}" = 1'))
+    answer = celltrain("check", path)
+    assert answer.code == 2
+    assert len(answer.err) < 5000
+    assert "in all) ..." in answer.err
+    for call in (
+        lambda: ct.run(network("a"), seed=10**5000),
+        lambda: ct.run(network("a"), trace=[long]),
+        lambda: ct.run(network("a"), trace=["queue"], step=long),
+        lambda: ct.Epd(threshold_cells=long),
+        lambda: ct.load(long),
+        lambda: ct.sweep("lan-epd", over={long: [1]}),
+        lambda: ct.sweep("lan-epd", over={"port.bottleneck.buffer": [long]}),
+        lambda: ct.reproduce(long),
+    ):
+        with pytest.raises(ct.CelltrainError) as refused:
+            call()
+        assert len(str(refused.value)) < 5000
+
+
+def test_cells_that_begin_a_formula_are_marked_in_csv_and_come_back(tmp_path):
+    names = FORMULAS
+    result = ct.run(network(*names), trace=["queue"], step="10ms")
+    result.write(tmp_path)
+    for file in ("ports.csv", "queue.csv"):
+        with (tmp_path / file).open(newline="", encoding="utf-8") as opened:
+            rows = list(csv.DictReader(opened))
+        for cell in (cell for row in rows for cell in row.values()):
+            assert not cell.startswith(tuple("=+-@\t\r")) or _is_number(cell), cell
+    with (tmp_path / "ports.csv").open(newline="", encoding="utf-8") as opened:
+        found = [row["name"] for row in csv.DictReader(opened)]
+    assert [name.removeprefix("'") for name in found] == result.ports["name"].to_pylist()
+    assert "'=HYPERLINK(1)->+1+1" in found
+
+
+def test_numbers_stay_numbers_in_csv(tmp_path):
+    import pyarrow as pa
+
+    from celltrain.tables import write_csv
+
+    table = pa.table({"=x": pa.array(["-1.5", "+2e-3", "-1.5 ms", None]), "y": pa.array([-1.5, -2.0, None, 0.0])})
+    write_csv(table, tmp_path / "t.csv")
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert lines == ['"\'=x","y"', '"-1.5",-1.5', '"+2e-3",-2', '"\'-1.5 ms",', ",0"]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
+def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
+    # `$\x$` is a formula that the typesetter of figures does not know: it ended the command with exit code 3.
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "named.toml"
+    ct.save(network(name, "sw2", name=name), path)
+    answer = celltrain("run", path, "--out", tmp_path / "out", "--plot", "--trace", "queue,occupancy,cwnd,delivered")
+    assert answer.code == 0, answer
+    assert celltrain("check", path, "--plot", tmp_path / "net.svg").code == 0
+    for picture in ("out/queue.svg", "out/cwnd.svg", "net.svg"):
+        # It has to be XML, which knows no control characters, not even in comments.
+        ElementTree.parse(tmp_path / picture)
+
+
+def test_plots_keep_dollars_in_titles_and_legends():
+    pytest.importorskip("matplotlib")
+    result = ct.run(network(DOLLARS, "sw2", name=DOLLARS), trace=["cwnd"])
+    axes = result.plot.cwnd()
+    assert axes.get_title() == f"{DOLLARS}, seed 1"
+    assert not axes.title.get_parse_math()
+    assert [(one.get_text(), one.get_parse_math()) for one in axes.get_legend().get_texts()] == [(DOLLARS, False)]
+
+
+def test_pages_of_reports_escape_names(tmp_path):
+    pytest.importorskip("jinja2")
+    axes = {f"<script>{ODD}": {"path": "port.bottleneck.buffer", "values": [150, 200]}}
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=150, policy=ct.TailDrop(), duration="5ms", name=ODD)
+    try:
+        store = ct.sweep(lan, over=axes, seeds=2)
+    except ct.PlanError:
+        # Where a plan does not take such a name, that is as good.
+        store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
+    page = ct.report(store, measures=["efficiency", "fairness"]).html()
+    assert commands_no_terminal(page)
+    assert f"<script>{ODD[0]}" not in page
+
+
+def test_errors_survive_pickling_whatever_they_hold():
+    class Unwilling:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    for value in (ODD, "\udc80", b"\xff", 10**5000, Unwilling(), ["x" * 10**6] * 10, float("nan"), None):
+        fault = ct.Fault.of_option("key\x00", value, "is odd")
+        assert commands_no_terminal(fault.message)
+        assert len(fault.message) < 300
+        for error in (ct.InputError, ct.ScenarioError, ct.PlanError, ct.StoreError, ct.TuneError, ct.ClusterError):
+            again = pickle.loads(pickle.dumps(error([fault])))
+            assert type(again) is error
+            assert again.faults == [fault]
+            assert str(again) == fault.message
+            json.dumps(fault.to_dict())
+    for single in (ct.NotTracedError(ODD), ct.MissingExtraError(ODD), ct.CelltrainError(ODD)):
+        assert str(pickle.loads(pickle.dumps(single))) == ODD
+
+
+def test_what_is_described_never_fails_and_is_short():
+    nested: list[object] = []
+    nested.append(nested)
+    for value in (nested, {1: nested}, "x" * 10**6, 10**5000, range(10**9), b"y" * 10**6, [["z"] * 10**5] * 10):
+        assert len(text.described(value)) <= text.MOST_VALUE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list", "policies"], ["schema"], ["explain", "lan-epd"], ["run", "scenarios/lan-epd.toml", "--json"]],
+)
+def test_a_reader_that_has_seen_enough_ends_a_command_without_a_word(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "celltrain", *arguments],
+            cwd=ROOT,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode in {0, 1}

@@ -1,0 +1,119 @@
+"""Counts processes that end abnormally although their work was done: their exit is part of what must work.
+
+    python scripts/exits.py --count 2000
+    python scripts/exits.py --count 2000 --control
+
+Each process opens two stores and uses them in one of several ways: tables, summaries, a proof that they are whole, series, a
+report's data, a sweep that goes on. With --control each reads two files with pyarrow alone, once with its pool of threads and once
+as celltrain does; what comes of it says whose fault an abnormal exit is. Any exit but 0 is counted and told with its number, which
+with the seed gives the same process again; the script then exits with 1. The control's threads of pyarrow are only told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+#: What a process does with the paths of two stores.
+USES = {
+    "tables": "for s in stores: s.table(); s.wide()",
+    "summaries": "for s in stores: s.summary()",
+    "equal": "assert stores[0].table().equals(stores[1].table())",
+    "verify": "assert [s.verify() for s in stores] == [[], []]",
+    "kept": "kept = [s.table() for s in stores]; import builtins; builtins.kept = kept",
+    "failures": "for s in stores: s.failures(); s.missing(0)",
+    "series": "for s in stores: s.series(s.table()['run_key'][0].as_py())",
+    "report": "from celltrain.reports import data\nfor s in stores: data.of_store(s)",
+    "resume": "from celltrain.sweep import Local, run_plan\nfor s in stores: run_plan(s.plan, s.path, Local(2), resume=True)",
+    "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
+}
+OPEN = "import sys\nfrom celltrain.store import Store\nstores = [Store.open(path) for path in sys.argv[1:]]\n"
+CONTROLS = {
+    "pyarrow, its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
+    "pyarrow, this thread, own memory": (
+        "pq.ParquetFile(pa.BufferReader(pa.OSFile(path).read_buffer()), pre_buffer=False).read(use_threads=False)"
+    ),
+}
+CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:]:\n"
+FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
+PLAN = """
+[scenario]
+duration = "5ms"
+[scenario.topology.n_source]
+sources = 3
+link_delay = "5us"
+[scenario.port.bottleneck]
+buffer = 100
+policy = { epd = { threshold = 60 } }
+[axes]
+"port.bottleneck.buffer" = [100, 150, 200]
+[series]
+record = ["queue", "cwnd"]
+step = "100us"
+"""
+
+
+def main() -> int:
+    """Runs the campaign; the exit code."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="celltrain-exits-") as folder:
+        stores = [str(Path(folder) / name) for name in ("one", "two")]
+        for store in stores:
+            _sweep(store)
+        programs = {name: OPEN + use for name, use in USES.items()}
+        if options.control:
+            programs = {name: CONTROL + FILES + textwrap.indent(use, "") for name, use in CONTROLS.items()}
+        chance = random.Random(options.seed)
+        names = [chance.choice(list(programs)) for _ in range(options.count)]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            codes = list(pool.map(lambda name: _ended(programs[name], stores), names))
+    counts = Counter(names)
+    abnormal = [
+        (number, name, *ended) for number, (name, ended) in enumerate(zip(names, codes, strict=True)) if ended[0]
+    ]
+    for number, name, code, told in abnormal:
+        print(f"process {number} of seed {options.seed} ({name}): {_in_words(code)}; {told[-300:]}")
+    for name in programs:
+        print(f"{name}: {counts[name]:,} exits, {sum(one[1] == name for one in abnormal):,} abnormal")
+    print(f"in all: {options.count:,} exits, {len(abnormal):,} abnormal (seed {options.seed})")
+    return 1 if [one for one in abnormal if one[1] != next(iter(CONTROLS))] else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Counts processes that use stores and end abnormally.")
+    parser.add_argument("--count", type=int, default=2000, help="processes")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of what they do")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--control", action="store_true", help="pyarrow alone")
+    return parser.parse_args()
+
+
+def _sweep(store: str) -> None:
+    """A store of some runs with series; in a process of its own, as this one goes on for long."""
+    program = (
+        "import sys\nfrom celltrain.plan import Plan\nfrom celltrain.sweep import Local, run_plan\n"
+        "from pathlib import Path\nrun_plan(Plan.of_toml(sys.argv[2]), Path(sys.argv[1]), Local(2))"
+    )
+    subprocess.run([sys.executable, "-c", program, store, PLAN], check=True)
+
+
+def _ended(program: str, stores: list[str]) -> tuple[int, str]:
+    """How a process ended, and what it said."""
+    done = subprocess.run([sys.executable, "-c", program, *stores], capture_output=True, text=True, check=False)
+    return done.returncode, " ".join(done.stderr.split())
+
+
+def _in_words(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,453 @@
+"""Gives every command files that somebody has changed, and sees that it says so in words and loses nothing.
+
+    python scripts/mutated_files.py --count 5000
+    python scripts/mutated_files.py --case 17
+
+Manifests, ledgers, plans, plans of searches, graphs and scheduler files with flipped bytes, cut short, with pieces put in, keys
+twice, values of other types, huge numbers, deep nests, nothing at all. Each is given to the command line, in this process for the
+sake of speed. It must end with 0 or 2, or with 1 where that is an answer: `store verify` has found something, a run of a sweep has
+failed. Never with 3, never with a traceback, never by a signal or beyond its time; and the parts of a store must be what they were,
+or stand set aside where `store repair` has moved one.
+
+Cases are numbered; a number and the seed make the same case again (--case). They are run by processes that are looked after, so
+that one that dies or hangs costs its case and is told. The script exits with 1 when anything was wrong.
+
+Nobody is called: where a scheduler file still has an address, the answer is that nobody is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Cases of a process.
+BATCH = 200
+#: Seconds for one case: a minute's margin on machines with much else to do.
+PATIENCE = 60.0
+
+PLAN = """\
+name = "small"
+measures = ["efficiency", "fairness"]
+
+[scenario]
+duration = "1ms"
+
+[scenario.topology.n_source]
+sources = 2
+link_delay = "5us"
+
+[scenario.port.bottleneck]
+buffer = 100
+
+[scenario.port.bottleneck.policy.epd]
+threshold = 60
+
+[axes]
+threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }
+buffer = { path = "port.bottleneck.buffer", from = 100, to = 300, step = 100 }
+
+[seeds]
+first = 1
+count = 2
+
+[limits]
+time = "200ms"
+"""
+TUNE = """\
+scenario = "lan-selective-drop"
+
+[axes]
+duration = ["1ms"]
+
+[tune]
+objectives = { efficiency = "maximize", fairness = "maximize" }
+trials = 6
+batch = 3
+
+[tune.parameters]
+Z = { path = "port.bottleneck.policy.selective_drop.z", from = 0.5, to = 2.0 }
+
+[tune.seeds]
+search = 1
+selection = 2
+confirmation = 2
+"""
+GRAPHML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="edge" attr.name="rate" attr.type="string"/>
+  <graph edgedefault="undirected">
+    <node id="a"/><node id="b"/><node id="c"/>
+    <edge source="a" target="b"><data key="d0">155.52Mbps</data></edge>
+    <edge source="b" target="c"/>
+  </graph>
+</graphml>
+"""
+GRAPH = {
+    "directed": False,
+    "nodes": [{"id": "a"}, {"id": "b"}, {"id": 3}, {"id": "d", "kind": "host"}],
+    "links": [
+        {"source": "a", "target": "b", "rate": "155.52Mbps", "delay": "5us"},
+        {"source": "b", "target": 3},
+        {"source": 3, "target": "d", "delay": "1ms"},
+    ],
+}
+SCHEDULER = {"type": "Scheduler", "id": "Scheduler-1", "address": "tcp://127.0.0.1:1", "services": {}, "workers": {}}
+KINDS = ("manifest", "ledger", "plan", "tune plan", "json graph", "xml graph", "scheduler file", "trials")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file that was changed, how, and the command it is given to."""
+
+    number: int
+    kind: str
+    how: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"case {self.number}: {self.kind}, {self.how}, celltrain {self.command}"
+
+
+class Bench:
+    """Whole files in a folder, copied for each case."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.whole, self.case = folder, folder / "whole", folder / f"case-{os.getpid()}"
+
+    def set_up(self, *, search: bool = True) -> None:
+        """Makes the whole files; a search takes longest."""
+        from celltrain.plan import Plan
+        from celltrain.sweep import Local, run_plan
+
+        self.whole.mkdir(exist_ok=True)
+        (self.whole / "plan.toml").write_text(PLAN)
+        (self.whole / "tune.toml").write_text(TUNE)
+        (self.whole / "graph.json").write_text(json.dumps(GRAPH))
+        (self.whole / "graph.graphml").write_text(GRAPHML)
+        (self.whole / "scheduler.json").write_text(json.dumps(SCHEDULER, indent=2))
+        run_plan(Plan.of_toml(PLAN), self.whole / "store", Local(1))
+        if search:
+            code, told = run(["tune", self.whole / "tune.toml", "--out", self.whole / "search", "--jobs", "1"])
+            assert code == 0, told
+        for name in ("graph.json", "graph.graphml"):
+            code, told = run(["import", self.whole / name, "--flows", 2, "--delay", "5us"])
+            assert code == 0, told
+
+    def commands(self, kind: str, chance: random.Random) -> tuple[Path, list[object]]:
+        """The file that is to be changed, and a command that reads it."""
+        at = self.case
+        store, plan = at / "store", at / "plan.toml"
+        if kind in ("manifest", "ledger"):
+            command = chance.choice(
+                [
+                    *(["store", verb, store] for verb in ("show", "verify", "repair")),
+                    ["sweep", plan, "--store", store, "--resume", "--jobs", "1"],
+                    ["sweep", plan, "--store", store, "--resume", "--retry-failed", "--jobs", "1"],
+                    ["report", store, "--out", at / "report", "--json"],
+                ]
+            )
+            return store / ("manifest.json" if kind == "manifest" else "ledger.sqlite"), command
+        if kind == "plan":
+            command = chance.choice(
+                [["sweep", plan, "--dry-run"], ["sweep", plan, "--store", store, "--resume", "--jobs", "1"]]
+            )
+            return plan, command
+        if kind == "tune plan":
+            return at / "tune.toml", ["tune", at / "tune.toml", "--dry-run", "--out", at / "new"]
+        if kind == "trials":
+            name = chance.choice(["asked.json", "tune.json"])
+            return at / "search" / name, ["tune", at / "tune.toml", "--out", at / "search", "--resume", "--jobs", "1"]
+        if kind == "scheduler file":
+            file = at / "scheduler.json"
+            return file, ["sweep", plan, "--dry-run", "--scheduler-file", file, "--dask-timeout", "20ms"]
+        graph = at / ("graph.json" if kind == "json graph" else "graph.graphml")
+        return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
+
+    def do(self, seed: int, number: int) -> tuple[Case, int, str]:
+        """Runs a case: what it was, its exit code, and what was wrong if anything."""
+        chance = random.Random(f"{seed}/{number}")
+        kind = KINDS[number % len(KINDS)]
+        shutil.rmtree(self.case, ignore_errors=True)
+        shutil.copytree(self.whole, self.case)
+        path, command = self.commands(kind, chance)
+        how, content = mutated(path.read_bytes(), chance)
+        path.write_bytes(content)
+        before = digests(self.case)
+        begun = time.monotonic()
+        code, told = run(command)
+        words = " ".join(str(word).replace(str(self.case), ".") for word in command)
+        case = Case(number, kind, how, words)
+        may_be_no = command[1] == "verify" or "--resume" in command
+        wrong = ""
+        if code not in (0, 2) and not (code == 1 and may_be_no):
+            wrong = f"ended with {code}"
+        elif "Traceback" in told or "internal error" in told:
+            wrong = "has a traceback"
+        elif lost := before - digests(self.case):
+            wrong = f"lost {len(lost)} parts"
+        elif (took := time.monotonic() - begun) > PATIENCE:
+            wrong = f"took {took:.0f} s"
+        elif code == 2 and not told.strip():
+            wrong = "says nothing"
+        return case, code, f"{wrong}: {told[-600:]}" if wrong else ""
+
+
+def digests(folder: Path) -> set[str]:
+    """sha256 of every part there is, set aside or not."""
+    return {hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("part-*.parquet")}
+
+
+def mutated(content: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """A file's content with something done to it, and what that was."""
+    how = chance.choice(list(HOW))
+    answer = HOW[how](content, chance)
+    while how != "nothing" and answer == content and chance.random() < 0.9:
+        answer = HOW[how](content, chance)
+    return how, answer
+
+
+def _flipped(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    for _ in range(chance.choice([1, 1, 1, 2, 5, 40])):
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _overwritten(content: bytes, chance: random.Random) -> bytes:
+    place, length = chance.randrange(len(content)), chance.choice([1, 4, 16, 200])
+    return content[:place] + chance.randbytes(length) + content[place + length :]
+
+
+def _cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content))]
+
+
+def _without(content: bytes, chance: random.Random) -> bytes:
+    place = chance.randrange(len(content))
+    return content[:place] + content[place + chance.randrange(1, 64) :]
+
+
+def _inserted(content: bytes, chance: random.Random) -> bytes:
+    pieces = [
+        b"\0",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\n",
+        b"=",
+        b",",
+        b"<",
+        b"&a;",
+        "\u202e".encode(),
+    ]
+    place = chance.randrange(len(content) + 1)
+    return content[:place] + chance.choice(pieces) * chance.choice([1, 1, 2, 1000]) + content[place:]
+
+
+def _twice(content: bytes, chance: random.Random) -> bytes:
+    """A line, or all of it, once more: keys that are there twice."""
+    lines = content.splitlines(keepends=True)
+    if len(lines) < 2:
+        pairs = list(re.finditer(rb'"[^"]*": [^,{}\[\]]+', content))
+        if not pairs:
+            return content + content
+        pair = chance.choice(pairs)
+        return content[: pair.start()] + pair[0] + b", " + content[pair.start() :]
+    place = chance.randrange(len(lines))
+    return b"".join([*lines[: place + 1], lines[place], *lines[place + 1 :]])
+
+
+VALUES = [
+    *(
+        b"null",
+        b"true",
+        b"[]",
+        b"{}",
+        b'""',
+        b'"x"',
+        b"-1",
+        b"0",
+        b"1e999",
+        b"-0.0",
+        b"nan",
+        b"inf",
+        b"NaN",
+        b"Infinity",
+    ),
+    *(b"1" * 5000, b"18446744073709551616", b"9223372036854775808", b"4294967296", b"1e308", b"0.1", b'"\\u0000"'),
+    *(b'"' + b"x" * 100_000 + b'"', b"[" * 50 + b"]" * 50, b"[[[[[1]]]]]", b"1979-05-27", b'{"a": 1}', b'"\\ud800"'),
+]
+
+
+def _swapped(content: bytes, chance: random.Random) -> bytes:
+    """A value by another one, of another type or size."""
+    values = list(re.finditer(rb'(?<=[=:\[,] )?("[^"\n]*"|\b\d[\w.]*\b|\btrue\b|\bfalse\b|\bnull\b)', content))
+    if not values:
+        return _overwritten(content, chance)
+    value = chance.choice(values)
+    return content[: value.start()] + chance.choice(VALUES) + content[value.end() :]
+
+
+def _nested(content: bytes, chance: random.Random) -> bytes:
+    depth = chance.choice([50, 79, 81, 200, 990, 1010, 5000, 100_000])
+    forms = {
+        b"[": (b"[" * depth, b"]" * depth),
+        b'{"a":': (b'{"a":' * depth, b"1" + b"}" * depth),
+        b"{a=": (b"{a=" * depth, b"1" + b"}" * depth),
+        b"<a>": (b"<a>" * depth, b"</a>" * depth),
+    }
+    begin, end = chance.choice(list(forms.values()))
+    values = list(re.finditer(rb"(?<=[=:] )[^\s{}\[\]]+", content))
+    if values and chance.random() < 0.7:
+        value = chance.choice(values)
+        return content[: value.start()] + begin + end + content[value.end() :]
+    return chance.choice([begin + end, begin, content + begin + end])
+
+
+def _emptied(content: bytes, chance: random.Random) -> bytes:
+    return chance.choice([b"", b" ", b"\n\n", b"{}", b"[]", b"null", b"\0" * len(content), b"\xef\xbb\xbf"])
+
+
+HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
+    "bytes flipped": _flipped,
+    "overwritten": _overwritten,
+    "cut short": _cut,
+    "a piece left out": _without,
+    "a piece put in": _inserted,
+    "a key twice": _twice,
+    "another value": _swapped,
+    "another value and bytes flipped": lambda content, chance: _flipped(_swapped(content, chance), chance),
+    "nested": _nested,
+    "emptied": _emptied,
+    "nothing": lambda content, _: content,
+}
+
+
+def run(command: Sequence[object]) -> tuple[int, str]:
+    """The command line in this process: its exit code, and all that was printed."""
+    from celltrain.cli import app
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            app([str(word) for word in command], prog_name="celltrain")
+        except SystemExit as end:
+            return int(end.code or 0), out.getvalue()
+    raise AssertionError("a command ends with its exit code")
+
+
+def calm() -> None:
+    """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
+    import celltrain.sweep.cluster  # noqa: F401
+
+    async def nobody(address: str, timeout: float) -> str:
+        return "nobody is asked here"
+
+    # The package has a function of the same name as its module.
+    vars(sys.modules["celltrain.sweep.estimate"])["PROBE_SECONDS"] = 0.02
+    vars(sys.modules["celltrain.sweep.cluster"])["_missing"] = nobody
+
+
+def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:
+    """Runs some cases, and prints a line of JSON before and after each."""
+    calm()
+    bench = Bench(folder)
+    for number in numbers:
+        print(json.dumps({"begun": number}), flush=True)
+        case, code, wrong = bench.do(seed, number)
+        print(
+            json.dumps({"case": str(case), "kind": case.kind, "how": case.how, "code": code, "wrong": wrong}),
+            flush=True,
+        )
+
+
+def _batches(folder: Path, seed: int, numbers: Sequence[int]) -> list[dict[str, object]]:
+    """What came of cases, run by a process that is replaced where it dies."""
+    left, found = list(numbers), []
+    while left:
+        some = left[:BATCH]
+        arguments = [sys.executable, __file__, "--work", folder, "--seed", seed, "--numbers", ",".join(map(str, some))]
+        out = subprocess.run(
+            [*map(str, ["timeout", PATIENCE + len(some) * 5.0]), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        lines = [json.loads(line) for line in out.stdout.splitlines()]
+        found += [line for line in lines if "case" in line]
+        begun = [line["begun"] for line in lines if "begun" in line]
+        done = sum("case" in line for line in lines)
+        if done < len(some):
+            last = begun[-1] if len(begun) > done else some[done]
+            wrong = f"the process ended with {out.returncode}: {out.stderr[-600:]}"
+            found.append(
+                {"case": f"case {last}", "kind": KINDS[last % len(KINDS)], "how": "?", "code": 3, "wrong": wrong}
+            )
+            done = some.index(last) + 1
+        left = left[done:]
+    return found
+
+
+def main() -> int:
+    """Runs the campaign; the exit code."""
+    parser = argparse.ArgumentParser(description="Gives commands files that were changed.")
+    parser.add_argument("--count", type=int, default=5000, help="cases")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--case", type=int, help="only this one, and what it says")
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--numbers", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work is not None:
+        work(options.work, options.seed, [int(number) for number in options.numbers.split(",")])
+        return 0
+    numbers = range(options.count) if options.case is None else [options.case]
+    codes: Counter[tuple[str, int]] = Counter()
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="celltrain-mutated-") as folder:
+        Bench(Path(folder)).set_up()
+        begun = time.monotonic()
+        batches = [numbers[begin : begin + BATCH] for begin in range(0, len(numbers), BATCH)]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            answers = pool.map(lambda batch: _batches(Path(folder), options.seed, batch), batches)
+            lines = [line for answer in answers for line in answer]
+        for line in lines:
+            codes[str(line["kind"]), int(str(line["code"]))] += 1
+            if line["wrong"]:
+                wrong += 1
+                print(f"WRONG: {line['case']}: {line['wrong']}", flush=True)
+            elif options.case is not None:
+                print(line["case"], line["code"])
+        seconds = time.monotonic() - begun
+    for kind in KINDS:
+        found = ", ".join(f"{count:,} with {code}" for (of, code), count in sorted(codes.items()) if of == kind)
+        if found:
+            print(f"{kind}: {found}")
+    total = sum(codes.values())
+    print(f"in all: {total:,} files, {wrong:,} wrong, {60 * total / seconds:,.0f} a minute (seed {options.seed})")
+    return 1 if wrong or total < len(numbers) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
