@@ -66,6 +66,7 @@ lint: .make/built
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo fetch --locked --quiet
 	$(BIN)/python scripts/cargo_deny.py
 	$(BIN)/ruff format --check --quiet python scripts
 	$(BIN)/ruff check --quiet python scripts
