@@ -66,6 +66,8 @@ lint: .make/built
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo fetch --locked --quiet
+	$(BIN)/python scripts/cargo_deny.py
 	$(BIN)/ruff format --check --quiet python scripts
 	$(BIN)/ruff check --quiet python scripts
 	$(BIN)/mypy
@@ -110,8 +112,9 @@ search: .make/built
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
 
+adversary: COUNT ?= 20000
 adversary:
-	CELLTRAIN_ADVERSARY=$(or $(SCENARIOS),20000) CELLTRAIN_ADVERSARY_SEED=$(or $(SEED),1) cargo test --profile adversary \
+	CELLTRAIN_ADVERSARY=$(COUNT) CELLTRAIN_ADVERSARY_SEED=$(SEED) cargo test --profile adversary \
 	    --package celltrain-scenario --test adversary -- --nocapture
 
 # COUNT and SEED: make exits COUNT=200 SEED=2.
