@@ -24,7 +24,7 @@
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
 #   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
 #   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
-#   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz and a nightly toolchain)
+#   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz, a nightly toolchain, CPython 3.11 to 3.13)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -151,9 +151,14 @@ mutants:
 memory: .make/built
 	$(BIN)/python scripts/memory_campaign.py
 
-fuzz:
-	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=600
-	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=600
+# FUZZ_SECONDS: how long for each of them.
+FUZZ_SECONDS ?= 600
+fuzz: .make/built
+	cd fuzz && cargo +nightly fuzz run scenario_reader -- -max_total_time=$(FUZZ_SECONDS)
+	cd fuzz && cargo +nightly fuzz run aal5_reassembler -- -max_total_time=$(FUZZ_SECONDS)
+	$(BIN)/python -m pip install --requirement fuzz/python/requirements.txt
+	set -e; for reader in plan graphml graph_json manifest; do \
+	    $(BIN)/python fuzz/python/readers.py $$reader out/fuzz/$$reader -max_total_time=$(FUZZ_SECONDS); done
 
 clean:
 	rm -rf .venv .make out target .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,113 @@
+"""Fuzzing of the readers that are Python: plans, graphs, manifests of stores.
+
+    python fuzz/python/readers.py plan|graphml|graph_json|manifest CORPUS -max_total_time=600
+
+Whatever the bytes, a reader gives a value or one of celltrain's own errors. Any other exception ends the fuzzer, which saves
+the input. Corpora begin with shipped files: `make fuzz`.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def main() -> None:
+    """Fuzzes one reader; what follows its corpus goes to libFuzzer."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("reader", choices=sorted(READERS))
+    arguments.add_argument("corpus", type=Path)
+    chosen, others = arguments.parse_known_args()
+    begin(chosen.reader, chosen.corpus)
+    import atheris
+
+    with atheris.instrument_imports(include=["celltrain"]):
+        # Where the readers are: a module that is imported later is not watched.
+        import celltrain.graph
+        import celltrain.plan.reader
+        import celltrain.store  # noqa: F401
+    with tempfile.TemporaryDirectory() as folder:
+        atheris.Setup([sys.argv[0], *others, str(chosen.corpus)], one_input(chosen.reader, Path(folder)))
+        atheris.Fuzz()
+
+
+def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
+    """What takes one input."""
+    from celltrain.errors import CelltrainError
+
+    read = READERS[reader]
+
+    def take(data: bytes) -> None:
+        try:
+            read(data, folder)
+        except CelltrainError:
+            return
+
+    return take
+
+
+def begin(reader: str, corpus: Path) -> None:
+    """Puts shipped files into a corpus that has none."""
+    corpus.mkdir(parents=True, exist_ok=True)
+    for path in sorted(path for pattern in SEEDS[reader] for path in ROOT.glob(pattern)):
+        target = corpus / path.name
+        if not target.exists():
+            shutil.copyfile(path, target)
+
+
+def read_plan(data: bytes, folder: Path) -> None:
+    """A plan beside no other file."""
+    from celltrain.plan.reader import read_file
+
+    path = folder / "plan.toml"
+    path.write_bytes(data)
+    read_file(path)
+
+
+def read_graphml(data: bytes, folder: Path) -> None:
+    """A graph in GraphML, with three flows drawn."""
+    from celltrain.graph import import_graph
+
+    path = folder / "graph.graphml"
+    path.write_bytes(data)
+    import_graph(path, flows=3, delay="1ms")
+
+
+def read_graph_json(data: bytes, folder: Path) -> None:
+    """A graph in node-link form, with three flows drawn."""
+    from celltrain.graph import import_graph
+
+    path = folder / "graph.json"
+    path.write_bytes(data)
+    import_graph(path, flows=3, delay="1ms")
+
+
+def read_manifest(data: bytes, folder: Path) -> None:
+    """The manifest of a store that has nothing else."""
+    from celltrain.store import Store
+
+    store = folder / "store"
+    store.mkdir(exist_ok=True)
+    (store / "manifest.json").write_bytes(data)
+    Store.open(store)
+
+
+READERS: dict[str, Callable[[bytes, Path], None]] = {
+    "plan": read_plan,
+    "graphml": read_graphml,
+    "graph_json": read_graph_json,
+    "manifest": read_manifest,
+}
+SEEDS = {
+    "plan": ["plans/*.toml"],
+    "graphml": ["fuzz/python/seeds/*.graphml"],
+    "graph_json": ["fuzz/python/seeds/graph.json"],
+    "manifest": ["fuzz/python/seeds/manifest.json"],
+}
+
+if __name__ == "__main__":
+    main()
