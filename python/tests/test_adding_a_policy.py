@@ -29,7 +29,7 @@ COPIED = [
 
 # Reads the page's scenario with the page's policy in place, and runs a little of it.
 SCENARIO_TEST = """\
-use celltrain_core::engine::reference;
+use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{Machine, build, read_toml};
 
@@ -42,7 +42,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
     scenario.duration = "50ms".parse().unwrap();
     let network = build::network(&scenario, 1);
-    let result = reference::run(&network, &mut Nothing, |_| true).unwrap();
+    let result = Engine::Reference.run(&network, &mut Nothing, |_| true).unwrap();
     let port = &result.ports[network.bottleneck];
     assert!(port.counters.discarded_frame > 0, "the policy refused frames");
     assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");
