@@ -182,6 +182,10 @@ impl Writer {
             Value::Array(types) => types.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect(),
             kind => kind.as_str().into_iter().collect(),
         };
+        if types.is_empty() {
+            // The schema says nothing of it, or null alone.
+            return edges::of_another_kind(&mut self.rng);
+        }
         match self.pick(&types) {
             "integer" => edges::integer(&mut self.rng, own, schema),
             "number" => edges::number(&mut self.rng, own, schema),
