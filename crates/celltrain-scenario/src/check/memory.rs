@@ -6,7 +6,7 @@ use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
 
-use super::flows;
+use super::topology::flows;
 use crate::Machine;
 use crate::fault::KeyFault;
 use crate::scenario::{Scenario, Topology};
