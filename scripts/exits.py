@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,7 +69,7 @@ def main() -> int:
             _sweep(store)
         programs = {name: OPEN + use for name, use in USES.items()}
         if options.control:
-            programs = {name: CONTROL + FILES + textwrap.indent(use, "") for name, use in CONTROLS.items()}
+            programs = {name: CONTROL + FILES + use for name, use in CONTROLS.items()}
         chance = random.Random(options.seed)
         names = [chance.choice(list(programs)) for _ in range(options.count)]
         with ThreadPoolExecutor(options.jobs) as pool:
