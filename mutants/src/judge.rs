@@ -178,6 +178,7 @@ impl Judge {
             .env(REACHED, self.reached(worker))
             .env("CARGO_MANIFEST_DIR", &binary.folder)
             .env("CELLTRAIN_DIFFERENTIAL", self.differential.to_string())
+            .env("CELLTRAIN_ADVERSARY", self.differential.to_string())
             // Whether a test fails is asked, not by how little.
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .env("RUST_BACKTRACE", "0")

@@ -44,7 +44,7 @@ struct Options {
     seed: u64,
     count: usize,
     jobs: usize,
-    /// Random scenarios of each differential test.
+    /// Random scenarios of each differential test and of the adversary's.
     differential: u32,
     /// Where to draw: places whose file and function, with a space between, hold one of these texts.
     within: Vec<String>,
