@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.pages import words
-from celltrain.reports.page import Cell, Head, Inlined, Table, environment
+from celltrain.pages.html import Cell, Head, Inlined, Table, environment
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.reports.figures import Drawing
+    from celltrain.pages.drawing import Drawing
     from celltrain.tuning.result import Estimate, Searched, Tuned
 
 
