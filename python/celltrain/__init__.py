@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from celltrain.network import max_min_shares as max_min_shares
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
-    from celltrain.reproduce.run import reproduce as reproduce
-    from celltrain.reproduce.run import study as study
+    from celltrain.reproduction.run import reproduce as reproduce
+    from celltrain.reproduction.run import study as study
     from celltrain.results import RunResult as RunResult
     from celltrain.results import run as run
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
     from celltrain.store import Store as Store
-    from celltrain.sweep import sweep as sweep
+    from celltrain.sweeps import sweep as sweep
     from celltrain.toml import save as save
-    from celltrain.tune import Tuned as Tuned
-    from celltrain.tune import tune as tune
+    from celltrain.tuning import Tuned as Tuned
+    from celltrain.tuning import tune as tune
 
     __version__: str
 
@@ -75,7 +75,7 @@ _HOMES = {
     "Store": "store",
     "StoreError": "errors",
     "TuneError": "errors",
-    "Tuned": "tune",
+    "Tuned": "tuning",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
@@ -86,22 +86,20 @@ _HOMES = {
     "load": "scenario",
     "n_source": "scenario",
     "save": "toml",
-    "study": "reproduce.run",
+    "reproduce": "reproduction",
+    "study": "reproduction",
+    "sweep": "sweeps",
+    "tune": "tuning",
 }
-
-# Packages that can be called: their names and their functions' are the same.
-_CALLABLE = ("reproduce", "sweep", "tune")
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
-        return sorted([*_HOMES, *_CALLABLE, *import_module("celltrain.models").__all__])
+        return sorted([*_HOMES, *import_module("celltrain.models").__all__])
     if name.startswith("_"):
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
-    if name in _CALLABLE:
-        return import_module(f"celltrain.{name}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
