@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -40,6 +39,7 @@ values = {hosts}
 KILLED = """
 import os, pickle, signal
 from celltrain.sweep import apart
+from celltrain.scenario import Reading
 
 read = apart._read
 
@@ -55,8 +55,8 @@ apart.main()
 
 
 def needed(hosts: int, engine: str = "fast") -> int:
-    reading = json.loads(_core.parse(campaign.star(hosts, "ring", "1ms", EPD), "ring.toml"))
-    return _core.memory_needed(json.dumps(reading["scenario"]), engine)
+    scenario, _ = _core.parse(campaign.star(hosts, "ring", "1ms", EPD), "ring.toml")
+    return scenario.memory_needed(engine)
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
