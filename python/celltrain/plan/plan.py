@@ -18,7 +18,7 @@ from celltrain.arguments import checked
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.paths import set_key
 from celltrain.plan.axis import Axis, Drawn
-from celltrain.scenario import Reading
+from celltrain.scenario import Reading, table
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -229,7 +229,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
     """The same, and the bytes of memory that a run of it takes."""
     reading = Reading.of_table(scenario, "scenario")
-    accepted = reading.accepted()
+    accepted = table(reading.accepted())
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
     return text, reading.memory_bytes or 0
 

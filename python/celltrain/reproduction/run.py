@@ -293,8 +293,8 @@ class Outcomes:
     def run(self) -> None:
         """Run everything; a keyboard interrupt or the call's handle ends it early."""
         started = time.monotonic()
-        order = list(self._wanted)
-        index = {configuration: position for position, configuration in enumerate(order)}
+        scenarios = {c: _core.Scenario(self._paper.configurations[c].text) for c in self._wanted}
+        index = {configuration: position for position, configuration in enumerate(scenarios)}
         traced = {c for c, measures in self._wanted.items() if any(needs_series(text) for text in measures)}
         together = [run for run in self.runs if run[0] not in traced]
 
@@ -304,7 +304,7 @@ class Outcomes:
 
         try:
             _core.run_many(
-                [self._paper.configurations[configuration].text for configuration in order],
+                list(scenarios.values()),
                 [(index[configuration], seed) for configuration, seed in together],
                 self._threads,
                 on_result,
@@ -312,8 +312,7 @@ class Outcomes:
             )
             # One after the other: a trace is for the caller's thread.
             for configuration, seed in (run for run in self.runs if run[0] in traced):
-                scenario = self._paper.configurations[configuration].text
-                answer, series = _core.run(scenario, seed, ["cwnd"], STEP, [], cancel=current())
+                answer, series = scenarios[configuration].run(seed, ["cwnd"], STEP, [], cancel=current())
                 self.elapsed_seconds = time.monotonic() - started
                 self._take((configuration, seed), json.loads(answer), series)
         except (KeyboardInterrupt, CancelledError):
