@@ -127,16 +127,16 @@ def run_apart(text: str, engine: str) -> dict[str, Any]:
 def measured(text: str, engine: str) -> dict[str, Any]:
     """Runs a scenario in this process; what it took beyond what a tiny one did."""
     from celltrain import _core
+    from celltrain.scenario import Reading
 
     def run(text: str) -> tuple[int, float, float]:
         begun = time.monotonic()
-        reading = json.loads(_core.parse(text, "scenario"))
-        if reading["scenario"] is None:
-            raise SystemExit(reading["faults"][0]["message"])
+        reading = Reading.of_core(_core.parse(text, "scenario"))
+        if reading.handle is None:
+            raise SystemExit(reading.faults[0].message)
         checked = time.monotonic()
-        scenario = json.dumps(reading["scenario"])
-        foretold = _core.memory_needed(scenario, engine)
-        answer, _ = _core.run(scenario, 1, [], None, None, engine, None)
+        foretold = reading.handle.memory_needed(engine)
+        answer, _ = reading.handle.run(1, engine=engine)
         json.loads(answer)
         return foretold, checked - begun, time.monotonic() - checked
 
@@ -200,6 +200,7 @@ def network(draw: random.Random, megabytes: float) -> tuple[str, str, str]:
             buffer = "20000"
     elif kind in ("star", "ring", "n_source") and draw.random() < 0.3:
         contract = f'[vc."{vcs}".gfr]\nmcr = "1kbps"\nmfs = 40\n'
+    edges = '[edge."*"]\nbuffer = 500\n[edge."*".discard.tail_drop]\n' if kind == "internetwork" else ""
     text = f"""
 duration = "{duration}"
 {topology}
@@ -211,6 +212,7 @@ buffer = {buffer}
 {scheduler}
 {allocator}
 {contract}
+{edges}
 """
     words = [kind, f"{flows} flows", duration, delay, f"K {buffer}", policy.split(".")[1].split()[0], variant]
     extras = [word.split(".")[1].split()[0] for word in (scheduler, allocator) if word]

@@ -98,7 +98,8 @@ def __getattr__(name: str) -> object:
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
         return sorted([*_HOMES, *import_module("celltrain.models").__all__])
-    if name.startswith("_"):
+    # The models take longer to import than all else: `from celltrain import tables` asks for an attribute first.
+    if name not in _HOMES and not name[:1].isupper():
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:

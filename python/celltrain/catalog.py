@@ -308,9 +308,9 @@ def _scenarios() -> Iterator[Entry]:
     for path in _core.data_names("scenarios/"):
         if path.endswith(".toml"):
             text = _core.data(path) or ""
-            scenario = json.loads(_core.parse(text, path))["scenario"]
+            document = json.loads(_core.toml(text, path))["root"]
             name = path.removeprefix("scenarios/").removesuffix(".toml")
-            yield Entry(kind="scenarios", name=name, summary=scenario["name"] if scenario else "", page=text)
+            yield Entry(kind="scenarios", name=name, summary=document.get("name", ""), page=text)
 
 
 def _one_line(text: str) -> str:

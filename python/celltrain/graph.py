@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
 from celltrain.files import UnreadableError, json_of
-from celltrain.scenario import read, read_text
+from celltrain.scenario import read, read_text, table
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def import_graph(
     if reading.faults:
         raise ScenarioError(_of_file(fault, file) for fault in reading.faults)
     # With rates and times in their usual units.
-    return Scenario.model_validate(reading.accepted())
+    return Scenario.model_validate(table(reading.accepted()))
 
 
 def _of_file(fault: Fault, file: str) -> Fault:

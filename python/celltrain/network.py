@@ -68,11 +68,11 @@ class Network:
     """The link efficiency is measured at, as a place in the list of links."""
 
     @classmethod
-    def of_core(cls, scenario: dict[str, Any]) -> Network:
+    def of_core(cls, scenario: _core.Scenario) -> Network:
         """Of a scenario that was accepted."""
-        answer = json.loads(_core.network(json.dumps(scenario), current()))
+        answer = json.loads(scenario.network(current()))
         return cls(
-            name=scenario["name"],
+            name=answer["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),
             links=tuple(OneWayLink(start=link.pop("from"), end=link.pop("to"), **link) for link in answer["links"]),
             flows=tuple(Route(**{**flow, "links": tuple(flow["links"])}) for flow in answer["flows"]),

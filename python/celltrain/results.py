@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, tables
+from celltrain import tables
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
@@ -92,16 +92,7 @@ def run(
     warn(reading.warnings)
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
-        answer, series = _core.run(
-            json.dumps(accepted),
-            int(accepted["seed"] if seed is None else seed),
-            trace,
-            step,
-            links,
-            engine,
-            progress,
-            current(),
-        )
+        answer, series = accepted.run(seed, trace, step, links, engine, progress, current())
     except ValueError as error:
         raise refused(error) from None
     return RunResult(json.loads(answer), series)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class Reading:
     """What the core makes of a scenario."""
 
-    scenario: dict[str, Any] | None
-    """The scenario with every default filled in; None when it has faults."""
+    handle: _core.Scenario | None
+    """The scenario, read and checked: it can be run. None when it has faults."""
     faults: list[Fault]
     """Everything that is wrong with it."""
     warnings: list[str]
@@ -35,11 +36,12 @@ class Reading:
     """Whether it is refused because it does not fit the memory there is: elsewhere, or later, it may."""
 
     @classmethod
-    def of_core(cls, text: str) -> Reading:
+    def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
         """From the core's answer."""
+        handle, text = read
         answer = json.loads(text)
         return cls(
-            scenario=answer["scenario"],
+            handle=handle,
             faults=[Fault(**fault) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
@@ -47,20 +49,31 @@ class Reading:
         )
 
     @classmethod
-    def of_table(cls, table: Mapping[str, Any], name: str) -> Reading:
+    def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Of a scenario as a table, which is under this name in faults."""
         try:
-            text = json.dumps(table)
+            text = json.dumps(scenario)
         except (TypeError, ValueError, RecursionError) as error:
             # A value of no type that JSON has, or a number of more digits than Python writes.
-            return cls(scenario=None, faults=[Fault.of_file(name, f"cannot be written as JSON ({error})")], warnings=[])
+            return cls(handle=None, faults=[Fault.of_file(name, f"cannot be written as JSON ({error})")], warnings=[])
         return cls.of_core(_core.parse_json(text, name, current()))
 
-    def accepted(self) -> dict[str, Any]:
+    def accepted(self) -> _core.Scenario:
         """The scenario; raises `ScenarioError` when it has faults."""
-        if self.scenario is None:
+        if self.handle is None:
             raise ScenarioError(self.faults)
-        return self.scenario
+        return self.handle
+
+    @cached_property
+    def scenario(self) -> dict[str, Any] | None:
+        """The scenario as a table, with every default filled in; None when it has faults."""
+        return None if self.handle is None else table(self.handle)
+
+
+def table(handle: _core.Scenario) -> dict[str, Any]:
+    """A scenario that was read as a table: its JSON."""
+    scenario: dict[str, Any] = json.loads(handle.json)
+    return scenario
 
 
 def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
@@ -70,11 +83,11 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
         try:
             text = read_text(Path(scenario))
         except ScenarioError as error:
-            return Reading(scenario=None, faults=error.faults, warnings=[])
+            return Reading(handle=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name, current()))
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
-        return Reading(scenario=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
+        return Reading(handle=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
     name = scenario.name or "scenario"
     return Reading.of_table(scenario.to_dict(), name)
 
@@ -115,7 +128,7 @@ def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scena
     """
     from celltrain.models import Scenario
 
-    return Scenario.model_validate(read(path).accepted())
+    return Scenario.model_validate(table(read(path).accepted()))
 
 
 @checked(ScenarioError)

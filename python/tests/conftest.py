@@ -70,7 +70,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds whose runs end as one that panicked does. What becomes of a panic itself: crates/celltrain-py/tests/panics.rs."""
+    """The seeds whose runs end as one that panicked does. What becomes of a panic itself: crates/celltrain-run/src/runner/tests.rs."""
     from celltrain import _core
 
     seeds, before = [4], _core.run_many

@@ -10,6 +10,7 @@ from conftest import ROOT
 import celltrain as ct
 from celltrain import _core, bench, catalog
 from celltrain.results import TRACES
+from celltrain.scenario import Reading
 
 RUN_FIELDS = {
     "scenario": str,
@@ -316,7 +317,7 @@ def test_bench_measures_the_scenarios_it_names():
     for network in ("lan", "wan"):
         for sources in (5, 15, 100, 1000):
             case = every[f"n-source-{network}-{sources}-infinite"]
-            scenario = json.loads(_core.parse(case["toml"], case["scenario"]))["scenario"]
+            scenario = Reading.of_core(_core.parse(case["toml"], case["scenario"])).scenario
             assert scenario["topology"]["n_source"]["sources"] == sources
             assert scenario["duration"] == f"{case['duration_s']:g}s"
             assert case["title"].endswith(f"{case['duration_s']:g} s")

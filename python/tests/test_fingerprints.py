@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 from celltrain import _core
+from celltrain.scenario import Reading
 
 # The first simulated second, as in the Rust test that keeps the table.
 DURATION = "1s"
@@ -23,14 +24,14 @@ def table() -> dict[tuple[str, int], str]:
 
 
 @pytest.fixture(scope="module")
-def scenarios(table) -> dict[str, str]:
+def scenarios(table) -> dict[str, _core.Scenario]:
     """The shipped scenarios as the core takes them, by name."""
     paths = [*_core.data_names("scenarios/"), *_core.data_names("papers/af-96-1269/scenarios/")]
     found = {}
     for path in paths:
         name = path.rpartition("/")[2].removesuffix(".toml")
-        scenario = json.loads(_core.parse(_core.data(path), path))["scenario"]
-        found[name] = json.dumps({**scenario, "duration": DURATION})
+        scenario = Reading.of_core(_core.parse(_core.data(path), path)).scenario
+        found[name] = _core.Scenario(json.dumps({**scenario, "duration": DURATION}))
     assert {name for name, _ in table} == set(found)
     return found
 
@@ -54,7 +55,7 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
 def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
-        text, series = _core.run(scenarios[scenario], seed, ["queue", "occupancy", "cwnd"])
+        text, series = scenarios[scenario].run(seed, ["queue", "occupancy", "cwnd"])
         assert len(series["time_s"]) > 0
         return json.loads(text)["fingerprint"]
 

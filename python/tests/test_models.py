@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import celltrain as ct
 from celltrain import _core, models
 from celltrain.base import Keyed, Model
+from celltrain.scenario import Reading
 
 CHOICES = [ct.Policy, ct.Allocator, ct.EdgeDiscard, ct.Tcp, ct.Topology]
 
@@ -133,9 +134,9 @@ def test_every_variant_survives_the_core(key, model):
         scenario = lan().replace(topology=variant, port=everywhere, edge={"*": ct.Edge()})
     else:
         scenario = lan().replace(topology=variant)
-    reading = json.loads(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
-    assert reading["faults"] == []
-    assert ct.Scenario.model_validate(reading["scenario"]) == scenario
+    reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
+    assert reading.faults == []
+    assert ct.Scenario.model_validate(reading.scenario) == scenario
 
 
 def test_a_setting_that_is_unknown_missing_or_wrong_is_refused_with_all_faults_at_once():
@@ -197,9 +198,9 @@ def test_numbers_of_other_libraries_are_numbers():
 )
 def test_what_python_writes_the_core_reads(buffer, threshold, seed_of_run, name):
     scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold_cells=threshold), seed=seed_of_run, name=name)
-    reading = json.loads(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
-    if reading["faults"]:
+    reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
+    if reading.faults:
         assert isinstance(buffer, int)
-        assert threshold > buffer or buffer == 0, reading["faults"]
+        assert threshold > buffer or buffer == 0, reading.faults
     else:
-        assert ct.Scenario.model_validate(reading["scenario"]) == scenario
+        assert ct.Scenario.model_validate(reading.scenario) == scenario

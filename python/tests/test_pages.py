@@ -11,6 +11,7 @@ from pages import MODEL_HEADINGS, ROOT, Block, blocks, headings, pages, prose, s
 
 from celltrain import _core
 from celltrain.catalog import CHOICES, Parameter, entries, page_of
+from celltrain.scenario import Reading
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
@@ -95,20 +96,20 @@ def is_scenario(block: Block) -> bool:
 
 @pytest.mark.parametrize("block", [b for page in pages() for b in blocks(page) if is_scenario(b)], ids=str)
 def test_every_complete_scenario_of_a_page_is_without_fault_or_warning(block: Block):
-    reading = json.loads(_core.parse(block.text, str(block)))
-    assert [fault["message"] for fault in reading["faults"]] == []
-    assert reading["warnings"] == []
+    reading = Reading.of_core(_core.parse(block.text, str(block)))
+    assert [fault.message for fault in reading.faults] == []
+    assert reading.warnings == []
 
 
 @pytest.mark.parametrize(
     "block", [b for page in pages() for b in blocks(page) if b.comment.startswith("faulty")], ids=str
 )
 def test_a_faulty_scenario_of_a_page_gives_the_messages_the_page_shows(block: Block):
-    faults = json.loads(_core.parse(block.text, "slips.toml"))["faults"]
+    faults = Reading.of_core(_core.parse(block.text, "slips.toml")).faults
     shown = "".join(other.text for other in blocks(block.page) if other.language == "text")
     assert faults
     for fault in faults:
-        assert f"{fault['message']}\n" in shown
+        assert f"{fault.message}\n" in shown
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

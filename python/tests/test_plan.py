@@ -16,6 +16,7 @@ from pages import ROOT, blocks
 import celltrain as ct
 from celltrain import _core
 from celltrain.plan import MAX_RUNS, Plan, canonical, follow, run_key
+from celltrain.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"
@@ -377,7 +378,7 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
     count = 0
     for name in _core.data_names("scenarios/"):
         if name.endswith(".toml"):
-            scenario = json.loads(_core.parse(_core.data(name), name))["scenario"]
+            scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
                 # Names with dots or arrows of their own are still single steps; such paths are not made from parts.
                 key = follow(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from celltrain import _core
 from celltrain.reproduction import Reproduction, figures, load, reproduce
 from celltrain.reproduction.paper import Number, Paper, PaperError, matches
 from celltrain.reproduction.score import Scored
+from celltrain.scenario import Reading
 
 AF_97_0831 = "af-97-0831"
 
@@ -48,7 +48,7 @@ def test_every_printed_number_is_there(paper: Paper) -> None:
 
 def test_every_configuration_is_accepted(paper: Paper) -> None:
     for configuration in paper.configurations:
-        assert json.loads(_core.parse_json(configuration.text, "paper"))["faults"] == [], configuration.text
+        assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
     for choice in paper.choices:
         changed = load(AF_97_0831, overrides=choice.overrides)
         text = changed.configurations[find(changed, "5", vc=1, column="a").configuration].text
-        assert json.loads(_core.parse_json(text, choice.text))["faults"] == [], choice.text
+        assert Reading.of_core(_core.parse_json(text, choice.text)).faults == [], choice.text
         assert text != paper.configurations[default].text
 
 

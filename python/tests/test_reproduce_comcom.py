@@ -16,6 +16,7 @@ from celltrain import _core
 from celltrain.reproduction import Paper, Reproduction, figures, load
 from celltrain.reproduction.claims import FORMS
 from celltrain.reproduction.paper import matches
+from celltrain.scenario import Reading
 
 COMCOM = "comcom-1998"
 
@@ -44,8 +45,8 @@ def test_nothing_is_printed(paper: Paper) -> None:
 
 def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
     for configuration in paper.configurations:
-        judged = json.loads(_core.parse_json(configuration.text, paper.id))
-        assert (judged["faults"], judged.get("warnings", [])) == ([], []), configuration.text
+        judged = Reading.of_core(_core.parse_json(configuration.text, paper.id))
+        assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
 def test_every_key_makes_a_difference(paper: Paper) -> None:

@@ -15,6 +15,7 @@ from celltrain.reproduction.claims import FORMS
 from celltrain.reproduction.outcomes import Outcomes
 from celltrain.reproduction.paper import Number, Paper, matches
 from celltrain.reproduction.score import Scored
+from celltrain.scenario import Reading
 
 DRAFT_JAGAN = "draft-jagan"
 ROOT = Path(__file__).parents[2]
@@ -161,7 +162,9 @@ def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why
             for place, names in {"switches": ("sw1->", "sw2->"), "edges": ("edge", "far-edge")}.items()
         }
 
-    _core.run_many([json.dumps(settled), json.dumps(as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result)
+    _core.run_many(
+        [_core.Scenario(json.dumps(scenario)) for scenario in (settled, as_tm_has_it)], [(0, 1), (1, 1)], 1, on_result
+    )
     assert lost[0]["switches"] == 0
     assert lost[0]["edges"] > 0, "the congestion is there, elsewhere"
     assert (lost[1]["switches"] > 0) == loses_without
@@ -213,7 +216,7 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
 @needs_edge_devices
 def test_every_configuration_is_accepted(paper: Paper) -> None:
     for configuration in paper.configurations:
-        assert json.loads(_core.parse_json(configuration.text, "paper"))["faults"] == [], configuration.text
+        assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
 @needs_edge_devices
@@ -223,4 +226,4 @@ def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
         changed = {c.text for c in load(DRAFT_JAGAN, overrides=choice.overrides).configurations} - before
         assert changed, choice.text
         for text in changed:
-            assert json.loads(_core.parse_json(text, choice.text))["faults"] == [], choice.text
+            assert Reading.of_core(_core.parse_json(text, choice.text)).faults == [], choice.text

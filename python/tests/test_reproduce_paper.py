@@ -22,6 +22,7 @@ from celltrain.reproduction.paper import (
     paper_ids,
     substitute,
 )
+from celltrain.scenario import Reading
 
 PAPERS = Path(__file__).parents[2] / "papers"
 AF_96_1269 = "af-96-1269"
@@ -146,8 +147,8 @@ def test_every_table_has_the_same_defaults(paper: Paper) -> None:
 
 def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
     for configuration in paper.configurations:
-        answer = json.loads(_core.parse_json(configuration.text, "configuration"))
-        assert (answer["faults"], answer["warnings"]) == ([], []), configuration.text
+        answer = Reading.of_core(_core.parse_json(configuration.text, "configuration"))
+        assert (answer.faults, answer.warnings) == ([], []), configuration.text
 
 
 def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: Paper) -> None:
@@ -219,12 +220,12 @@ def test_overrides_reach_every_scenario_and_nothing_else() -> None:
 
 def test_every_alternative_to_an_open_choice_is_accepted_and_changes_something(paper: Paper) -> None:
     assert paper.choices
-    default = json.loads(_core.parse_json(paper.configurations[0].text, "default"))["scenario"]
+    default = Reading.of_core(_core.parse_json(paper.configurations[0].text, "default")).scenario
     for choice in paper.choices:
         changed = load(AF_96_1269, overrides=choice.overrides).configurations[0]
-        answer = json.loads(_core.parse_json(changed.text, choice.text))
-        assert answer["faults"] == []
-        assert answer["scenario"] != default, choice.text
+        answer = Reading.of_core(_core.parse_json(changed.text, choice.text))
+        assert answer.faults == []
+        assert answer.scenario != default, choice.text
 
 
 def test_a_fault_in_a_papers_folder_names_the_file() -> None:

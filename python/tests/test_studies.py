@@ -19,6 +19,7 @@ from celltrain.paths import set_key
 from celltrain.reproduction import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
 from celltrain.reproduction.claims import FORMS
 from celltrain.reproduction.paper import matches
+from celltrain.scenario import Reading
 from celltrain.statistics import half_width
 
 STUDIES = ROOT / "studies"
@@ -54,8 +55,8 @@ def test_a_study_says_what_it_asks_and_prints_nothing(study: Paper) -> None:
 
 def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study: Paper) -> None:
     for configuration in study.configurations:
-        judged = json.loads(_core.parse_json(configuration.text, study.id))
-        assert (judged["faults"], judged.get("warnings", [])) == ([], []), configuration.text
+        judged = Reading.of_core(_core.parse_json(configuration.text, study.id))
+        assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
 def test_every_key_makes_a_difference(study: Paper) -> None:

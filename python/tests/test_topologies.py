@@ -14,6 +14,7 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.drawing import positions, save
 from celltrain.network import network
+from celltrain.scenario import Reading
 
 SCENARIOS = ROOT / "scenarios"
 CHAIN = SCENARIOS / "chain-epd.toml"
@@ -417,10 +418,10 @@ def line_of_hosts(links: int) -> str:
 
 
 def test_a_million_links_are_refused_and_a_hundred_thousand_are_not(celltrain, tmp_path):
-    answer = json.loads(_core.parse_json(line_of_hosts(1_000_000), "large"))
-    [fault] = answer["faults"]
-    assert fault["message"] == "large: topology.network.links has 1000000 items; 100000 is the most"
-    assert json.loads(_core.parse_json(line_of_hosts(100_000), "large"))["faults"] == []
+    answer = Reading.of_core(_core.parse_json(line_of_hosts(1_000_000), "large"))
+    [fault] = answer.faults
+    assert fault.message == "large: topology.network.links has 1000000 items; 100000 is the most"
+    assert Reading.of_core(_core.parse_json(line_of_hosts(100_000), "large")).faults == []
     path = tmp_path / "large.toml"
     link = '{ between = ["h%d", "sw"], delay = "1us" },\n'
     path.write_text(

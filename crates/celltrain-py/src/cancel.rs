@@ -1,16 +1,12 @@
-//! Who can end a long call: Ctrl-C on the main thread, and a handle from any other.
+//! What ends a long call: Ctrl-C on the main thread, and a handle from any other.
 
-use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_run::threads;
 use pyo3::prelude::*;
 
 pyo3::import_exception!(celltrain.errors, CancelledError);
-
-/// How often somebody looks for a signal: well within the promised 0.1 s.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// A handle that ends the calls it was given to.
 #[pyclass(frozen, module = "celltrain._core")]
@@ -51,21 +47,5 @@ pub(crate) fn watched<T: Send>(
     cancel: Option<&Py<Cancel>>,
     work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted> + Send,
 ) -> PyResult<T> {
-    look(py, cancel)?;
-    py.detach(|| {
-        let (looked, error) = (Cell::new(Instant::now()), RefCell::new(None));
-        let go_on = || {
-            if looked.get().elapsed() >= LOOK && error.borrow().is_none() {
-                *error.borrow_mut() = Python::attach(|py| look(py, cancel)).err();
-                looked.set(Instant::now());
-            }
-            error.borrow().is_none()
-        };
-        let done = work(&Stop::new(&go_on));
-        match (done, error.into_inner()) {
-            (_, Some(error)) => Err(error),
-            (Ok(done), None) => Ok(done),
-            (Err(Interrupted), None) => unreachable!("work stops when it is told to"),
-        }
-    })
+    py.detach(|| threads::here(|| Python::attach(|py| look(py, cancel)), work))
 }

@@ -3,32 +3,28 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 
-mod answer;
 mod cancel;
-mod panics;
+mod many;
+mod scenario;
 mod shipped;
-mod threads;
-mod work;
-
-use std::time::Duration;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::stop::Stop;
+use celltrain_run::answer::Build;
+use celltrain_run::series::{Array, Recorded};
+use celltrain_run::{Unfinished, describe, tables};
+use celltrain_scenario::Reader;
 use celltrain_scenario::document::Document;
 use celltrain_scenario::memory::machine;
-use celltrain_scenario::{Machine, Reader, Reading, Scenario, scenario};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
+use serde_json::json;
 
 use cancel::Cancel;
-use celltrain_run::Unfinished;
-use celltrain_run::answer::{Build, Wanted, outlined};
-use celltrain_run::series::{Array, Recorded, Trace};
-use celltrain_run::tables;
-use work::{How, Takers};
+use scenario::Scenario;
 
 /// The private module.
 #[pymodule]
@@ -38,20 +34,17 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(costs, module)?)?;
     module.add_function(wrap_pyfunction!(measures, module)?)?;
-    module.add_function(wrap_pyfunction!(outline, module)?)?;
     module.add_function(wrap_pyfunction!(parse, module)?)?;
     module.add_function(wrap_pyfunction!(parse_json, module)?)?;
-    module.add_function(wrap_pyfunction!(network, module)?)?;
-    module.add_function(wrap_pyfunction!(run, module)?)?;
-    module.add_function(wrap_pyfunction!(run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml, module)?)?;
     module.add_function(wrap_pyfunction!(data, module)?)?;
     module.add_function(wrap_pyfunction!(data_names, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
-    module.add_function(wrap_pyfunction!(memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(measure, module)?)?;
     module.add_class::<Cancel>()?;
+    module.add_class::<Scenario>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
@@ -68,13 +61,13 @@ fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// The JSON Schema of a scenario.
 #[pyfunction]
 fn schema() -> String {
-    scenario::schema().to_string()
+    celltrain_scenario::scenario::schema().to_string()
 }
 
 /// What policies and schedulers cost a switch.
 #[pyfunction]
 fn costs() -> String {
-    answer::costs()
+    describe::costs()
 }
 
 /// Every measure that an answer or a series has: name, kind, unit, meaning, by table.
@@ -83,141 +76,31 @@ fn measures() -> String {
     tables::described_all().to_string()
 }
 
-/// What the answer of a run of a scenario would have, every number 1.
-#[pyfunction]
-#[pyo3(signature = (scenario_json, cancel=None))]
-fn outline(py: Python<'_>, scenario_json: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-    let outlined = |stop: &Stop<'_>| {
-        let scenario = read_on(scenario_json, machine(), stop)??;
-        Ok(outlined(&celltrain_scenario::build::network_unless(&scenario, scenario.seed, stop)?).to_string())
-    };
-    cancel::watched(py, cancel.as_ref(), |stop| refused(outlined(stop)))?.map_err(PyValueError::new_err)
-}
-
-/// Reads a scenario in TOML.
+/// Reads a scenario in TOML: its handle, or None where it is refused, and what is to be said of it.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
-fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
     let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.toml(text);
-    cancel::watched(py, cancel.as_ref(), |stop| Ok(answer::reading(&read(stop)?)))
+    cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
 }
 
-/// Reads a scenario in JSON.
+/// The same of a scenario in JSON.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
-fn parse_json(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.json(text);
-    cancel::watched(py, cancel.as_ref(), |stop| Ok(answer::reading(&read(stop)?)))
-}
-
-/// Nodes, links and flows of a scenario in JSON.
-#[pyfunction]
-#[pyo3(signature = (scenario_json, cancel=None))]
-fn network(py: Python<'_>, scenario_json: &str, cancel: Option<Py<Cancel>>) -> PyResult<String> {
-    let work = |stop: &Stop<'_>| match read_on(scenario_json, machine(), stop)? {
-        Ok(scenario) => answer::network(&scenario, stop).map(Ok),
-        Err(refusal) => Ok(Err(refusal)),
-    };
-    cancel::watched(py, cancel.as_ref(), work)?.map_err(PyValueError::new_err)
-}
-
-/// Runs one scenario.
-#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-#[pyfunction]
-#[pyo3(signature = (scenario_json, seed, trace, step=None, links=None, engine="fast", on_progress=None, cancel=None))]
-fn run<'py>(
-    py: Python<'py>,
-    scenario_json: &str,
-    seed: u64,
-    trace: Vec<String>,
-    step: Option<&str>,
-    links: Option<Vec<String>>,
-    engine: &str,
-    on_progress: Option<&Bound<'py, PyAny>>,
-    cancel: Option<Py<Cancel>>,
-) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
-    let engine = engine_named(engine)?;
-    let cancel = cancel.as_ref();
-    let read = |stop: &Stop<'_>| {
-        let scenario = read_on(scenario_json, machine(), stop)??;
-        let trace = Trace::new(scenario.duration, &trace, step, links)?;
-        if let Some(trace) = &trace {
-            trace.refuse_empty(&celltrain_scenario::build::network_unless(&scenario, seed, stop)?, stop)?;
-        }
-        Ok((scenario, trace))
-    };
-    let (scenario, trace) = cancel::watched(py, cancel, |stop| refused(read(stop)))?.map_err(PyValueError::new_err)?;
-    let how = How { trace: trace.as_ref(), engine, limit: None, wanted: None };
-    let (result, series) = work::one(py, cancel, scenario, seed, &how, on_progress)?;
-    let series = series.map(|series| arrays(py, series)).transpose()?;
-    Ok((result, series))
-}
-
-/// Runs many scenarios on several threads, and hands every result over as it comes.
-#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-#[pyfunction]
-#[pyo3(signature = (
-    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
-    wanted=None, cancel=None
-))]
-fn run_many(
+fn parse_json(
     py: Python<'_>,
-    scenarios: Vec<String>,
-    runs: Vec<(usize, u64)>,
-    threads: usize,
-    on_result: &Bound<'_, PyAny>,
-    engine: &str,
-    on_error: Option<&Bound<'_, PyAny>>,
-    limit_s: Option<f64>,
-    trace: Vec<String>,
-    step: Option<&str>,
-    links: Option<Vec<String>>,
-    wanted: Option<Wanted>,
+    text: &str,
+    source: &str,
     cancel: Option<Py<Cancel>>,
-) -> PyResult<()> {
-    let engine = engine_named(engine)?;
-    let scenarios = work::Scenarios::new(scenarios, machine());
-    let cancel = cancel.as_ref();
-    if on_error.is_none() {
-        // Without an error callback, refuse bad scenarios before the first run.
-        scenarios.read_all(py, cancel, threads)?;
-    }
-    if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= scenarios.len()) {
-        return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", scenarios.len())));
-    }
-    let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
-    let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
-    let trace = if trace.is_empty() {
-        None
-    } else {
-        // A step is for all of them; without one it would be the first's.
-        let read = |stop: &Stop<'_>| {
-            for index in 0..scenarios.len() {
-                if let Ok(first) = scenarios.get(index, stop)? {
-                    return Ok(Trace::new(first.duration, &trace, step, links)?);
-                }
-            }
-            Ok(None)
-        };
-        cancel::watched(py, cancel, |stop| refused(read(stop)))?.map_err(PyValueError::new_err)?
-    };
-    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
-    work::many(py, cancel, &scenarios, (&runs, threads), &how, &Takers { on_result, on_error })
-}
-
-/// What is wrong, apart from whether it was told to stop.
-fn refused<T>(done: Result<T, Unfinished>) -> Result<Result<T, String>, Interrupted> {
-    match done {
-        Ok(done) => Ok(Ok(done)),
-        Err(Unfinished::Refused(problem)) => Ok(Err(problem)),
-        Err(Unfinished::Interrupted) => Err(Interrupted),
-    }
+) -> PyResult<(Option<Scenario>, String)> {
+    let read = |stop: &Stop<'_>| Reader { source, machine: machine(), stop }.json(text);
+    cancel::watched(py, cancel.as_ref(), |stop| Ok(Scenario::of_reading(read(stop)?)))
 }
 
 /// A TOML text as JSON, with the line of every key.
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
-    answer::document(Document::from_toml(text), source)
+    describe::document(Document::from_toml(text), source)
 }
 
 /// The text of a file shipped with the package.
@@ -239,23 +122,19 @@ fn memory_limit() -> Option<u64> {
     machine.memory.into_iter().chain(machine.addresses).min()
 }
 
-/// Bytes of memory that a run of a scenario takes, its whole answer included; it is not held against what there is.
-#[pyfunction]
-#[pyo3(signature = (scenario_json, engine="fast"))]
-fn memory_needed(py: Python<'_>, scenario_json: &str, engine: &str) -> PyResult<u64> {
-    let how = How { trace: None, engine: engine_named(engine)?, limit: None, wanted: None };
-    let needed = |stop: &Stop<'_>| {
-        let scenario = read_on(scenario_json, Machine::default(), stop)??;
-        work::needed(&celltrain_scenario::build::network_unless(&scenario, scenario.seed, stop)?, &how, stop)
-    };
-    let needed = cancel::watched(py, None, |stop| refused(needed(stop)))?.map_err(PyValueError::new_err)?;
-    Ok(needed.bytes)
-}
-
 /// The scenarios of the benchmarks.
 #[pyfunction]
 fn bench_cases() -> String {
-    answer::bench_cases()
+    let row = |case: &celltrain_bench::Case| {
+        json!({
+            "scenario": case.name,
+            "group": case.group.name(),
+            "title": case.title,
+            "duration_s": case.duration_s(),
+            "toml": case.toml,
+        })
+    };
+    json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
 }
 
 /// Runs a benchmark's scenario so many times; what the fastest run cost.
@@ -264,7 +143,7 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let engine = engine_named(engine)?;
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
-    Ok(py.detach(|| answer::measured(&celltrain_bench::measure(&case, engine, times.max(1)))))
+    Ok(py.detach(|| json!(celltrain_bench::measure(&case, engine, times.max(1))).to_string()))
 }
 
 fn engine_named(name: &str) -> PyResult<Engine> {
@@ -273,10 +152,13 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The refusal is what [`parse_json`] answers.
-pub(crate) fn read_on(json: &str, machine: Machine, stop: &Stop<'_>) -> Result<Result<Scenario, String>, Interrupted> {
-    let mut reading: Reading = Reader { source: "scenario", machine, stop }.json(json)?;
-    Ok(reading.scenario.take().ok_or_else(|| answer::reading(&reading)))
+/// Why a run has no result, to be raised: the refusal of a scenario is the JSON that [`parse_json`] says of it.
+struct Failure(Unfinished);
+
+impl From<Failure> for PyErr {
+    fn from(Failure(unfinished): Failure) -> Self {
+        PyValueError::new_err(unfinished.to_string())
+    }
 }
 
 fn arrays(py: Python<'_>, recorded: Recorded) -> PyResult<Bound<'_, PyDict>> {

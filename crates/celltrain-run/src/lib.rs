@@ -3,11 +3,23 @@
 //! There is a table for each kind of row that an answer has ([`tables`]) and one for the recorded series ([`series`]).
 //! From them follow the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the
 //! measures that a sweep, a tune plan or a claim may name, the printed tables and the page `docs/measures.md`.
+//!
+//! And runs with all that is around them: a [`scenario::Handle`] is read and checked once; [`runner`] runs one or many, on
+//! [`threads`], each within its limit, and makes of a panic that run's error.
 
 pub mod answer;
+pub mod describe;
+mod limit;
 pub mod measure;
+mod panics;
+pub mod runner;
+pub mod scenario;
 pub mod series;
 pub mod tables;
+pub mod threads;
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
 use celltrain_core::stop::Interrupted;
 
@@ -16,8 +28,23 @@ use celltrain_core::stop::Interrupted;
 pub enum Unfinished {
     /// It was told to stop.
     Interrupted,
-    /// It is refused, with what is wrong.
+    /// It is refused, with what is wrong: in words, or what [`describe::reading`] says of the scenario.
     Refused(String),
+    /// It took longer in real time than it may.
+    TookTooLong(Duration),
+    /// It panicked, with these words at this place.
+    Panicked(String),
+}
+
+impl Display for Unfinished {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("was told to stop"),
+            Self::Refused(problem) => f.write_str(problem),
+            Self::TookTooLong(most) => write!(f, "took longer than {} s of real time", most.as_secs_f64()),
+            Self::Panicked(panic) => write!(f, "panicked: {panic}"),
+        }
+    }
 }
 
 impl From<Interrupted> for Unfinished {

@@ -34,6 +34,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// What a run takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// The network that would be run, when nothing else is wrong.
+    pub network: Option<Network>,
     /// Whether one of the faults is that it does not fit the memory there is.
     pub does_not_fit: bool,
 }
@@ -127,6 +129,7 @@ pub fn check(
         clock(&network, &mut verdict.warnings);
         verdict.footprint = Some(memory::of_run(scenario, &network, machine, &mut verdict.faults, stop)?);
         verdict.does_not_fit = !verdict.faults.is_empty();
+        verdict.network = Some(network);
     }
     Ok(verdict)
 }

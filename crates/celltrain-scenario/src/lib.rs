@@ -21,9 +21,11 @@ pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
 
 use celltrain_core::footprint::Footprint;
+use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
 use document::Document;
 use fault::KeyFault;
+use serde::Deserialize;
 
 /// What came of reading a scenario.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// What a run of it takes of memory, when nothing else is wrong.
     pub footprint: Option<Footprint>,
+    /// The network that the checks built, with the scenario's own seed, when nothing is wrong.
+    pub network: Option<Network>,
     /// Whether one of the faults is that it does not fit the memory there is: elsewhere, or later, it may.
     pub does_not_fit: bool,
 }
@@ -108,19 +112,27 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         Ok(document) => document,
         Err(faults) => {
             let faults = faults.into_iter().map(|fault| fault.reported(source)).collect();
-            return Ok(Reading { scenario: None, faults, warnings: Vec::new(), footprint: None, does_not_fit: false });
+            return Ok(Reading {
+                scenario: None,
+                faults,
+                warnings: Vec::new(),
+                footprint: None,
+                network: None,
+                does_not_fit: false,
+            });
         }
     };
     let mut faults = form::check(&mut document.root, stop)?;
-    let (mut warnings, mut footprint, mut does_not_fit) = (Vec::new(), None, false);
+    let (mut warnings, mut footprint, mut network, mut does_not_fit) = (Vec::new(), None, None, false);
     // What has the wrong form was taken out, so the rest can be judged too; a required key that is gone ends it here.
-    let scenario: Option<Scenario> = serde_json::from_value(document.root.clone()).ok();
+    let scenario: Option<Scenario> = Scenario::deserialize(&document.root).ok();
     stop.ask()?;
     if let Some(scenario) = &scenario {
         let verdict = check::check(scenario, &faults, machine, stop)?;
         faults.extend(verdict.faults);
         warnings = verdict.warnings.iter().map(Warning::reported).collect();
         footprint = verdict.footprint;
+        network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
@@ -133,7 +145,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         faults
             .push(KeyFault::of_key("", format!("has {more} more faults, which are not shown")).reported(source, None));
     }
-    Ok(Reading { scenario: scenario.filter(|_| faults.is_empty()), faults, warnings, footprint, does_not_fit })
+    let (scenario, network) = if faults.is_empty() { (scenario, network) } else { (None, None) };
+    Ok(Reading { scenario, faults, warnings, footprint, network, does_not_fit })
 }
 
 #[cfg(test)]

@@ -7,21 +7,56 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import bench, check, describe, doctor, import_, report, reproduce, run, shell, store, sweep, tune
+from celltrain.cli import shell
 
-app = typer.Typer(
-    name="celltrain",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: celltrain list scenarios; celltrain run scenarios/lan-epd.toml",
-)
-for command in (run, reproduce, sweep, tune, store, report, check, import_, describe, bench, doctor):
-    command.register(app)
+if TYPE_CHECKING:
+    app: typer.Typer
+
+#: Every command and the module that has it, in the order in which the help lists them.
+COMMANDS = {
+    "run": "run",
+    "reproduce": "reproduce",
+    "study": "reproduce",
+    "sweep": "sweep",
+    "tune": "tune",
+    "store": "store",
+    "report": "report",
+    "check": "check",
+    "import": "import_",
+    "list": "describe",
+    "explain": "describe",
+    "schema": "describe",
+    "bench": "bench",
+    "doctor": "doctor",
+}
+
+
+def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands and those of their modules: each costs time to import and to describe."""
+    made = typer.Typer(
+        name="celltrain",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Start with: celltrain list scenarios; celltrain run scenarios/lan-epd.toml",
+    )
+    for module in dict.fromkeys(COMMANDS[command] for command in commands):
+        import_module(f"celltrain.cli.{module}").register(made)
+    made.callback()(celltrain)
+    return made
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        globals()["app"] = program()
+        return globals()["app"]
+    raise AttributeError(f"module 'celltrain.cli' has no attribute {name!r}")
 
 
 def _version(wanted: bool) -> None:
@@ -32,7 +67,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def celltrain(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
@@ -44,7 +78,8 @@ def celltrain(
 def main() -> None:
     """Runs the command line; the entry point of the `celltrain` command."""
     try:
-        app()
+        command = sys.argv[1:2]
+        program(command if set(command) & COMMANDS.keys() else COMMANDS)()
     except KeyboardInterrupt:
         # Before a command began or after it ended; commands answer for themselves.
         code: object = shell.INTERRUPTED

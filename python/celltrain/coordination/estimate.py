@@ -84,7 +84,7 @@ def _probe(text: str, seed: int) -> float:
             raise _Enough
 
     try:
-        answer, _ = _core.run(text, seed, [], None, None, "fast", enough, current())
+        answer, _ = _core.Scenario(text).run(seed, on_progress=enough, cancel=current())
     except _Enough:
         return (time.monotonic() - begun) / share
     return float(json.loads(answer)["engine_seconds"])

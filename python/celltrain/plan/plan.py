@@ -17,7 +17,7 @@ from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.axis import Drawn
 from celltrain.plan.contents import Contents
 from celltrain.plan.reader import read_again, read_file, read_toml, read_values
-from celltrain.scenario import Reading
+from celltrain.scenario import Reading, table
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -86,7 +86,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
     """The same, and the bytes of memory that a run of it takes."""
     reading = Reading.of_table(scenario, "scenario")
-    accepted = reading.accepted()
+    accepted = table(reading.accepted())
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
     return text, reading.memory_bytes or 0
 

@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import Fault
 from celltrain.expressions import MeasureError, NoValueError, measure
@@ -31,17 +30,17 @@ def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
     refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
     unfit = 0
-    accepted: list[dict[str, Any]] = []
+    accepted: list[Reading] = []
     for index in indices:
         point = plan.points[index]
         reading = Reading.of_table(point.scenario, judge.file)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
-        if reading.scenario is not None:
+        if reading.handle is not None:
             # The first and some of the last: all would be too much to keep.
             if len(accepted) == PROBED:
                 accepted.pop(1)
-            accepted.append(reading.scenario)
+            accepted.append(reading)
         kept = too_large if reading.does_not_fit else refused
         for fault in reading.faults:
             known = (fault.key, fault.value, fault.problem)
@@ -91,7 +90,7 @@ def _axis_path(document: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[dict[str, Any]]) -> None:
+def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[Reading]) -> None:
     """A measure that leads nowhere in the answers of all of the first accepted points is refused."""
     said = plan.document.get("measures", [])
     for text, problem in no_measures(plan.measures, scenarios).items():
@@ -99,12 +98,12 @@ def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[dict[str, 
         judge.refuse(path, f"is not a measure of these runs: {problem}", text)
 
 
-def no_measures(measures: Sequence[str], scenarios: Sequence[dict[str, Any]]) -> dict[str, str]:
+def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
     """Which measures lead nowhere in all of these scenarios, and why."""
     wrong: dict[str, str] = {}
     answers = []
     for scenario in scenarios:
-        outline = {**json.loads(_core.outline(json.dumps(scenario), current())), "scenario": scenario}
+        outline = {**json.loads(scenario.accepted().outline(current())), "scenario": scenario.scenario}
         answers.append((outline, _empty_trace([flow["name"] for flow in outline["flows"]])))
     for text in measures:
         problems = [problem for answer, series in answers if (problem := _problem(text, answer, series))]

@@ -72,8 +72,8 @@ def cwnd(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     """One source's congestion window and slow start threshold over time, from a run of the figure's own."""
     from matplotlib.figure import Figure
 
-    scenario = json.dumps(reproduction.paper.scenarios[spec["scenario"]])
-    _, series = _core.run(scenario, spec["seed"], ["cwnd"], spec["step"], None)
+    scenario = _core.Scenario(json.dumps(reproduction.paper.scenarios[spec["scenario"]]))
+    _, series = scenario.run(spec["seed"], ["cwnd"], spec["step"])
     assert series is not None, "a trace was asked for"
     column = list(series["flows"]).index(spec["flow"])
     figure = Figure(figsize=(7, 3.5), layout="constrained")
@@ -104,7 +104,7 @@ def windows(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     for axes, panel, scenario, letter in zip(
         grid, panels, reproduction.paper.panels[spec["id"]], "abcdefgh", strict=False
     ):
-        _, series = _core.run(json.dumps(scenario), spec["seed"], ["cwnd"], spec["step"], [])
+        _, series = _core.Scenario(json.dumps(scenario)).run(spec["seed"], ["cwnd"], spec["step"], [])
         assert series is not None, "a trace was asked for"
         for flow, colour in zip(spec["flows"], COLOURS, strict=False):
             window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
@@ -132,7 +132,7 @@ def goodput(reproduction: Reproduction, spec: Mapping[str, Any]) -> Figure:
     figure.suptitle(spec["title"], fontsize="large")
     grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False)
     for axes, panel, scenario in zip(grid.flat, panels, reproduction.paper.panels[spec["id"]], strict=False):
-        answer, series = _core.run(json.dumps(scenario), spec["seed"], ["delivered"], spec["step"], [])
+        answer, series = _core.Scenario(json.dumps(scenario)).run(spec["seed"], ["delivered"], spec["step"], [])
         assert series is not None, "a trace was asked for"
         time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
         mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]

@@ -59,7 +59,8 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> No
         )
 
     _core.run_many(
-        chunk.configurations,
+        # Read by the threads that run them: the limit of a run counts from there on.
+        [_core.Scenario(text) for text in chunk.configurations],
         [(task.configuration, task.seed) for task in chunk.tasks],
         threads,
         on_result,

@@ -14,9 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
 from celltrain.arguments import checked
-from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.expressions import MeasureError, check_syntax
 from celltrain.paths import set_key
@@ -413,18 +411,17 @@ class _TuneReader(Reader):
         corners = list(itertools.islice(itertools.product(*ends), MOST_CORNERS))
         looked_at = max(1, MOST_CHECKED // len(corners))
         chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
-        accepted: list[dict[str, Any]] = []
+        accepted: list[Reading] = []
         refused: list[tuple[int, Numbers, list[Fault]]] = []
         for configuration in chosen:
             for corner in corners:
-                scenario, faults = self.judged(plan, configuration, corner)
-                if scenario is None:
-                    refused.append((configuration, corner, faults))
+                reading = self.judged(plan, configuration, corner)
+                if reading.handle is None:
+                    refused.append((configuration, corner, reading.faults))
                 elif len(accepted) < PROBED:
-                    accepted.append(scenario)
+                    accepted.append(reading)
             for reference in plan.references:
-                _, faults = self.judged(plan, configuration, reference.numbers)
-                for fault in faults:
+                for fault in self.judged(plan, configuration, reference.numbers).faults:
                     self.blame(plan, fault, join("tune.references", reference.label), configuration)
         # Some corners may be no scenarios, as where thresholds depend on each other; an end that is in none is a mistake.
         for place, parameter in enumerate(plan.parameters):
@@ -444,10 +441,8 @@ class _TuneReader(Reader):
                 judge.refuse(path, f"is not a measure of these runs: {problem}")
 
     @staticmethod
-    def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> tuple[dict[str, Any] | None, list[Fault]]:
-        text = json.dumps(plan.scenario(configuration, numbers))
-        reading = Reading.of_core(_core.parse_json(text, "scenario", current()))
-        return reading.scenario, reading.faults
+    def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
+        return Reading.of_table(plan.scenario(configuration, numbers), "scenario")
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
         """Adds what the core says of a scenario, at the place of the plan it comes from."""

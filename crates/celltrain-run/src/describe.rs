@@ -1,19 +1,19 @@
-//! What is read, drawn and listed, as JSON.
+//! What was read, and what there is to draw and to list, as JSON.
 
 use celltrain_core::cost::Cost;
 use celltrain_core::max_min;
-use celltrain_core::network::NodeKind;
+use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_scenario::Reading;
 use celltrain_scenario::document::{Document, SyntaxFault};
-use celltrain_scenario::{Reading, Scenario, build};
 use serde_json::{Value, json};
 
-pub(crate) fn reading(reading: &Reading) -> String {
+/// What came of reading a scenario, without the scenario.
+pub fn reading(reading: &Reading) -> String {
     let bytes = reading.footprint.map(|footprint| footprint.bytes);
     json!({
-        "scenario": reading.scenario,
         "faults": reading.faults,
         "warnings": reading.warnings,
         "memory_bytes": bytes,
@@ -23,7 +23,7 @@ pub(crate) fn reading(reading: &Reading) -> String {
 }
 
 /// A text's values, and the line of every key.
-pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
+pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> String {
     match document {
         Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
         Err(faults) => {
@@ -34,9 +34,11 @@ pub(crate) fn document(document: Result<Document, Vec<SyntaxFault>>, source: &st
     .to_string()
 }
 
-/// The network of a scenario: what there is to draw, and each flow's fair share.
-pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, Interrupted> {
-    let network = build::network_unless(scenario, scenario.seed, stop)?;
+/// The network of the scenario of this name: what there is to draw, and each flow's fair share.
+///
+/// # Errors
+/// When it is told to stop.
+pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -56,11 +58,12 @@ pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, In
             "delay_s": link.delay.seconds(),
         })
     });
-    let flows = network.flows.iter().zip(max_min::goodputs_mbps(&network, stop)?).map(|(flow, max_min_mbps)| {
+    let flows = network.flows.iter().zip(max_min::goodputs_mbps(network, stop)?).map(|(flow, max_min_mbps)| {
         let path = &network.vcs[flow.data_vc].path;
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
     Ok(json!({
+        "name": name,
         "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
         "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
         "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
@@ -70,27 +73,9 @@ pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, In
 }
 
 /// What every policy and every scheduler costs a switch, by name, and what that comes to.
-pub(crate) fn costs() -> String {
+pub fn costs() -> String {
     let table = |costs: Vec<(&'static str, Cost)>| -> serde_json::Map<String, Value> {
         costs.into_iter().map(|(name, cost)| (name.into(), json!({"parts": cost, "sums": cost.sums()}))).collect()
     };
     json!({"policies": table(PolicyConfig::costs()), "schedulers": table(SchedulerConfig::costs())}).to_string()
-}
-
-/// The scenarios of the benchmarks.
-pub(crate) fn bench_cases() -> String {
-    let row = |case: &celltrain_bench::Case| {
-        json!({
-            "scenario": case.name,
-            "group": case.group.name(),
-            "title": case.title,
-            "duration_s": case.duration_s(),
-            "toml": case.toml,
-        })
-    };
-    json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
-}
-
-pub(crate) fn measured(measured: &celltrain_bench::Measured) -> String {
-    json!(measured).to_string()
 }

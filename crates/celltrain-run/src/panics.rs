@@ -10,8 +10,10 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What the work gives, or the panic it ended with: its words and its place.
+/// What the work gives, or the panic it ended with: its words and its place. Such a panic is not printed, all others are as
+/// before.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    print_no_caught_panic();
     PANIC.set(Some(String::new()));
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     let text = PANIC.take().unwrap_or_default();
@@ -24,24 +26,44 @@ fn words_of(payload: &dyn Any) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
-/// A panic that is caught is told with its run; all others as before.
-pub(crate) fn quiet_while_caught() {
+fn print_no_caught_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             let caught = PANIC.with_borrow_mut(|text| {
-                let told = text.is_some();
+                let is_caught = text.is_some();
                 *text = text.take().map(|_| {
                     let words = words_of(info.payload());
                     let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
                     format!("{words}{}", place.unwrap_or_default())
                 });
-                told
+                is_caught
             });
             if !caught {
                 before(info);
             }
         }));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_words_and_place_and_the_thread_goes_on() {
+        let seed = 4;
+        let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
+        assert!(error.starts_with("seed 4 fails ("), "{error}");
+        assert!(error.contains("panics.rs:"), "{error}");
+        assert!(caught::<()>(|| panic::panic_any(3)).unwrap_err().starts_with("without a word ("));
+        assert_eq!(caught(|| 5), Ok(5));
+    }
+
+    #[test]
+    fn a_panic_outside_ends_its_thread_as_before() {
+        let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside of what is caught"));
+        assert!(thread.join().is_err());
+    }
 }

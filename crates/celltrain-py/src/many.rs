@@ -1,0 +1,92 @@
+//! Many runs on several threads, each handed to Python as it ends.
+
+use std::time::Duration;
+
+use celltrain_core::stop::Stop;
+use celltrain_run::Unfinished;
+use celltrain_run::answer::Wanted;
+use celltrain_run::runner::{self, Finished, How};
+use celltrain_run::scenario::Handle;
+use celltrain_run::series::Trace;
+use celltrain_run::threads::Event;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::cancel::{self, Cancel};
+use crate::scenario::Scenario;
+use crate::{Failure, arrays, engine_named};
+
+/// Runs many scenarios on several threads, and hands every result over as it comes.
+#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
+#[pyfunction]
+#[pyo3(signature = (
+    scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
+    wanted=None, cancel=None
+))]
+pub(crate) fn run_many(
+    py: Python<'_>,
+    scenarios: Vec<Py<Scenario>>,
+    runs: Vec<(usize, u64)>,
+    threads: usize,
+    on_result: Py<PyAny>,
+    engine: &str,
+    on_error: Option<Py<PyAny>>,
+    limit_s: Option<f64>,
+    trace: Vec<String>,
+    step: Option<&str>,
+    links: Option<Vec<String>>,
+    wanted: Option<Wanted>,
+    cancel: Option<Py<Cancel>>,
+) -> PyResult<()> {
+    let engine = engine_named(engine)?;
+    let handles: Vec<&Handle> = scenarios.iter().map(|scenario| &scenario.get().handle).collect();
+    let cancel = cancel.as_ref();
+    if on_error.is_none() {
+        // Without an error callback, refuse bad scenarios before the first run.
+        let look = || Python::attach(|py| cancel::look(py, cancel));
+        py.detach(|| runner::read_all(&handles, threads, look))?.map_err(Failure)?;
+    }
+    if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= handles.len()) {
+        return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", handles.len())));
+    }
+    let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
+    let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;
+    let trace = if trace.is_empty() {
+        None
+    } else {
+        // A step is for all of them; without one it would be the first's.
+        let read = |stop: &Stop<'_>| runner::first_duration(&handles, stop);
+        let first = cancel::watched(py, cancel, read)?;
+        let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
+        trace.map_err(PyValueError::new_err)?
+    };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref() };
+    let on = |event| {
+        Python::attach(|py| {
+            cancel::look(py, cancel)?;
+            match event {
+                Event::Look => Ok(()),
+                Event::Done(index, done) => hand_over(py, index, done, &on_result, on_error.as_ref()),
+            }
+        })
+    };
+    py.detach(|| runner::many(&handles, (&runs, threads), how, on))
+}
+
+/// A run that has no result goes to `on_error`; where there is none, it ends them all.
+fn hand_over(
+    py: Python<'_>,
+    index: usize,
+    done: Result<Finished, Unfinished>,
+    on_result: &Py<PyAny>,
+    on_error: Option<&Py<PyAny>>,
+) -> PyResult<()> {
+    match (done, on_error) {
+        (Ok(Finished { answer, series: None }), _) => on_result.call1(py, (index, answer)),
+        (Ok(Finished { answer, series: Some(series) }), _) => on_result.call1(py, (index, answer, arrays(py, series)?)),
+        (Err(Unfinished::Interrupted), _) => return Ok(()),
+        (Err(unfinished), Some(on_error)) => on_error.call1(py, (index, unfinished.to_string())),
+        (Err(unfinished), None) => return Err(Failure(unfinished).into()),
+    }
+    .map(drop)
+}

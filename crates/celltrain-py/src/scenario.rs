@@ -1,0 +1,144 @@
+//! A scenario in Python: a handle that is read and checked once, pickles as its JSON, and runs.
+
+use std::sync::atomic::AtomicBool;
+
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_run::answer::outlined;
+use celltrain_run::runner::{self, Finished, How, Share};
+use celltrain_run::scenario::{Checked, Handle};
+use celltrain_run::series::Trace;
+use celltrain_run::threads::{self, Event};
+use celltrain_run::{Unfinished, describe};
+use celltrain_scenario::Reading;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::cancel::{self, Cancel};
+use crate::{Failure, arrays, engine_named};
+
+/// A scenario that is read and checked once: by [`crate::parse`], or, made of a text, when it is first asked for.
+#[pyclass(frozen, module = "celltrain._core")]
+pub(crate) struct Scenario {
+    pub(crate) handle: Handle,
+}
+
+#[pymethods]
+impl Scenario {
+    #[new]
+    fn new(json: String) -> Self {
+        Self { handle: Handle::of_text(json) }
+    }
+
+    /// The text it was made of, or its canonical form with every default filled in.
+    #[getter]
+    fn json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.handle.json())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
+        (py.get_type::<Self>(), (self.json(py),))
+    }
+
+    /// What the answer of a run would have, every number 1.
+    #[pyo3(signature = (cancel=None))]
+    fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+        self.look(py, cancel.as_ref(), |checked, stop| {
+            checked.look(stop, |network| Ok::<_, Unfinished>(outlined(network).to_string()))
+        })
+    }
+
+    /// Nodes, links and flows of its network.
+    #[pyo3(signature = (cancel=None))]
+    fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
+        self.look(py, cancel.as_ref(), |checked, stop| {
+            let name = &checked.scenario().name;
+            Ok(checked.look(stop, |network| describe::network(name, network, stop))?)
+        })
+    }
+
+    /// Bytes of memory that a run takes, its whole answer included.
+    #[pyo3(signature = (engine="fast"))]
+    fn memory_needed(&self, py: Python<'_>, engine: &str) -> PyResult<u64> {
+        let how = How { engine: engine_named(engine)?, ..How::default() };
+        self.look(py, None, |checked, stop| checked.look(stop, |network| Ok(runner::needed(network, how, stop)?.bytes)))
+    }
+
+    /// Runs it, with this seed or its own.
+    #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        seed: Option<u64>,
+        trace: Vec<String>,
+        step: Option<&str>,
+        links: Option<Vec<String>>,
+        engine: &str,
+        on_progress: Option<Py<PyAny>>,
+        cancel: Option<Py<Cancel>>,
+    ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
+        let engine = engine_named(engine)?;
+        let cancel = cancel.as_ref();
+        let trace = self.look(py, cancel, |checked, stop| {
+            let trace = Trace::new(checked.scenario().duration, &trace, step, links)?;
+            if let Some(trace) = &trace {
+                checked.look(stop, |network| trace.refuse_empty(network, stop))?;
+            }
+            Ok(trace)
+        })?;
+        let how = How { trace: trace.as_ref(), engine, ..How::default() };
+        let Finished { answer, series } = self.run_on_a_thread(py, seed, how, on_progress.as_ref(), cancel)?;
+        Ok((answer, series.map(|series| arrays(py, series)).transpose()?))
+    }
+}
+
+impl Scenario {
+    /// What was read: its handle, unless it is refused, and the rest as JSON.
+    pub(crate) fn of_reading(reading: Reading) -> (Option<Self>, String) {
+        let (handle, rest) = Handle::of_reading(reading);
+        (handle.map(|handle| Self { handle }), describe::reading(&rest))
+    }
+
+    /// What the calling thread finds in it.
+    fn look<T: Send>(
+        &self,
+        py: Python<'_>,
+        cancel: Option<&Py<Cancel>>,
+        look: impl FnOnce(&Checked, &Stop<'_>) -> Result<T, Unfinished> + Send,
+    ) -> PyResult<T> {
+        let look = |stop: &Stop<'_>| match self.handle.checked(stop).and_then(|checked| look(&checked, stop)) {
+            Err(Unfinished::Interrupted) => Err(Interrupted),
+            done => Ok(done),
+        };
+        Ok(cancel::watched(py, cancel, look)?.map_err(Failure)?)
+    }
+
+    fn run_on_a_thread(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        how: How<'_>,
+        on_progress: Option<&Py<PyAny>>,
+        cancel: Option<&Py<Cancel>>,
+    ) -> PyResult<Finished> {
+        let (mut finished, share) = (None, Share::default());
+        let on = |event| {
+            Python::attach(|py| {
+                cancel::look(py, cancel)?;
+                match (event, on_progress) {
+                    (Event::Done(_, done), _) => finished = Some(done),
+                    (Event::Look, Some(call)) => drop(call.call1(py, (share.done(),))?),
+                    (Event::Look, None) => {}
+                }
+                Ok::<_, PyErr>(())
+            })
+        };
+        let work = |_, stopped: &AtomicBool| runner::one(&self.handle, seed, how, stopped, &share);
+        py.detach(|| threads::over((1, 1), work, on))?;
+        match finished {
+            Some(done) => Ok(done.map_err(Failure)?),
+            None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a run may take in real time.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The limit of one run, counted from the reading of its scenario on. Once it has passed it stays so.
+pub(crate) struct Limit {
+    most: Option<Duration>,
+    begun: Cell<Instant>,
+    passed: Cell<bool>,
+}
+
+impl Limit {
+    /// A limit that counts from now on; none when there is no most.
+    pub(crate) fn new(most: Option<Duration>) -> Self {
+        Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
+    }
+
+    pub(crate) fn has_passed(&self) -> bool {
+        let passed = self.passed.get() || self.most.is_some_and(|most| self.begun.get().elapsed() > most);
+        self.passed.set(passed);
+        passed
+    }
+
+    /// A run that waits for others to give memory back takes no time.
+    pub(crate) fn put_off(&self, waited: Duration) {
+        self.begun.set(self.begun.get() + waited);
+    }
+
+    /// The limit, if a question found it passed.
+    pub(crate) fn found_passed(&self) -> Option<Duration> {
+        self.most.filter(|_| self.passed.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_was_found_passed_stays_passed() {
+        let limit = Limit::new(Some(Duration::ZERO));
+        assert_eq!(limit.found_passed(), None, "nobody asked");
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(limit.has_passed());
+        limit.put_off(Duration::from_secs(3600));
+        assert!(limit.has_passed());
+        assert_eq!(limit.found_passed(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn waiting_for_memory_takes_no_time_and_no_limit_never_passes() {
+        let limit = Limit::new(Some(Duration::ZERO));
+        limit.put_off(Duration::from_secs(3600));
+        assert!(!limit.has_passed());
+        assert!(!Limit::new(None).has_passed());
+    }
+}

@@ -1,0 +1,201 @@
+//! Runs, one or many: read, built, run and measured on threads, each within its limit.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use celltrain_core::engine::Engine;
+use celltrain_core::footprint::Footprint;
+use celltrain_core::network::Network;
+use celltrain_core::probe::Nothing;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units;
+use celltrain_scenario::memory;
+
+use crate::Unfinished;
+use crate::answer::{self, Answer, Wanted};
+use crate::limit::Limit;
+use crate::panics::caught;
+use crate::scenario::Handle;
+use crate::series::{Recorded, Trace};
+use crate::tables::RunRecord;
+use crate::threads::{self, Event};
+
+/// How runs are done.
+#[derive(Clone, Copy, Default)]
+pub struct How<'a> {
+    /// What is recorded.
+    pub trace: Option<&'a Trace>,
+    /// What runs them.
+    pub engine: Engine,
+    /// What a run may take in real time, from the reading of its scenario on.
+    pub limit: Option<Duration>,
+    /// What of the answers is wanted; all of it when None.
+    pub wanted: Option<&'a Wanted>,
+}
+
+/// What came of a run.
+#[derive(Debug, PartialEq)]
+pub struct Finished {
+    /// The answer's JSON.
+    pub answer: String,
+    /// The series, if any were asked for.
+    pub series: Option<Recorded>,
+}
+
+/// How much of a run is done, 0 to 1, for another thread to see.
+#[derive(Debug, Default)]
+pub struct Share(AtomicU64);
+
+impl Share {
+    /// How much is done.
+    pub fn done(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, done: f64) {
+        self.0.store(done.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Runs a scenario with a seed, or with its own, on this thread, until `stopped` says so.
+///
+/// # Errors
+/// Why it has no result.
+pub fn one(
+    scenario: &Handle,
+    seed: Option<u64>,
+    how: How<'_>,
+    stopped: &AtomicBool,
+    share: &Share,
+) -> Result<Finished, Unfinished> {
+    let limit = Limit::new(how.limit);
+    let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed);
+    let run = Run { scenario, seed, how, limit: &limit, stop: &Stop::new(&go_on), stopped, share };
+    run.finished().map_err(|unfinished| match (&unfinished, limit.found_passed()) {
+        (Unfinished::Interrupted, Some(most)) => Unfinished::TookTooLong(most),
+        _ => unfinished,
+    })
+}
+
+/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the order
+/// in which runs end; a run that panics has that as its error.
+///
+/// # Errors
+/// The first of `on`.
+pub fn many<E: From<io::Error>>(
+    scenarios: &[&Handle],
+    (runs, threads): (&[(usize, u64)], usize),
+    how: How<'_>,
+    on: impl FnMut(Event<Result<Finished, Unfinished>>) -> Result<(), E>,
+) -> Result<(), E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let (scenario, seed) = runs[index];
+        let done = caught(|| one(scenarios[scenario], Some(seed), how, stopped, &Share::default()));
+        done.unwrap_or_else(|panic| Err(Unfinished::Panicked(panic)))
+    };
+    threads::over((runs.len(), threads), work, on)
+}
+
+/// Reads scenarios on several threads. `look` is called on this thread now and then.
+///
+/// # Errors
+/// Those of `look`.
+pub fn read_all<E: From<io::Error>>(
+    scenarios: &[&Handle],
+    threads: usize,
+    mut look: impl FnMut() -> Result<(), E>,
+) -> Result<Result<(), Unfinished>, E> {
+    let work = |index: usize, stopped: &AtomicBool| {
+        let checked = scenarios[index].checked(&Stop::new(&|| !stopped.load(Ordering::Relaxed)))?;
+        // All networks at once would take more memory than the runs.
+        checked.forget_network();
+        Ok(())
+    };
+    let mut refused: Option<(usize, Unfinished)> = None;
+    let note = |event| {
+        if let Event::Done(index, Err(unfinished)) = event
+            && refused.as_ref().is_none_or(|(first, _)| index < *first)
+        {
+            refused = Some((index, unfinished));
+        }
+        look()
+    };
+    threads::over((scenarios.len(), threads), work, note)?;
+    Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
+}
+
+/// How long a run of the first of these scenarios lasts that is not refused; None where all are.
+///
+/// # Errors
+/// When reading them is told to stop.
+pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<units::Duration>, Interrupted> {
+    for scenario in scenarios {
+        match scenario.checked(stop) {
+            Ok(checked) => return Ok(Some(checked.scenario().duration)),
+            Err(Unfinished::Interrupted) => return Err(Interrupted),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+/// What a run of this network needs of memory, with what is recorded of it; its answer is put together when the engine is
+/// gone.
+///
+/// # Errors
+/// When it cannot be recorded so, or is told to stop.
+pub fn needed(network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
+    let footprint = Footprint::of(network, how.engine, stop)?;
+    let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
+    let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
+    Ok(Footprint { bytes, ..footprint })
+}
+
+/// A run under way.
+struct Run<'a> {
+    scenario: &'a Handle,
+    seed: Option<u64>,
+    how: How<'a>,
+    limit: &'a Limit,
+    stop: &'a Stop<'a>,
+    stopped: &'a AtomicBool,
+    share: &'a Share,
+}
+
+impl Run<'_> {
+    fn finished(&self) -> Result<Finished, Unfinished> {
+        let Self { how, stop, .. } = *self;
+        let checked = self.scenario.checked(stop)?;
+        let scenario = checked.scenario();
+        let seed = self.seed.unwrap_or(scenario.seed);
+        let network = checked.network(seed, stop)?;
+        let footprint = needed(&network, how, stop)?;
+        let waited = Instant::now();
+        let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
+        self.limit.put_off(waited.elapsed());
+        let begun = Instant::now();
+        let keep_going = |done: f64| {
+            self.share.set(done);
+            stop.ask().is_ok()
+        };
+        let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
+        let result = match &mut recorder {
+            Some(recorder) => how.engine.run(&network, recorder, keep_going),
+            None => how.engine.run(&network, &mut Nothing, keep_going),
+        }?;
+        let engine_seconds = begun.elapsed().as_secs_f64();
+        let bottleneck = network.links[network.bottleneck].name.clone();
+        let run = RunRecord::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
+        let answer = Answer { run: &run, wanted: how.wanted, stop }.text()?;
+        let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder, stop));
+        let series = series.transpose()?;
+        // What passed its limit in the end has passed it.
+        stop.ask()?;
+        Ok(Finished { answer, series })
+    }
+}
+
+#[cfg(test)]
+#[path = "runner/tests.rs"]
+mod tests;

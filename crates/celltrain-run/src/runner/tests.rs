@@ -1,0 +1,200 @@
+use std::cell::RefCell;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use celltrain_scenario::{Machine, read_toml};
+use serde_json::Value;
+
+use super::*;
+
+/// A scenario of two sources.
+fn text(sources: u32, duration: &str, buffer: u32) -> String {
+    let toml = format!(
+        r#"
+        name = "sources"
+        duration = "{duration}"
+        seed = 7
+        [topology.n_source]
+        sources = {sources}
+        link_delay = "5us"
+        [port.bottleneck]
+        buffer = {buffer}
+        [port.bottleneck.policy.epd]
+        threshold = 80
+        "#
+    );
+    let (handle, reading) = Handle::of_reading(read_toml(&toml, "sources.toml", Machine::default()));
+    handle.unwrap_or_else(|| panic!("{:?}", reading.faults)).json()
+}
+
+fn small() -> Handle {
+    Handle::of_text(text(2, "10ms", 100))
+}
+
+/// Nobody waits for its end.
+fn long() -> Handle {
+    Handle::of_text(text(2, "100000s", 100))
+}
+
+fn refused() -> Handle {
+    Handle::of_text(text(2, "10ms", 100).replace(r#""buffer":100"#, r#""buffer":10"#))
+}
+
+fn run(scenario: &Handle, seed: Option<u64>, how: How<'_>) -> Result<Finished, Unfinished> {
+    one(scenario, seed, how, &AtomicBool::new(false), &Share::default())
+}
+
+fn answer(finished: &Finished) -> Value {
+    serde_json::from_str(&finished.answer).expect("an answer is JSON")
+}
+
+/// What came of runs on two threads, by their places.
+fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
+    let mut outcomes: Vec<_> = runs.iter().map(|_| None).collect();
+    let on = |event| {
+        if let Event::Done(index, outcome) = event {
+            assert!(outcomes[index].replace(outcome).is_none(), "run {index} ends once");
+        }
+        Ok::<_, io::Error>(())
+    };
+    many(scenarios, (runs, 2), how, on).expect("nobody ends it");
+    outcomes.into_iter().map(|outcome| outcome.expect("every run ends")).collect()
+}
+
+#[test]
+fn a_run_has_its_own_seed_or_that_of_its_scenario_and_the_second_run_equals_the_first() {
+    let scenario = small();
+    let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
+    assert_eq!(own["seed"], 7);
+    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was built anew");
+    let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
+    assert_ne!(own["fingerprint"], other["fingerprint"]);
+    let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());
+    assert_eq!(other["fingerprint"], fresh["fingerprint"], "the network of the checks has the seed of the run");
+}
+
+#[test]
+fn series_are_recorded_and_change_nothing_in_the_run() {
+    let scenario = small();
+    let checked = scenario.checked(&Stop::never()).unwrap();
+    let trace = Trace::new(checked.scenario().duration, &["queue".into()], Some("1ms"), None).unwrap();
+    let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
+    let bare = run(&scenario, None, How::default()).unwrap();
+    assert_eq!(answer(&traced)["fingerprint"], answer(&bare)["fingerprint"]);
+    assert_eq!(traced.series.expect("a series was asked for").time_s.len(), 11);
+    assert_eq!(bare.series, None);
+}
+
+#[test]
+fn a_run_ends_at_its_limit_and_says_so() {
+    let limit = Duration::from_millis(50);
+    let begun = Instant::now();
+    let ended = run(&long(), None, How { limit: Some(limit), ..How::default() });
+    assert_eq!(ended, Err(Unfinished::TookTooLong(limit)));
+    assert_eq!(ended.unwrap_err().to_string(), "took longer than 0.05 s of real time");
+    assert!(begun.elapsed() >= limit);
+}
+
+#[test]
+fn the_limit_counts_from_the_reading_of_the_scenario_on() {
+    // Were reading not counted, it would be read, and the limit found later.
+    let scenario = small();
+    let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
+    assert_eq!(ended, Err(Unfinished::TookTooLong(Duration::ZERO)));
+    assert!(!scenario.is_read());
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
+    let (stopped, share, scenario) = (AtomicBool::new(false), Share::default(), long());
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| one(&scenario, None, How::default(), &stopped, &share));
+        while share.done() == 0.0 {
+            std::thread::yield_now();
+        }
+        stopped.store(true, Ordering::Relaxed);
+        assert_eq!(run.join().unwrap(), Err(Unfinished::Interrupted));
+    });
+    assert!(share.done() < 1.0);
+}
+
+#[test]
+fn many_runs_are_those_one_by_one_and_what_is_refused_costs_the_others_nothing() {
+    let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
+    let scenarios = [&first, &bad, &second];
+    let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
+    for ((scenario, seed), outcome) in runs.into_iter().zip(outcomes(&scenarios, &runs, How::default())) {
+        match (run(scenarios[scenario], Some(seed), How::default()), outcome) {
+            (Ok(alone), Ok(with_others)) => {
+                assert_eq!(answer(&alone)["fingerprint"], answer(&with_others)["fingerprint"]);
+                assert_eq!(answer(&with_others)["seed"], seed);
+            }
+            (Err(alone), Err(with_others)) => {
+                assert_eq!(scenario, 1);
+                assert!(alone.to_string().contains("port.bottleneck.policy.epd.threshold"), "{alone}");
+                assert_eq!(alone, with_others);
+            }
+            others => panic!("run of scenario {scenario}: {others:?}"),
+        }
+    }
+}
+
+#[test]
+fn many_runs_each_have_the_limit_and_the_columns_that_are_wanted() {
+    let (quick, slow) = (small(), long());
+    let wanted = Wanted::from([("flows".into(), vec!["timeouts".into()])]);
+    let limit = Some(Duration::from_millis(500));
+    let how = How { limit, wanted: Some(&wanted), ..How::default() };
+    let [quick, slow] = &outcomes(&[&quick, &slow], &[(0, 1), (1, 1)], how)[..] else { panic!("there are two") };
+    let flow = &answer(quick.as_ref().unwrap())["flows"][0];
+    assert_eq!(flow.as_object().map(|flow| flow.keys().map(String::as_str).collect()), Some(vec!["name", "timeouts"]));
+    assert_eq!(*slow, Err(Unfinished::TookTooLong(Duration::from_millis(500))));
+}
+
+#[test]
+fn an_error_of_the_caller_ends_all_runs() {
+    let (quick, slow) = (small(), long());
+    let ended = RefCell::new(0);
+    let on = |event| match event {
+        Event::Done(..) => {
+            *ended.borrow_mut() += 1;
+            Err(io::Error::other("enough"))
+        }
+        Event::Look => Ok(()),
+    };
+    let runs = [(0, 1), (1, 1), (1, 2), (1, 3)];
+    assert_eq!(many(&[&quick, &slow], (&runs, 2), How::default(), on).unwrap_err().to_string(), "enough");
+    assert_eq!(ended.into_inner(), 1, "runs that were stopped are not handed over");
+}
+
+#[test]
+fn a_panic_of_one_run_is_its_error_alone() {
+    let good = small();
+    // No scenario panics: a place that is not there does.
+    let runs = [(0, 1), (5, 1), (0, 1)];
+    let outcomes = outcomes(&[&good], &runs, How::default());
+    let Err(Unfinished::Panicked(words)) = &outcomes[1] else { panic!("{outcomes:?}") };
+    assert!(words.contains("index out of bounds"), "{words}");
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+}
+
+#[test]
+fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
+    let (good, bad) = (small(), refused());
+    let worse = Handle::of_text("{}".into());
+    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("nobody ends it");
+    assert_eq!(all(&[&good]), Ok(()));
+    assert!(good.is_read());
+    assert!(!good.checked(&Stop::never()).unwrap().holds_a_network());
+    let refusal = all(&[&good, &bad, &worse]).unwrap_err();
+    assert_eq!(Err(refusal), run(&bad, None, How::default()));
+}
+
+#[test]
+fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
+    let (bad, good, longer) = (refused(), small(), long());
+    let duration = |scenarios: &[&Handle]| first_duration(scenarios, &Stop::never()).expect("nobody stops it");
+    assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
+    assert_eq!(duration(&[&bad]), None);
+}

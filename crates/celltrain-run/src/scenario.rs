@@ -1,0 +1,218 @@
+//! A scenario as a handle: read and checked once, whoever asks for it how often, and run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use celltrain_core::network::Network;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_scenario::memory::machine;
+use celltrain_scenario::{Reader, Reading, Scenario, build};
+
+use crate::{Unfinished, describe};
+
+/// A scenario that is read and checked once: either it was already, or it is when it is first asked for.
+pub struct Handle {
+    /// The text it is read from. None where it was read before.
+    text: Option<String>,
+    read: Mutex<Option<Read>>,
+}
+
+/// A scenario, or why it is refused.
+type Read = Result<Arc<Checked>, String>;
+
+impl Handle {
+    /// The scenario of a JSON text, which is read when it is first asked for.
+    pub fn of_text(json: String) -> Self {
+        Self { text: Some(json), read: Mutex::new(None) }
+    }
+
+    /// What was read, without its scenario and its network: these are in the handle, where there is nothing wrong.
+    pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
+        let network = reading.network.take();
+        let checked = reading.scenario.take().map(|scenario| Checked { scenario, network: Mutex::new(network) });
+        (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
+    }
+
+    /// The scenario. Reading that is told to stop is begun anew by whoever asks next.
+    ///
+    /// # Errors
+    /// When it is refused, or reading it is told to stop.
+    pub fn checked(&self, stop: &Stop<'_>) -> Result<Arc<Checked>, Unfinished> {
+        let mut read = locked(&self.read);
+        let read = match &mut *read {
+            Some(read) => read,
+            not_yet => not_yet.insert(self.read(stop)?),
+        };
+        Ok(read.clone()?)
+    }
+
+    fn read(&self, stop: &Stop<'_>) -> Result<Read, Interrupted> {
+        let text = self.text.as_deref().expect("a handle without a text was read before");
+        let reading = Reader { source: "scenario", machine: machine(), stop }.json(text)?;
+        let (handle, reading) = Self::of_reading(reading);
+        let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(read.unwrap_or_else(|| Err(describe::reading(&reading))))
+    }
+
+    /// Whether it was read already.
+    pub fn is_read(&self) -> bool {
+        locked(&self.read).is_some()
+    }
+
+    /// The scenario as JSON: the text it was made of, or its canonical form, with every default filled in.
+    pub fn json(&self) -> String {
+        if let Some(text) = &self.text {
+            return text.clone();
+        }
+        match &*locked(&self.read) {
+            Some(Ok(checked)) => checked.json(),
+            _ => unreachable!("a handle without a text was accepted before"),
+        }
+    }
+}
+
+/// A scenario that passed its checks, and the network that these built.
+pub struct Checked {
+    scenario: Scenario,
+    /// Until a run takes it: a handle holds no second network while one is run.
+    network: Mutex<Option<Network>>,
+}
+
+impl Checked {
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Its canonical form: JSON with every default filled in and the keys in order.
+    pub fn json(&self) -> String {
+        serde_json::to_value(&self.scenario).expect("a scenario was read from such a value").to_string()
+    }
+
+    /// Its network for a run with this seed: the one of the checks for the first who asks, a new one for all others.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn network(&self, seed: u64, stop: &Stop<'_>) -> Result<Network, Interrupted> {
+        let built = locked(&self.network).take();
+        match built {
+            // Nothing else in a network depends on the seed.
+            Some(network) => Ok(Network { seed, ..network }),
+            None => build::network_unless(&self.scenario, seed, stop),
+        }
+    }
+
+    /// What is to be seen of its network, which is kept for the run that follows.
+    ///
+    /// # Errors
+    /// What `look` has, and when it is told to stop.
+    pub fn look<T, E: From<Interrupted>>(
+        &self,
+        stop: &Stop<'_>,
+        look: impl FnOnce(&Network) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let network = self.network(self.scenario.seed, stop)?;
+        let seen = look(&network);
+        *locked(&self.network) = Some(network);
+        seen
+    }
+
+    #[cfg(test)]
+    pub(crate) fn holds_a_network(&self) -> bool {
+        locked(&self.network).is_some()
+    }
+
+    /// Gives the network of the checks up, where many scenarios wait for their runs.
+    pub fn forget_network(&self) {
+        *locked(&self.network) = None;
+    }
+}
+
+/// Reading and building that panic leave nothing behind.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use celltrain_scenario::{Machine, read_json, read_toml};
+
+    use super::*;
+
+    const TEXT: &str = r#"
+        name = "two"
+        duration = "10ms"
+        seed = 7
+        [topology.n_source]
+        sources = 2
+        link_delay = "5us"
+        [port.bottleneck]
+        buffer = 100
+        [port.bottleneck.policy.ppd]
+    "#;
+
+    fn handle() -> Handle {
+        let (handle, reading) = Handle::of_reading(read_toml(TEXT, "two.toml", Machine::default()));
+        assert!(reading.faults.is_empty(), "{:?}", reading.faults);
+        handle.expect("it has no faults")
+    }
+
+    fn checked(handle: &Handle) -> Arc<Checked> {
+        handle.checked(&Stop::never()).expect("it has no faults, and nobody stops it")
+    }
+
+    #[test]
+    fn the_canonical_form_has_every_default_and_is_its_own_canonical_form() {
+        let text = handle().json();
+        assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
+        let again = Handle::of_text(text.clone());
+        assert_eq!(again.json(), text);
+        assert_eq!(checked(&again).json(), text);
+        let reading = read_json(&text, "scenario", Machine::default());
+        assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
+    }
+
+    #[test]
+    fn the_network_of_the_checks_is_run_first_and_differs_from_one_built_anew_in_nothing() {
+        let checked = checked(&handle());
+        assert!(checked.holds_a_network());
+        let first = checked.network(3, &Stop::never()).expect("nobody stops it");
+        assert!(!checked.holds_a_network(), "who runs it has it");
+        let second = checked.network(3, &Stop::never()).expect("nobody stops it");
+        assert_eq!(format!("{first:?}"), format!("{second:?}"));
+        assert_eq!(first.seed, 3);
+    }
+
+    #[test]
+    fn who_only_looks_at_the_network_leaves_it_for_the_run() {
+        let checked = checked(&handle());
+        checked.forget_network();
+        let seen = checked.look(&Stop::never(), |network| Ok::<_, Interrupted>((network.seed, network.flows.len())));
+        assert_eq!(seen, Ok((7, 2)));
+        assert!(checked.holds_a_network());
+    }
+
+    #[test]
+    fn a_text_is_read_once_and_its_refusal_is_kept() {
+        let good = Handle::of_text(handle().json());
+        assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
+        let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
+        let refusal = |handle: &Handle| handle.checked(&Stop::never()).map(|_| ()).unwrap_err();
+        let Unfinished::Refused(words) = refusal(&bad) else { panic!("it is refused") };
+        assert!(words.contains("topology.n_source.sources"), "{words}");
+        assert_eq!(refusal(&bad), Unfinished::Refused(words));
+    }
+
+    #[test]
+    fn reading_that_is_told_to_stop_is_begun_anew() {
+        let handle = Handle::of_text(handle().json());
+        let asked = Cell::new(0);
+        let twice = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 2
+        };
+        assert_eq!(handle.checked(&Stop::every(1, &twice)).map(|_| ()), Err(Unfinished::Interrupted));
+        assert_eq!(checked(&handle).scenario().seed, 7);
+    }
+}

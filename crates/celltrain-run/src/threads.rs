@@ -1,0 +1,195 @@
+//! Threads that work while the calling thread watches for what ends them, and hands results over.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use celltrain_core::stop::{Interrupted, Stop};
+
+/// How often the calling thread looks for what ends the work: well within the promised 0.1 s.
+pub const LOOK: Duration = Duration::from_millis(20);
+
+/// What the calling thread is called for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<T> {
+    /// Time has passed: look whether the work is to end.
+    Look,
+    /// A piece of work is done: its place, and what came of it.
+    Done(usize, T),
+}
+
+/// Does pieces of work on threads. `on` is called on this thread, in the order in which pieces are done, and now and then
+/// while none is; on its error the threads are stopped before this returns.
+///
+/// # Errors
+/// The first of `on`, or that no thread could be started.
+pub fn over<T: Send, E: From<io::Error>>(
+    (pieces, threads): (usize, usize),
+    work: impl Fn(usize, &AtomicBool) -> T + Sync,
+    mut on: impl FnMut(Event<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    on(Event::Look)?;
+    let stop = AtomicBool::new(false);
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = channel();
+    thread::scope(|scope| {
+        let mut started = Vec::new();
+        for _ in 0..threads.clamp(1, pieces.max(1)) {
+            let (sender, stop, next, work) = (sender.clone(), &stop, &next, &work);
+            let until_none_is_left = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    // The receiver is gone only once all of it is given up.
+                    if index >= pieces || sender.send((index, work(index, stop))).is_err() {
+                        break;
+                    }
+                }
+            };
+            match thread::Builder::new().spawn_scoped(scope, until_none_is_left) {
+                Ok(thread) => started.push(thread),
+                Err(error) if started.is_empty() => return Err(error.into()),
+                // Fewer than asked for take longer.
+                Err(_) => break,
+            }
+        }
+        drop(sender);
+        let outcome = loop {
+            let event = match receiver.recv_timeout(LOOK) {
+                Ok((index, done)) => Event::Done(index, done),
+                Err(RecvTimeoutError::Timeout) => Event::Look,
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            };
+            if let Err(error) = on(event) {
+                break Err(error);
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        for thread in started {
+            if let Err(panic) = thread.join() {
+                resume_unwind(panic);
+            }
+        }
+        outcome
+    })
+}
+
+/// Does work on this thread, which looks now and then whether it is to end.
+///
+/// # Errors
+/// The first of `look`.
+pub fn here<T, E>(
+    look: impl Fn() -> Result<(), E>,
+    work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>,
+) -> Result<T, E> {
+    look()?;
+    let (looked, error) = (Cell::new(Instant::now()), RefCell::new(None));
+    let go_on = || {
+        if looked.get().elapsed() >= LOOK && error.borrow().is_none() {
+            *error.borrow_mut() = look().err();
+            looked.set(Instant::now());
+        }
+        error.borrow().is_none()
+    };
+    let done = work(&Stop::new(&go_on));
+    match (done, error.into_inner()) {
+        (_, Some(error)) => Err(error),
+        (Ok(done), None) => Ok(done),
+        (Err(Interrupted), None) => unreachable!("work stops when it is told to"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Work that goes on until it is stopped.
+    fn forever(stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn every_piece_is_done_once_and_handed_over_on_this_thread() {
+        let (here, mut done) = (thread::current().id(), Vec::new());
+        let on = |event| {
+            assert_eq!(thread::current().id(), here);
+            if let Event::Done(index, square) = event {
+                done.push((index, square));
+            }
+            Ok::<_, io::Error>(())
+        };
+        over((100, 3), |index, _| index * index, on).unwrap();
+        done.sort_unstable();
+        assert_eq!(done, (0..100).map(|index| (index, index * index)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pieces_are_done_at_once_on_as_many_threads_as_are_asked_for() {
+        let all = Barrier::new(3);
+        // Were there fewer threads, the first would wait for ever.
+        let on = |_| Ok::<_, io::Error>(());
+        over((3, 3), |_, _| all.wait(), on).unwrap();
+        over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();
+    }
+
+    #[test]
+    fn an_error_of_this_thread_stops_work_that_would_not_end_and_begins_no_more() {
+        let begun = AtomicUsize::new(0);
+        let work = |index, stop: &AtomicBool| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if index > 0 {
+                forever(stop);
+            }
+        };
+        let refuse = |event| match event {
+            Event::Done(0, ()) => Err(io::Error::other("enough")),
+            _ => Ok(()),
+        };
+        assert_eq!(over((1000, 2), work, refuse).unwrap_err().to_string(), "enough");
+        assert!(begun.into_inner() <= 4);
+    }
+
+    #[test]
+    fn this_thread_looks_before_the_work_and_while_it_lasts() {
+        let mut looks = 0;
+        let on = |event| {
+            assert_eq!(event, Event::Look);
+            looks += 1;
+            if looks == 3 { Err(io::Error::other("no")) } else { Ok(()) }
+        };
+        assert!(over((1, 1), |_, stop| forever(stop), on).is_err());
+        assert_eq!(looks, 3);
+        let at_once = over((1, 1), |_, _| panic!("it is not begun"), |_: Event<()>| Err(io::Error::other("no")));
+        assert!(at_once.is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "piece 1 is bad")]
+    fn a_panic_of_a_piece_is_a_panic_of_the_caller() {
+        let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
+    }
+
+    #[test]
+    fn work_on_this_thread_ends_with_the_first_error_of_a_look() {
+        let looks = Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            if looks.get() > 2 { Err(looks.get()) } else { Ok(()) }
+        };
+        let ended = here(look, |stop| {
+            loop {
+                stop.ask()?;
+            }
+        });
+        assert_eq!(ended, Err::<(), _>(3));
+        assert_eq!(here(|| Ok::<_, ()>(()), |stop| stop.ask().map(|()| 7)), Ok(7));
+        assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "what is to end is not begun");
+    }
+}
