@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def page(tuned: Tuned, drawing: Drawing | None = None) -> str:
     """A search as one HTML page."""
-    text: str = environment("tune").get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
+    text: str = environment("tune").get_template("tuning/tune.html").render(_content(tuned, drawing or tuned.drawing()))
     return text
 
 
