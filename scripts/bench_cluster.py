@@ -16,9 +16,10 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 import celltrain as ct
+from celltrain.coordination import run_plan
 from celltrain.plan import Plan
-from celltrain.sweep import Local, Worker, run_plan
-from celltrain.sweep.cluster import Cluster
+from celltrain.running import Local, Worker
+from celltrain.running.cluster import Cluster
 
 #: What the project promises.
 LEAST = 1.8

@@ -34,16 +34,17 @@ from typing import Any
 
 import psutil
 
+from celltrain.coordination import run_plan
 from celltrain.plan import Plan
+from celltrain.running import Local
 from celltrain.store import Store
-from celltrain.sweep import Local, run_plan
 
 #: Runs of a part, so that a sweep has some thirty; of a chunk on a cluster.
 PART_RUNS, CHUNK_RUNS = 40, 20
 #: The command line, with small parts.
 DRIVER = f"""
 import sys
-import celltrain.cli, celltrain.sweep.cluster as cluster, celltrain.sweep.coordinator as coordinator
+import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
 
 coordinator.PART_RUNS, cluster.MOST_RUNS = {PART_RUNS}, {CHUNK_RUNS}
 sys.argv = ["celltrain", "sweep", *sys.argv[1:]]

@@ -200,6 +200,7 @@ def network(draw: random.Random, megabytes: float) -> tuple[str, str, str]:
             buffer = "20000"
     elif kind in ("star", "ring", "n_source") and draw.random() < 0.3:
         contract = f'[vc."{vcs}".gfr]\nmcr = "1kbps"\nmfs = 40\n'
+    edges = '[edge."*"]\nbuffer = 500\n[edge."*".discard.tail_drop]\n' if kind == "internetwork" else ""
     text = f"""
 duration = "{duration}"
 {topology}
@@ -211,6 +212,7 @@ buffer = {buffer}
 {scheduler}
 {allocator}
 {contract}
+{edges}
 """
     words = [kind, f"{flows} flows", duration, delay, f"K {buffer}", policy.split(".")[1].split()[0], variant]
     extras = [word.split(".")[1].split()[0] for word in (scheduler, allocator) if word]

@@ -134,8 +134,9 @@ class Bench:
 
     def set_up(self, *, search: bool = True) -> None:
         """Makes the whole files; a search takes longest."""
+        from celltrain.coordination import run_plan
         from celltrain.plan import Plan
-        from celltrain.sweep import Local, run_plan
+        from celltrain.running import Local
 
         self.whole.mkdir(exist_ok=True)
         (self.whole / "plan.toml").write_text(PLAN)
@@ -361,14 +362,14 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 def calm() -> None:
     """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
-    import celltrain.sweep.cluster  # noqa: F401
+    import celltrain.running.cluster  # noqa: F401
 
     async def nobody(address: str, timeout: float) -> str:
         return "nobody is asked here"
 
     # The package has a function of the same name as its module.
-    vars(sys.modules["celltrain.sweep.estimate"])["PROBE_SECONDS"] = 0.02
-    vars(sys.modules["celltrain.sweep.cluster"])["_missing"] = nobody
+    vars(sys.modules["celltrain.coordination.estimate"])["PROBE_SECONDS"] = 0.02
+    vars(sys.modules["celltrain.running.cluster"])["_missing"] = nobody
 
 
 def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:

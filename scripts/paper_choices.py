@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduce.paper import Choice, load, seed_count
-from celltrain.reproduce.run import reproduce
-from celltrain.reproduce.score import Scored, group_scores
+from celltrain.reproduction.paper import Choice, load, seed_count
+from celltrain.reproduction.run import reproduce
+from celltrain.reproduction.score import Scored, group_scores
 from paper_page import ROOT, figure, grid, replaced
 
 

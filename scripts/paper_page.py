@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.reproduce.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.reproduction.paper import PAPER, STUDY, Paper, Table, load, seed_count
 from wrap_pages import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]

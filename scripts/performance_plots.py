@@ -20,7 +20,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench_program import CRATE, ROOT, build, cases, compiler, output, run
-from celltrain.reproduce.figures import COLOURS, STYLE
+from celltrain.reproduction.figures import COLOURS, STYLE
 from paper_page import grid, replaced
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import json
 import shutil
 from pathlib import Path
 
-from celltrain.tune import Estimate, Left, Searched, Tuned
+from celltrain.tuning import Estimate, Left, Searched, Tuned
 from paper_page import replaced
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from celltrain.network import max_min_shares as max_min_shares
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
-    from celltrain.reproduce.run import reproduce as reproduce
-    from celltrain.reproduce.run import study as study
+    from celltrain.reproduction.run import reproduce as reproduce
+    from celltrain.reproduction.run import study as study
     from celltrain.results import RunResult as RunResult
     from celltrain.results import run as run
     from celltrain.scenario import check as check
     from celltrain.scenario import load as load
     from celltrain.scenario import n_source as n_source
     from celltrain.store import Store as Store
-    from celltrain.sweep import sweep as sweep
+    from celltrain.sweeps import sweep as sweep
     from celltrain.toml import save as save
-    from celltrain.tune import Tuned as Tuned
-    from celltrain.tune import tune as tune
+    from celltrain.tuning import Tuned as Tuned
+    from celltrain.tuning import tune as tune
 
     __version__: str
 
@@ -75,7 +75,7 @@ _HOMES = {
     "Store": "store",
     "StoreError": "errors",
     "TuneError": "errors",
-    "Tuned": "tune",
+    "Tuned": "tuning",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
@@ -86,20 +86,18 @@ _HOMES = {
     "load": "scenario",
     "n_source": "scenario",
     "save": "toml",
-    "study": "reproduce.run",
+    "reproduce": "reproduction",
+    "study": "reproduction",
+    "sweep": "sweeps",
+    "tune": "tuning",
 }
-
-# Packages that can be called: their names and their functions' are the same.
-_CALLABLE = ("reproduce", "sweep", "tune")
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
-        return sorted([*_HOMES, *_CALLABLE, *import_module("celltrain.models").__all__])
-    if name in _CALLABLE:
-        return import_module(f"celltrain.{name}")
+        return sorted([*_HOMES, *import_module("celltrain.models").__all__])
     # The models take longer to import than all else: `from celltrain import tables` asks for an attribute first.
     if name not in _HOMES and not name[:1].isupper():
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")

@@ -273,7 +273,7 @@ def _resolved(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _papers() -> Iterator[Entry]:
-    from celltrain.reproduce.paper import load, paper_ids
+    from celltrain.reproduction.paper import load, paper_ids
 
     for name in paper_ids():
         paper = load(name)
@@ -282,7 +282,7 @@ def _papers() -> Iterator[Entry]:
 
 
 def _studies() -> Iterator[Entry]:
-    from celltrain.reproduce.paper import STUDY, load, study_ids
+    from celltrain.reproduction.paper import STUDY, load, study_ids
 
     for name in study_ids():
         study = load(name, kind=STUDY)

@@ -12,7 +12,7 @@ from celltrain.store import Store
 #: Parts as often as can be, so that there is something to keep, and a kill comes in the middle of one.
 PROGRAM = """
 import sys
-import celltrain.cli, celltrain.sweep.cluster as cluster, celltrain.sweep.coordinator as coordinator
+import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
 
 coordinator.PART_RUNS, cluster.MOST_RUNS = 40, 20
 sys.argv = ["celltrain", "sweep", *sys.argv[1:]]

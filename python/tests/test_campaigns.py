@@ -78,9 +78,11 @@ def test_what_a_killed_sweep_lacks_would_be_noticed(scripts, tmp_path):
 def test_files_that_were_changed_are_said_in_words(scripts, tmp_path, monkeypatch):
     import mutated_files
 
-    for module, name in (("cluster", "_missing"), ("estimate", "PROBE_SECONDS")):
+    for path, name in (
+        ("celltrain.running.cluster", "_missing"),
+        ("celltrain.coordination.estimate", "PROBE_SECONDS"),
+    ):
         # Set back in the end.
-        path = f"celltrain.sweep.{module}"
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))
     mutated_files.calm()
     bench = mutated_files.Bench(tmp_path)

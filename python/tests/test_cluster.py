@@ -25,11 +25,12 @@ from sweeps import rows
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.coordination import run_plan
 from celltrain.plan import Plan, canonical
+from celltrain.running import Local, cluster, run_chunk
+from celltrain.running.cluster import Cluster
 from celltrain.store import Store
-from celltrain.sweep import Local, cluster, run_chunk, run_plan
-from celltrain.sweep.cluster import Cluster
-from celltrain.tune import TunePlan, run_tune
+from celltrain.tuning import TunePlan, run_tune
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 
@@ -75,7 +76,7 @@ if not hasattr(_core, "harmless"):
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
-from celltrain.sweep import Chunk, Task, run_chunk
+from celltrain.running import Chunk, Task, run_chunk
 
 tasks = tuple(Task(run_key=str(seed), point=0, seed=seed, configuration=0) for seed in range(4))
 chunk = Chunk(configurations=(sys.argv[1],), tasks=tasks, measures=("efficiency",), limit_s=0.2, recording=None)

@@ -13,8 +13,8 @@ from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.running import apart
 from celltrain.store import Store
-from celltrain.sweep import apart
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
@@ -38,8 +38,7 @@ values = {hosts}
 #: What runs a run apart, but for that with seed 2.
 KILLED = """
 import os, pickle, signal
-from celltrain.sweep import apart
-from celltrain.scenario import Reading
+from celltrain.running import apart
 
 read = apart._read
 

@@ -19,7 +19,7 @@ import celltrain as ct
 import celltrain.models
 import celltrain.plan
 import celltrain.store
-import celltrain.tune
+import celltrain.tuning
 from celltrain.errors import CelltrainError
 
 NESTED: list[Any] = [[[[]]], {"a": [None, {"b": object()}]}]
@@ -164,9 +164,9 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Plan.of": (celltrain.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
         "Plan.of_toml": (celltrain.plan.Plan.of_toml, {"text": 'scenario = "lan-epd"\nseeds = 1'}),
         "Plan.of_document": (celltrain.plan.Plan.of_document, {"document": document}),
-        "TunePlan.load": (celltrain.tune.TunePlan.load, {"path": "tune.toml"}),
+        "TunePlan.load": (celltrain.tuning.TunePlan.load, {"path": "tune.toml"}),
         "TunePlan.of": (
-            celltrain.tune.TunePlan.of,
+            celltrain.tuning.TunePlan.of,
             {
                 "base": of_epd,
                 "document": {
@@ -174,10 +174,10 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
                 },
             },
         ),
-        "TunePlan.of_toml": (celltrain.tune.TunePlan.of_toml, {"text": TUNE}),
+        "TunePlan.of_toml": (celltrain.tuning.TunePlan.of_toml, {"text": TUNE}),
         "TunePlan.of_document": (
-            celltrain.tune.TunePlan.of_document,
-            {"document": celltrain.tune.TunePlan.of_toml(TUNE).document},
+            celltrain.tuning.TunePlan.of_document,
+            {"document": celltrain.tuning.TunePlan.of_toml(TUNE).document},
         ),
         "canonical": (celltrain.plan.canonical, {"scenario": lan.to_dict()}),
         "run_key": (celltrain.plan.run_key, {"configuration": "{}", "seed": 1}),

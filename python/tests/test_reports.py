@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import celltrain as ct
+from celltrain.coordination import run_plan
+from celltrain.pages import words
 from celltrain.plan import Plan
-from celltrain.reports import words
 from celltrain.reports.data import of_store
+from celltrain.running import Local
 from celltrain.store import Ran, Store
-from celltrain.sweep import Local, run_plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.reproduce import Reproduction, figures, load, reproduce
-from celltrain.reproduce.paper import Number, Paper, PaperError, matches
-from celltrain.reproduce.score import Scored
+from celltrain.reproduction import Reproduction, figures, load, reproduce
+from celltrain.reproduction.paper import Number, Paper, PaperError, matches
+from celltrain.reproduction.score import Scored
 from celltrain.scenario import Reading
 
 AF_97_0831 = "af-97-0831"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from celltrain.reproduce import claims
-from celltrain.reproduce.claims import FORMS, Point
-from celltrain.reproduce.paper import Paper, PaperError, load
-from celltrain.reproduce.score import Scored
+from celltrain.reproduction import claims
+from celltrain.reproduction.claims import FORMS, Point
+from celltrain.reproduction.paper import Paper, PaperError, load
+from celltrain.reproduction.score import Scored
 
 
 @pytest.fixture(scope="module")

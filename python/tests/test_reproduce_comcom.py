@@ -13,9 +13,9 @@ from rich.console import Console
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.reproduce import Paper, Reproduction, figures, load
-from celltrain.reproduce.claims import FORMS
-from celltrain.reproduce.paper import matches
+from celltrain.reproduction import Paper, Reproduction, figures, load
+from celltrain.reproduction.claims import FORMS
+from celltrain.reproduction.paper import matches
 from celltrain.scenario import Reading
 
 COMCOM = "comcom-1998"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.reproduce import Reproduction, claims, figures, load
-from celltrain.reproduce.claims import FORMS
-from celltrain.reproduce.paper import Number, Paper, matches
-from celltrain.reproduce.run import Outcomes
-from celltrain.reproduce.score import Scored
+from celltrain.reproduction import Reproduction, claims, figures, load
+from celltrain.reproduction.claims import FORMS
+from celltrain.reproduction.paper import Number, Paper, matches
+from celltrain.reproduction.run import Outcomes
+from celltrain.reproduction.score import Scored
 from celltrain.scenario import Reading
 
 DRAFT_JAGAN = "draft-jagan"

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.reproduce.measure import climb, mean_window, measure, needs_series
-from celltrain.reproduce.paper import PaperError
+from celltrain.expressions import MeasureError, climb, mean_window, measure, needs_series
 
 ANSWER: dict[str, Any] = {
     "efficiency": 0.5,
@@ -69,7 +68,7 @@ def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None
     ],
 )
 def test_what_leads_nowhere_is_refused_by_name(text: str) -> None:
-    with pytest.raises(PaperError):
+    with pytest.raises(MeasureError):
         measure(text, ANSWER)
 
 
@@ -82,7 +81,7 @@ def test_the_answer_of_a_run_has_the_papers_measures() -> None:
     assert measure("goodput_mbps", answer) == pytest.approx(125.2, rel=0.02)
     assert measure("file_delay_ms.mean", answer) == pytest.approx(expected, rel=0.02)
     assert measure("flows.mean(*).file_delay_ms.mean", answer) == pytest.approx(expected, rel=0.02)
-    with pytest.raises(PaperError, match=r"file_delay_ms\.mean"):
+    with pytest.raises(MeasureError, match=r"file_delay_ms\.mean"):
         measure("file_delay_ms.mean", ct.run(lan).to_dict())
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.reproduce.paper import (
+from celltrain.paths import set_key
+from celltrain.quantities import seconds
+from celltrain.reproduction.paper import (
     Number,
     Paper,
     PaperError,
@@ -18,8 +20,6 @@ from celltrain.reproduce.paper import (
     load,
     matches,
     paper_ids,
-    seconds,
-    set_key,
     substitute,
 )
 from celltrain.scenario import Reading
@@ -273,11 +273,11 @@ def test_setting_a_key_replaces_what_stood_there() -> None:
     assert scenario == {"port": {"bottleneck": {"policy": {"tail_drop": {}}}}, "tcp": {"vanilla": {"mss": "512B"}}}
 
 
-@pytest.mark.parametrize(("text", "value"), [("10s", 10.0), ("5ms", 0.005), ("2 min", 120.0), ("1.5us", 1.5e-6)])
+@pytest.mark.parametrize(("text", "value"), [("10s", 10.0), ("5ms", 0.005), ("1.5us", 1.5e-6)])
 def test_durations_are_read_with_their_unit(text: str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)
 
 
 def test_a_duration_without_a_unit_is_refused() -> None:
-    with pytest.raises(PaperError):
+    with pytest.raises(ValueError, match='such as "5us"'):
         seconds("10")

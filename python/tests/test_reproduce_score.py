@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from celltrain.reproduce import score
-from celltrain.reproduce.paper import Number, Quantity
-from celltrain.reproduce.score import Scored
+from celltrain.reproduction import score
+from celltrain.reproduction.paper import Number, Quantity
+from celltrain.reproduction.score import Scored
 
 QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result="efficiency")
 

@@ -11,10 +11,11 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.coordination import run_plan
+from celltrain.coordination.retry import has_more
+from celltrain.running import Local
 from celltrain.store import Store, check, rewrite
 from celltrain.store.ledger import Ledger
-from celltrain.sweep import Local, run_plan
-from celltrain.sweep.retry import has_more
 
 #: Two points take longer than any limit here, and two a moment.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import inspect
 import pickle
+import pydoc
 import threading
 import time
 import warnings
@@ -328,12 +330,14 @@ def test_what_is_written_is_read_back(traced, tmp_path):
             assert pa.csv.read_csv(file.with_suffix(".csv")).num_rows == table.num_rows
 
 
-def test_reproduce_is_a_function_of_the_package():
-    assert callable(ct.reproduce)
-    import celltrain.reproduce.run
+def test_the_large_calls_are_functions_whose_help_shows_their_parameters():
+    # Modules of the package must not take the place of its functions once they are imported.
 
-    assert callable(ct.reproduce), "still, with its modules imported"
-    assert celltrain.reproduce.run.reproduce
+    for call in (ct.reproduce, ct.study, ct.sweep, ct.tune, ct.report):
+        assert inspect.isfunction(call), call
+        page = pydoc.plain(pydoc.render_doc(call))
+        for parameter in inspect.signature(call).parameters:
+            assert parameter in page, f"{call.__name__}: {parameter}"
 
 
 def test_an_unknown_name_is_an_attribute_error():

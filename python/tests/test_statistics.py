@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celltrain import statistics
-from celltrain.reproduce import score
+from celltrain.reproduction import score
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

@@ -21,11 +21,12 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.reproduce.score import student
+from celltrain.coordination import run_plan
+from celltrain.reproduction.score import student
+from celltrain.running import Local
 from celltrain.store import Store, check, parts
 from celltrain.store.check import repair
 from celltrain.store.files import put
-from celltrain.sweep import Local, run_plan
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
 
@@ -41,7 +42,7 @@ def made(tmp_path_factory):
     """A store of 24 runs in four parts."""
     folder = tmp_path_factory.mktemp("made") / "s"
     with Store.create(folder, plan()) as store:
-        from celltrain.sweep.coordinator import Coordinator
+        from celltrain.coordination.coordinator import Coordinator
 
         class Parts(Coordinator):
             def _take(self, got):
@@ -466,7 +467,7 @@ def test_reading_goes_on_while_another_writes(store):
 IN_A_PROCESS = """
 import resource, sys
 sys.path.insert(0, {tests!r})
-import celltrain.sweep.coordinator as coordinator
+import celltrain.coordination.coordinator as coordinator
 from celltrain.cli import main
 coordinator.PART_RUNS = 200
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))

@@ -13,10 +13,11 @@ from test_store import made, mended, messages, store  # noqa: F401, fixtures
 from test_sweep import plan, rows
 
 import celltrain as ct
+from celltrain.coordination import run_plan
+from celltrain.running import Local
 from celltrain.store import Store
 from celltrain.store.check import repair
 from celltrain.store.files import Lock, put
-from celltrain.sweep import Local, run_plan
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
 

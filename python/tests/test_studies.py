@@ -14,11 +14,12 @@ from pages import flowing
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.reproduce import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
-from celltrain.reproduce.claims import FORMS
-from celltrain.reproduce.measure import measure
-from celltrain.reproduce.paper import matches, set_key
-from celltrain.reproduce.score import student
+from celltrain.expressions import MeasureError, measure
+from celltrain.paths import set_key
+from celltrain.reproduction import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
+from celltrain.reproduction.claims import FORMS
+from celltrain.reproduction.paper import matches
+from celltrain.reproduction.score import student
 from celltrain.scenario import Reading
 
 STUDIES = ROOT / "studies"
@@ -197,7 +198,7 @@ def test_a_measure_may_be_a_sum() -> None:
     assert measure("1 - a - a", answer) == -3
     assert measure("flows.fairness(*).v", answer) == pytest.approx(16 / (2 * 10))
     assert measure("contracts.vc2.tagged", {"contracts": [{"vc": "vc1"}, {"vc": "vc2", "tagged": 7}]}) == 7
-    with pytest.raises(PaperError, match="'%' stands where"):
+    with pytest.raises(MeasureError, match="'%' stands where"):
         measure("a % a", answer)
 
 

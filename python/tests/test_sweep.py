@@ -15,10 +15,11 @@ import sweeps
 from sweeps import rows
 
 import celltrain as ct
+from celltrain.coordination import coordinator, run_plan
+from celltrain.coordination.coordinator import seeds_needed
 from celltrain.plan import Plan, canonical, run_key
+from celltrain.running import Chunk, Local, Task, run_chunk
 from celltrain.store import Store
-from celltrain.sweep import Chunk, Local, Task, coordinator, run_chunk, run_plan
-from celltrain.sweep.coordinator import seeds_needed
 
 LAN = """
 [scenario]

@@ -22,14 +22,14 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.errors import CelltrainWarning, PlanError, StoreError, TuneError
 from celltrain.plan import Plan, Seeds
-from celltrain.plan.quantity import exact
+from celltrain.quantities import exact
+from celltrain.running import Local
 from celltrain.store import Store
-from celltrain.sweep import Local
-from celltrain.tune import Tuned, TunePlan, TuneProgress, run_tune
-from celltrain.tune.analysis import best, finalists
-from celltrain.tune.ask import Trial, ask
-from celltrain.tune.folder import Folder, title
-from celltrain.tune.result import _mean
+from celltrain.tuning import Tuned, TunePlan, TuneProgress, run_tune
+from celltrain.tuning.analysis import best, finalists
+from celltrain.tuning.ask import Trial, ask
+from celltrain.tuning.folder import Folder, title
+from celltrain.tuning.result import _mean
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "docs" / "studies"
@@ -209,8 +209,8 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
     (tmp_path / "plan.toml").write_text(PLAN)
     # Parts as often as can be, and runs slow enough to be killed among.
     program = (
-        "import sys, time, celltrain.sweep.coordinator as c, celltrain.sweep.local as l; c.PART_RUNS = 3\n"
-        "from pathlib import Path; from celltrain.tune import TunePlan, run_tune\n"
+        "import sys, time, celltrain.coordination.coordinator as c, celltrain.running.local as l; c.PART_RUNS = 3\n"
+        "from pathlib import Path; from celltrain.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"
         "folder = Path(sys.argv[2]); plan = TunePlan.load(sys.argv[1])\n"
@@ -350,7 +350,7 @@ def test_the_best_at_no_less_is_the_naive_twins(points, least):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
 def test_paired_intervals_are_the_naive_twins(pairs):
-    from celltrain.reproduce.score import student
+    from celltrain.reproduction.score import student
 
     differences = [b - a for a, b in pairs]
     values = np.array([[b, b] for _, b in pairs]) - np.array([[a, a] for a, _ in pairs])
@@ -630,7 +630,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
 
 
 def test_optuna_is_not_imported_before_it_is_needed():
-    program = "import sys, celltrain as ct, celltrain.cli; ct.tune; from celltrain.tune import TunePlan; print('optuna' in sys.modules)"
+    program = "import sys, celltrain as ct, celltrain.cli; ct.tune; from celltrain.tuning import TunePlan; print('optuna' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -43,6 +43,7 @@ impl Stream {
     }
 
     /// A whole number below `bound`, every one equally likely (Lemire's multiplication with rejection).
+    #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "32 bits by 32 bits; the bound is positive")]
     pub fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "a bound of a draw is positive");

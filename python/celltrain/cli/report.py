@@ -66,7 +66,7 @@ def _listed(texts: list[str]) -> list[str]:
 
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
-    from celltrain.reports.words import counted
+    from celltrain.pages.words import counted
     from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison

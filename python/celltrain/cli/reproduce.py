@@ -15,7 +15,7 @@ from celltrain.cli import shell
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.reproduce.run import Progress, Reproduction
+    from celltrain.reproduction.run import Progress, Reproduction
 
 
 def register(app: typer.Typer) -> None:
@@ -51,8 +51,8 @@ def reproduce(
     as_json: shell.Json = False,
 ) -> int:
     """Run a paper's tables again and say, number by number, whether they agree. Ctrl-C keeps what is done."""
-    from celltrain.reproduce.paper import load
-    from celltrain.reproduce.run import reproduce as run
+    from celltrain.reproduction.paper import load
+    from celltrain.reproduction.run import reproduce as run
 
     if out is not None:
         shell.folder(out)
@@ -84,8 +84,8 @@ def study(
     as_json: shell.Json = False,
 ) -> int:
     """Run a study of ours: its tables, and whether what theory made us expect holds. Ctrl-C keeps what is done."""
-    from celltrain.reproduce.paper import STUDY, load
-    from celltrain.reproduce.run import study as run
+    from celltrain.reproduction.paper import STUDY, load
+    from celltrain.reproduction.run import study as run
 
     load(study, kind=STUDY).numbers(tables=table)
     if out is not None:

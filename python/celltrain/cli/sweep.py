@@ -12,10 +12,11 @@ from celltrain.cli import bars, shell, workers
 from celltrain.cli.bars import in_words, size_in_words
 
 if TYPE_CHECKING:
+    from celltrain.coordination import Progress
     from celltrain.plan import Plan
+    from celltrain.running import Local
+    from celltrain.running.cluster import Cluster
     from celltrain.store import Store
-    from celltrain.sweep import Local, Progress
-    from celltrain.sweep.cluster import Cluster
 
 # What fits a screen; the store has everything.
 MOST_POINTS = 24
@@ -50,9 +51,9 @@ def sweep(
     as_json: shell.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
+    from celltrain.coordination import run_plan
     from celltrain.errors import Fault, InputError
     from celltrain.plan import Plan
-    from celltrain.sweep import run_plan
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
@@ -138,7 +139,7 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.sweep import estimate
+    from celltrain.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)

@@ -12,9 +12,9 @@ from celltrain.cli import bars, shell, workers
 from celltrain.cli.bars import in_words
 
 if TYPE_CHECKING:
-    from celltrain.sweep import Local
-    from celltrain.sweep.cluster import Cluster
-    from celltrain.tune import Tuned, TunePlan, TuneProgress
+    from celltrain.running import Local
+    from celltrain.running.cluster import Cluster
+    from celltrain.tuning import Tuned, TunePlan, TuneProgress
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +42,7 @@ def tune(
     from celltrain.plot import require_matplotlib
     from celltrain.reports.page import environment
     from celltrain.text import shown
-    from celltrain.tune import TunePlan, run_tune
+    from celltrain.tuning import TunePlan, run_tune
 
     what = TunePlan.load(plan)
     if dry_run:
@@ -81,7 +81,7 @@ def tune(
 
 def _show(tuned: Tuned) -> None:
     """What references left on the table, or the fronts where there is none, for people."""
-    from celltrain.reports.words import estimated, valued
+    from celltrain.pages.words import estimated, valued
     from celltrain.text import shown
 
     facts = tuned.facts
@@ -113,7 +113,7 @@ def _show(tuned: Tuned) -> None:
 
 
 def _foretell(plan: TunePlan, worker: Local | Cluster, *, as_json: bool) -> int:
-    from celltrain.sweep import estimate
+    from celltrain.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)

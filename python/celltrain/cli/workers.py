@@ -13,8 +13,8 @@ from celltrain.arguments import MOST_JOBS
 from celltrain.cli import shell
 
 if TYPE_CHECKING:
-    from celltrain.sweep import Local
-    from celltrain.sweep.cluster import Cluster
+    from celltrain.running import Local
+    from celltrain.running.cluster import Cluster
 
 Jobs = Annotated[
     int | None,
@@ -51,11 +51,11 @@ def worker(
         raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
     wait = _seconds("--dask-timeout", dask_timeout)
     if dask is None and scheduler_file is None:
-        from celltrain.sweep import Local
+        from celltrain.running import Local
 
         yield Local(jobs)
         return
-    from celltrain.sweep.cluster import Cluster, connected, scheduler_in
+    from celltrain.running.cluster import Cluster, connected, scheduler_in
 
     option = "--dask" if scheduler_file is None else "--scheduler-file"
     address = scheduler_in(scheduler_file, timeout=wait) if scheduler_file is not None else str(dask)
@@ -65,7 +65,7 @@ def worker(
 
 def size(worker: Local | Cluster) -> tuple[int | None, int]:
     """How many machines' workers there are, if this is a cluster, and how many threads in all."""
-    from celltrain.sweep import Local
+    from celltrain.running import Local
 
     return (None, worker.threads) if isinstance(worker, Local) else worker.size()
 
@@ -85,7 +85,7 @@ def in_words(workers: int | None, threads: int) -> str:
 
 def _seconds(option: str, text: str) -> float:
     from celltrain.errors import Fault, InputError
-    from celltrain.plan.quantity import seconds
+    from celltrain.quantities import seconds
 
     with suppress(ValueError):
         if (value := seconds(text)) > 0:

@@ -19,8 +19,8 @@
 
 from __future__ import annotations
 
+from celltrain.paths import Key, UnknownKeyError, follow
 from celltrain.plan.axis import Axis, Interval
-from celltrain.plan.key import Key, UnknownKeyError, follow
 from celltrain.plan.plan import MAX_RUNS, Plan, Point, Recording, Seeds, Until, canonical, run_key
 
 __all__ = [

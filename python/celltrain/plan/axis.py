@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from celltrain.plan.key import Key
-from celltrain.plan.quantity import exact
+from celltrain.paths import Key
+from celltrain.quantities import exact
 
 if TYPE_CHECKING:
     import numpy as np

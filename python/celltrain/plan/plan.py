@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, overload
 from celltrain import _core
 from celltrain.arguments import checked
 from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.paths import set_key
 from celltrain.plan.axis import Axis, Drawn
-from celltrain.reproduce.paper import set_key
 from celltrain.scenario import Reading, table
 
 if TYPE_CHECKING:

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.expressions import MeasureError, check_syntax, needs_series, outlined, problem
 from celltrain.measures import SERIES
+from celltrain.paths import Key, UnknownKeyError, follow
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps
 from celltrain.plan.document import Judge, as_text, join, parse
-from celltrain.plan.key import Key, UnknownKeyError, follow
 from celltrain.plan.plan import MAX_RUNS, MEASURES, SEEDS, Group, Plan, Recording, Seeds, Until
-from celltrain.plan.quantity import exact, seconds
-from celltrain.reproduce.measure import check_syntax, needs_series, outlined, problem
-from celltrain.reproduce.paper import PaperError
+from celltrain.quantities import exact, seconds
 from celltrain.scenario import Reading, read_text
 from celltrain.text import described
 from celltrain.text import shown as shown_path
@@ -251,7 +250,7 @@ class Reader:
                 continue
             try:
                 check_syntax(text)
-            except PaperError as error:
+            except MeasureError as error:
                 self.judge.refuse(path, f"is not a measure: {error}", text)
             if text in said[:place]:
                 self.judge.refuse(path, "is there twice", text)

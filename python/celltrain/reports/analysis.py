@@ -215,7 +215,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
 
 def named(data: Data, point: int) -> str:
     """A point by its values."""
-    from celltrain.reports.words import valued
+    from celltrain.pages.words import valued
 
     texts = [f"{axis.name} {valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
     return ", ".join(texts) or "the only point"

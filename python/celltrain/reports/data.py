@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from celltrain import statistics
 from celltrain.errors import Fault, StoreError
-from celltrain.reports import words
+from celltrain.pages import words
 from celltrain.store import parts
 from celltrain.text import shown
 

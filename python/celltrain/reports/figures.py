@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import statistics
+from celltrain.pages import words
 from celltrain.plot import legible
-from celltrain.reports import words
 from celltrain.reports.analysis import Analysis, Comparison, Effect
 from celltrain.reports.data import Axis, Factor
 from celltrain.text import shown

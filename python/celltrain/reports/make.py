@@ -86,7 +86,7 @@ class Report:
     @cached_property
     def effects(self) -> pa.Table:
         """One row a measure, axis and value: the mean over everything else, and the ends of its 95 % interval."""
-        from celltrain.reports.words import plain, valued
+        from celltrain.pages.words import plain, valued
 
         rows = []
         for of_measure in self.analysis.effects:

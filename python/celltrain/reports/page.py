@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.errors import MissingExtraError
-from celltrain.reports import words
+from celltrain.pages import words
 from celltrain.reports.analysis import Comparison, named
 from celltrain.reports.data import Axis, Data, Measure
 from celltrain.text import lines, shown

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.errors import StoreError
 from celltrain.measures import ROWS, RUN
-from celltrain.reproduce.paper import seconds
 from celltrain.tables import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from celltrain.plan import Plan
-
-__all__ = ["Measured", "fixed", "measured", "schema", "seconds"]
 
 _FIRST = (
     Column(

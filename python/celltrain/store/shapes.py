@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.errors import Fault, StoreError
-from celltrain.reproduce.score import student
+from celltrain.reproduction.score import student
 from celltrain.store import parts
 from celltrain.tables import Column
 

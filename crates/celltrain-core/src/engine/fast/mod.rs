@@ -52,6 +52,7 @@ use server::{Arrival, Server, Timing};
 pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
     let mut engine = Engine::new(network, stop)?;
     progress.end.set(engine.end);
+    let mut events = 0;
     loop {
         let key = engine.agenda.first();
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
@@ -65,8 +66,12 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
         if key.time() > engine.end {
             break;
         }
-        progress.now.set(key.time());
-        stop.steps(PIECES_OF_AN_EVENT)?;
+        if events == 0 {
+            events = EVENTS_AT_ONCE;
+            progress.now.set(key.time());
+            stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
+        }
+        events -= 1;
         engine.step(key, stop)?;
     }
     progress.now.set(engine.end);
@@ -75,6 +80,8 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`Server::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
+/// Counted together, which costs less than to count them one by one.
+const EVENTS_AT_ONCE: usize = 8;
 
 struct Engine<'a> {
     network: &'a Network,
@@ -178,7 +185,7 @@ impl<'a> Engine<'a> {
         let phase = match key.rank() {
             TICK => {
                 let ticked = self.end_systems.on_tick(now, &mut self.departures);
-                stop.steps(ticked)?;
+                stop.steps_of([ticked, self.departures.len()])?;
                 self.schedule_ticks();
                 Phase::Timers
             }
@@ -186,6 +193,7 @@ impl<'a> Engine<'a> {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
                     self.end_systems.start(flow, &mut self.departures);
+                    stop.step()?;
                 }
                 self.schedule_starts();
                 Phase::BeforeService
@@ -215,7 +223,6 @@ impl<'a> Engine<'a> {
             // A paced sender may want to go on before the next tick.
             self.schedule_ticks();
         }
-        stop.steps(self.departures.len())?;
         self.depart(now, phase);
         Ok(())
     }
@@ -259,23 +266,25 @@ impl<'a> Engine<'a> {
     /// A contended port catches up with everything before `now`.
     fn work(&mut self, number: usize, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let until = now.min(self.end + Span(1));
-        let mut reached = self.servers[number].reach(Time::default(), until);
-        self.work_before(number, reached);
-        while reached < until {
+        let mut reached = Time::default();
+        loop {
+            reached = self.work_in_one_go(number, reached, until);
+            if reached >= until {
+                return Ok(());
+            }
             stop.ask()?;
-            reached = self.servers[number].reach(reached, until);
-            self.work_before(number, reached);
         }
-        Ok(())
     }
 
-    /// The same before `until`, in one go.
-    fn work_before(&mut self, number: usize, until: Time) {
+    /// The same from `since` on, as far as it goes without a question in between; how far that is.
+    #[inline]
+    fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
         let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
         let link = plan.contended[number];
         let count = servers.len();
         let (before, rest) = servers.split_at_mut(number);
         let (server, behind) = rest.split_first_mut().expect("it has this number");
+        let until = server.reach(since, until);
         let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
         server.work(until, |run, first_start, period| {
             if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
@@ -293,6 +302,7 @@ impl<'a> Engine<'a> {
         }
         let effect = server.next_effect();
         agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
+        until
     }
 
     fn first_errand_leaf(&self) -> usize {

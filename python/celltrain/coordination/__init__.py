@@ -1,0 +1,9 @@
+"""Runs a plan into a store: what is missing is handed to workers, and what comes back is written, part by part."""
+
+from __future__ import annotations
+
+from celltrain.coordination.coordinator import Coordinator, Progress
+from celltrain.coordination.estimate import Estimate, estimate
+from celltrain.coordination.run import run_plan
+
+__all__ = ["Coordinator", "Estimate", "Progress", "estimate", "run_plan"]

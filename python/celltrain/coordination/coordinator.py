@@ -1,0 +1,306 @@
+"""The one process that expands the plan, hands out what is missing, and writes what comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from celltrain.cancel import check
+from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
+from celltrain.plan import Plan, run_key
+from celltrain.plan.plan import canonical_with_memory, compact
+from celltrain.reproduction.score import student
+from celltrain.running.work import Chunk, Rows, Task, Worker
+from celltrain.store import Ran, Store
+from celltrain.store.files import uninterrupted
+from celltrain.store.ledger import Repeat
+from celltrain.text import shown
+
+#: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
+BLOCK = 1000
+#: Of these points so many runs are looked at together, so that memory does not grow with the plan.
+BLOCK_RUNS = 100_000
+#: Runs of a part, at most.
+PART_RUNS = 4096
+#: Seconds between two parts: what a kill costs. Longer sweeps write seldom, so that there are not too many.
+PART_SECONDS, MOST_PART_SECONDS, PART_SHARE = 10.0, 60.0, 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a sweep is."""
+
+    done: int
+    """Runs whose rows are there, earlier ones included."""
+    total: int
+    """Runs in all, as far as is known: where seeds are added until intervals are narrow, those asked for so far."""
+    failed: int
+    """Of those done."""
+    repeated: int
+    """Runs that an earlier point has, so that they need not be done; they are counted as done."""
+    elapsed_seconds: float
+    rate: float
+    """Runs a second since it was begun or resumed; 0 before the first."""
+    wide: int = 0
+    """Points that have all the seeds they may have, and an interval wider than asked for all the same."""
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """How long the rest will take if it goes on so; None before the first run is done."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+
+class Coordinator:
+    """Runs a plan into a store."""
+
+    def __init__(
+        self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
+    ) -> None:
+        self._plan, self._store, self._worker = plan, store, worker
+        self._tell = progress
+        #: Of everything below: a worker may draw chunks on a thread of its own.
+        self._lock = threading.Lock()
+        #: Keys of runs that were handed out and did not come back yet.
+        self._out: set[str] = set()
+        #: Runs that came back and are in no part yet, by key.
+        self._held: dict[str, Ran] = {}
+        self._repeats: list[Repeat] = []
+        self._done, self._failed, _, self._repeated = store.ledger.counts()
+        self._now = self._wide = 0
+        self._total = plan.runs if plan.seeds.until is None else len(plan.points) * plan.seeds.until.at_least
+        self._begun = self._written = self._told = time.monotonic()
+
+    def run(self) -> Progress:
+        """Runs what is missing. However it ends, what is done is in the store; Ctrl-C and errors are raised then."""
+        try:
+            if self._plan.seeds.until is None:
+                if not self._finished():
+                    self._hand_out(self._missing())
+            else:
+                step = max(1, min(BLOCK, BLOCK_RUNS // self._plan.seeds.until.at_most))
+                for first in range(0, len(self._plan.points), step):
+                    self._until_narrow(first, min(first + step, len(self._plan.points)))
+        except StoreError:
+            raise
+        except BaseException:
+            self._write()
+            # Whoever is told now and then is told how it ended.
+            self._report(last=True)
+            raise
+        self._write()
+        self._report(last=True)
+        return self._progress()
+
+    def _finished(self) -> bool:
+        return self._done + self._repeated == self._plan.runs
+
+    def _hand_out(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> None:
+        self._worker.work(self._chunks(wanted), self._take)
+        assert not self._out, "every run that was handed out came back"
+        self._write()
+
+    def _missing(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """By blocks of points: point and seed of the runs that are not there, seed by seed."""
+        count, begin = len(self._plan.points), self._plan.seeds.first
+        for first in range(0, count, BLOCK):
+            points = range(first, min(first + BLOCK, count))
+            step = max(1, BLOCK_RUNS // len(points))
+            for low in range(begin, begin + self._plan.seeds.count, step):
+                seeds = range(low, min(low + step, begin + self._plan.seeds.count))
+                settled = self._store.ledger.settled(points, seeds)
+                if len(settled) < len(points) * len(seeds):
+                    yield first, [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
+
+    def _until_narrow(self, first: int, last: int) -> None:
+        """Rounds over some points, until the interval of each is narrow enough, or it has all the seeds it may have.
+
+        Which seeds a point gets follows from the values of its earlier ones alone, whoever ran them, and when.
+        """
+        begin, targets_before = self._plan.seeds.first, 0
+        until = self._plan.seeds.until
+        assert until is not None, "asked of plans that say until when"
+        self._total -= (last - first) * until.at_least
+        while True:
+            values = self._store.ledger.values(first, last)
+            targets = {point: self._target(values.get(point, {})) for point in range(first, last)}
+            self._total += sum(targets.values()) - targets_before
+            targets_before = sum(targets.values())
+            wanted = [
+                (point, seed)
+                for seed in range(begin, begin + max(targets.values()))
+                for point in range(first, last)
+                if seed < begin + targets[point] and seed not in values.get(point, {})
+            ]
+            if not wanted:
+                self._wide += sum(self._is_wide(values.get(point, {})) for point in range(first, last))
+                return
+            self._hand_out(iter([(first, wanted)]))
+
+    def _target(self, values: Mapping[int, float | None]) -> int:
+        """How many seeds a point needs, as far as the values of those that are there in order tell."""
+        until, first = self._plan.seeds.until, self._plan.seeds.first
+        assert until is not None, "asked of plans that say until when"
+        target = until.at_least
+        while target < until.at_most and all(seed in values for seed in range(first, first + target)):
+            known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]
+            needed = seeds_needed(known, until.interval, until.at_most)
+            if needed <= len(known):
+                break
+            target = min(until.at_most, target + needed - len(known))
+        return target
+
+    def _is_wide(self, values: Mapping[int, float | None]) -> bool:
+        """Whether a point that has all the seeds it may have still has a wider interval than asked for."""
+        until = self._plan.seeds.until
+        assert until is not None, "asked of plans that say until when"
+        known = [value for value in values.values() if value is not None]
+        return len(values) >= until.at_most and half_width(known) > until.interval
+
+    def _chunks(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> Iterator[Chunk]:
+        tasks: list[Task] = []
+        places: dict[str, int] = {}
+        memory: list[int] = []
+        for _, runs in wanted:
+            configurations: dict[int, tuple[str, int, str | None]] = {}
+            for point, seed in runs:
+                check()
+                if point not in configurations:
+                    configurations[point] = self._configuration(point)
+                text, needed, refusal = configurations[point]
+                key = run_key(text, seed)
+                if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
+                    continue
+                if refusal is not None:
+                    self._keep(Ran(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+                    continue
+                place = places.setdefault(text, len(places))
+                if place == len(memory):
+                    memory.append(needed)
+                tasks.append(Task(run_key=key, point=point, seed=seed, configuration=place))
+                if len(tasks) >= self._worker.chunk_runs:
+                    yield self._chunk(tasks, places, memory)
+                    tasks, places, memory = [], {}, []
+        if tasks:
+            yield self._chunk(tasks, places, memory)
+
+    def _is_new(self, run: Repeat) -> bool:
+        """Whether nobody has a run yet, and then it is handed out; otherwise it repeats an earlier point's."""
+        with self._lock:
+            if run.run_key in self._out or run.run_key in self._held or self._store.ledger.knows(run.run_key):
+                self._repeats.append(run)
+                self._repeated += 1
+                return False
+            self._out.add(run.run_key)
+            return True
+
+    def _chunk(self, tasks: list[Task], places: Mapping[str, int], memory: list[int]) -> Chunk:
+        return Chunk(
+            configurations=tuple(places),
+            memory=tuple(memory),
+            tasks=tuple(tasks),
+            measures=self._plan.measures,
+            limit_s=self._plan.limit_s,
+            recording=self._plan.recording,
+        )
+
+    def _configuration(self, point: int) -> tuple[str, int, str | None]:
+        """The canonical scenario of a point and what it takes of memory; or the scenario as it was set, and why it is refused."""
+        scenario = self._plan.points[point].scenario
+        try:
+            return *canonical_with_memory(scenario), None
+        except ScenarioError as error:
+            bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
+            return compact(json.loads(json.dumps(bare))), 0, str(error).replace("\n", "; ")
+
+    def _take(self, rows: Rows) -> None:
+        manifest = self._store.manifest
+        if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
+            problem = (
+                f"was made by celltrain {manifest['version']} ({manifest['profile']}), and a worker runs {rows.version} "
+                f"({rows.profile}): install the same on all machines"
+            )
+            raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
+        for ran in rows.runs:
+            self._keep(ran)
+        check()
+        now = time.monotonic()
+        pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
+        if len(self._held) >= PART_RUNS or now - self._written > pause:
+            self._write()
+        self._report()
+
+    def _keep(self, ran: Ran) -> None:
+        """Keeps a run for the next part; one that came already is dropped."""
+        with self._lock:
+            if ran.run_key not in self._out:
+                return
+            self._held[ran.run_key] = ran
+            self._out.discard(ran.run_key)
+            self._done += 1
+            self._now += 1
+            self._failed += ran.error is not None
+
+    def _write(self) -> None:
+        # Ctrl-C waits: what is written and what is held must not say the same.
+        with uninterrupted():
+            # Whoever draws chunks may add some meanwhile.
+            with self._lock:
+                held, repeats = dict(self._held), list(self._repeats)
+            self._store.write(list(held.values()), repeats)
+            with self._lock:
+                for key in held:
+                    del self._held[key]
+                del self._repeats[: len(repeats)]
+        self._written = time.monotonic()
+
+    def _progress(self) -> Progress:
+        elapsed = time.monotonic() - self._begun
+        return Progress(
+            done=self._done + self._repeated,
+            total=max(self._total, self._done + self._repeated),
+            failed=self._failed,
+            repeated=self._repeated,
+            elapsed_seconds=elapsed,
+            rate=self._now / elapsed if elapsed > 0 else 0.0,
+            wide=self._wide,
+        )
+
+    def _report(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._tell is not None and (last or now - self._told > 0.1):
+            self._told = now
+            self._tell(self._progress())
+
+
+def seeds_needed(values: list[float], interval: float, most: int) -> int:
+    """How many values make half the width of the 95 % interval of their mean no more than `interval`, going by these.
+
+    >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
+    (3, 7, 200)
+    """
+    n = len(values)
+    if n < 2:
+        return min(n, most)
+    sd = _sd(values)
+    while n < most and student(n - 1) * sd / math.sqrt(n) > interval:
+        n += 1
+    return n
+
+
+def half_width(values: list[float]) -> float:
+    """Half the width of the 95 % interval of a mean; infinite where there are fewer than two values.
+
+    >>> round(half_width([0.8, 0.9, 1.0]), 3)
+    0.248
+    """
+    n = len(values)
+    return math.inf if n < 2 else student(n - 1) * _sd(values) / math.sqrt(n)
+
+
+def _sd(values: list[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -1,0 +1,1 @@
+"""What every page is made of: words, tables, figures and their look."""

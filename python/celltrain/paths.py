@@ -1,0 +1,136 @@
+"""Paths into a scenario, such as `port.bottleneck.buffer`: what may stand there, and setting it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from celltrain import _core
+from celltrain.arguments import checked
+from celltrain.errors import CelltrainError
+from celltrain.quantities import QUANTITIES, Quantity
+
+Schema = dict[str, Any]
+
+
+class UnknownKeyError(CelltrainError):
+    """A path that leads nowhere; its text is a clause that follows the path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What the schema says of the place a path leads to."""
+
+    path: str
+    quantity: Quantity | None
+    """What kind of number with a unit it takes, if it does."""
+    whole: bool
+    """Whether the numbers it takes are whole."""
+    unit: str
+    """Of its plain numbers; empty where it has none or takes other values."""
+    meaning: str
+
+
+@checked()
+def follow(path: str) -> Key:
+    """The key at a path such as `port.bottleneck.buffer`; raises `UnknownKeyError`.
+
+    >>> follow("topology.n_source.link_delay").quantity.kind
+    'time'
+    """
+    schema = _schema()
+    place, walked = [schema], []
+    for step in path.split("."):
+        walked.append(step)
+        below = [inner for alternative in place for inner in _below(alternative, step)]
+        if not below:
+            raise UnknownKeyError(_unknown(step, place, ".".join(walked[:-1])))
+        place = below
+    described = next((one["description"] for one in place if "description" in one), "")
+    plain = [plain for one in place for plain in _alternatives(one)]
+    kinds = {kind for one in plain for kind in _types(one)}
+    quantity = next((one["x-quantity"] for one in plain if "x-quantity" in one), None)
+    return Key(
+        path=path,
+        quantity=None if quantity is None else QUANTITIES[quantity],
+        whole="integer" in kinds and "number" not in kinds,
+        unit=next((str(one["x-unit"]) for one in [*place, *_resolved_all(place)] if "x-unit" in one), ""),
+        meaning=" ".join(described.split()),
+    )
+
+
+def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included.
+
+    A list is entered by the place of its member, counted from 0: `topology.network.links.5.delay`.
+    """
+    *parents, last = path.split(".")
+    place: Any = scenario
+    for parent in parents:
+        place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
+    place[last] = value
+
+
+@cache
+def _schema() -> Schema:
+    schema: Schema = json.loads(_core.schema())
+    return schema
+
+
+def _resolve(schema: Schema) -> Schema:
+    while "$ref" in schema:
+        schema = _schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
+    return schema
+
+
+def _resolved_all(place: list[Schema]) -> list[Schema]:
+    return [_resolve(one) for one in place]
+
+
+def _alternatives(schema: Schema) -> Iterator[Schema]:
+    """What a value may be, one after the other."""
+    schema = _resolve(schema)
+    choices = schema.get("oneOf") or schema.get("anyOf")
+    if choices is None:
+        yield schema
+        return
+    for choice in choices:
+        yield from _alternatives(choice)
+
+
+def _below(schema: Schema, step: str) -> Iterator[Schema]:
+    """What may stand under a step, in each of the alternatives."""
+    for one in _alternatives(schema):
+        if step in one.get("properties", {}):
+            yield one["properties"][step]
+        elif isinstance(one.get("additionalProperties"), dict):
+            yield one["additionalProperties"]
+        elif "array" in _types(one) and step.isdecimal():
+            exactly = one.get("prefixItems")
+            if exactly is None:
+                yield one["items"]
+            elif int(step) < len(exactly):
+                yield exactly[int(step)]
+
+
+def _types(schema: Schema) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _unknown(step: str, place: list[Schema], parent: str) -> str:
+    alternatives = [one for schema in place for one in _alternatives(schema)]
+    known = sorted({name for one in alternatives for name in one.get("properties", {})})
+    if not known and any("array" in _types(one) for one in alternatives):
+        return f"is no setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
+    if not known:
+        return f"is no setting: there is nothing below {parent}"
+    near = difflib.get_close_matches(step, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"is no setting: {step!r} is unknown; {hint}Known {f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
+    )

@@ -1,0 +1,30 @@
+"""Running a paper's tables again, and saying number by number whether they agree; running studies of our own.
+
+>>> import celltrain as ct
+>>> again = ct.reproduce("af-96-1269", tables=[1], networks=["LAN"], seeds=1)
+>>> [round(number.mean) for number in again.numbers if number.number.quantity.name == "max_queue_cells"]
+[7591, 22831]
+"""
+
+from __future__ import annotations
+
+from celltrain.reproduction.claims import Claim
+from celltrain.reproduction.paper import PAPER, STUDY, Paper, PaperError, load, paper_ids, study_ids
+from celltrain.reproduction.run import Progress, Reproduction, reproduce, study
+from celltrain.reproduction.score import Scored
+
+__all__ = [
+    "PAPER",
+    "STUDY",
+    "Claim",
+    "Paper",
+    "PaperError",
+    "Progress",
+    "Reproduction",
+    "Scored",
+    "load",
+    "paper_ids",
+    "reproduce",
+    "study",
+    "study_ids",
+]

@@ -1,0 +1,13 @@
+"""Running: chunks of runs on the threads of this machine, in processes of their own, or on a cluster.
+
+What runs chunks is a `Worker`. It knows neither plans nor stores: it takes canonical scenarios, seeds and measures, and gives
+rows. Sweeps, searches and reproductions all run on it.
+"""
+
+from __future__ import annotations
+
+from celltrain.running.choice import worker_of
+from celltrain.running.local import Local
+from celltrain.running.work import Chunk, Rows, Task, Worker, run_chunk
+
+__all__ = ["Chunk", "Local", "Rows", "Task", "Worker", "run_chunk", "worker_of"]

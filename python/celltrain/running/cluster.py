@@ -1,0 +1,385 @@
+"""A Dask cluster as a worker: chunks as its tasks, handed out again where machines are lost.
+
+What a worker of the cluster runs and what it answers goes as bytes: the scheduler needs no celltrain, and a worker that has
+another one, or none, can say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.cancel import check
+from celltrain.errors import CancelledError as Ended
+from celltrain.errors import ClusterError, Fault, MissingExtraError
+from celltrain.files import MAX_BYTES, UnreadableError, read_json
+from celltrain.running.work import Chunk, Rows
+from celltrain.store import Ran
+from celltrain.text import described, shown
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: What a chunk takes, about: some hundred times what handing it out takes, and a short wait for the last ones.
+CHUNK_SECONDS = 1.0
+#: Runs of a chunk: the first ones, before it is known how long a run takes, and at most.
+FIRST_RUNS, MOST_RUNS = 4, 1024
+#: Chunks that are out for each thread, so that none waits for the next; and at least, so that a cluster that grows with its
+#: work sees some.
+AHEAD, AT_LEAST = 3, 8
+#: Seconds between two looks at what is done, and between two at how many threads there are.
+LOOK, COUNT = 0.02, 1.0
+#: Seconds without a worker before it is said.
+SILENCE = 5.0
+#: Seconds that fetching rows may take before the others have their turn, and when all is to end.
+FETCH, LAST_FETCH = 10.0, 2.0
+#: How often a chunk that the cluster has dropped is handed out again.
+DROPPED = 10
+#: Seconds to wait for a scheduler.
+TIMEOUT = 5.0
+
+#: Who speaks on standard error of what is said here in other words.
+_LOGGERS = ("distributed", "tornado", "asyncio")
+
+
+class Cluster:
+    """Runs chunks on the workers of any Dask `Client`, one chunk a thread; they may come and go.
+
+    Args:
+        client: Not an asynchronous one; it stays open.
+        note: Told in words when the cluster has no workers.
+    """
+
+    def __init__(self, client: Client, note: Callable[[str], object] | None = None) -> None:
+        if getattr(client, "asynchronous", False):
+            problem = "is asynchronous, and a sweep is not: make it without asynchronous=True"
+            raise ClusterError([Fault.of_option("client", client, problem)])
+        self.chunk_runs = FIRST_RUNS
+        self._client, self._note = client, note
+        self._address = str(client.scheduler.address)
+        self._task = _task()
+        #: What is out.
+        self._out: dict[Future[Any], _Parcel] = {}
+        #: What the cluster has dropped.
+        self._again: deque[_Parcel] = deque()
+        #: Runs whose chunk has lost its workers, to be run one at a time: which of them did it will be seen.
+        self._suspects: deque[_Parcel] = deque()
+        self._threads = 0
+        self._run_seconds: float | None = None
+        self._counted = -COUNT
+        self._last_worker = time.monotonic()
+
+    def size(self) -> tuple[int, int]:
+        """How many workers and threads there are now."""
+        threads = self._client.nthreads()
+        return len(threads), sum(threads.values())
+
+    def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
+        """Runs every chunk; raises `ClusterError` when the scheduler is lost, or a worker has another celltrain."""
+        try:
+            while True:
+                check()
+                connected = self._look_after()
+                room = len(self._out) < max(AT_LEAST, AHEAD * self._threads)
+                handed_out = connected and room and self._hand_out(chunks)
+                taken = self._collect(take, FETCH)
+                if not handed_out and not taken:
+                    if connected and not self._out and not self._again and not self._suspects:
+                        return
+                    time.sleep(LOOK)
+        except (KeyboardInterrupt, Ended):
+            # What is done on the cluster is kept too.
+            with suppress(Exception):
+                self._collect(take, LAST_FETCH)
+            raise
+        finally:
+            if self._out and self._client.status == "running":
+                with suppress(Exception):
+                    self._client.cancel(list(self._out))
+            for queue in (self._out, self._again, self._suspects):
+                queue.clear()
+
+    def _look_after(self) -> bool:
+        """Whether the scheduler is there; now and then it is asked how many threads it has."""
+        if self._client.status in ("closing", "closed"):
+            problem = (
+                "the scheduler was lost; what is done is kept: start the cluster again, then go on with --resume "
+                "(resume=True)"
+            )
+            raise ClusterError([Fault.of_file(self._address, problem)])
+        now = time.monotonic()
+        if self._client.status != "running":
+            return False
+        if now - self._counted < COUNT:
+            return True
+        self._counted = now
+        # When it is just being lost, its status will say so.
+        with suppress(Exception):
+            _, self._threads = self.size()
+        if self._threads:
+            self._last_worker = now
+        elif self._note is not None and now - self._last_worker > SILENCE:
+            self._note(f"{self._address} has no workers: waiting for some")
+            self._note = None
+        return True
+
+    def _hand_out(self, chunks: Iterator[Chunk]) -> bool:
+        """The next chunk, if there is one."""
+        if self._again:
+            parcel = self._again.popleft()
+        elif self._suspects and not any(parcel.alone for parcel in self._out.values()):
+            parcel = self._suspects.popleft()
+        else:
+            chunk = next(chunks, None)
+            if chunk is None:
+                return False
+            parcel = _Parcel(content=_packed(chunk), runs=len(chunk.tasks))
+        try:
+            future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
+        except Exception:
+            # When the scheduler has just been lost, that is what to say.
+            self._look_after()
+            raise
+        self._out[future] = parcel
+        return True
+
+    def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
+        """Sees to whatever is not out any more; whether there was something."""
+        seen_to = 0
+        # A result that was lost with its worker is worked out again by the cluster itself.
+        for future in [future for future in self._out if future.status not in ("pending", "lost")]:
+            status = future.status
+            answer: Any = None
+            try:
+                if status == "finished":
+                    answer = future.result(timeout=fetch)
+                elif status == "error":
+                    answer = future.exception(timeout=fetch)
+            except (Exception, CancelledError, asyncio.CancelledError):
+                # Lost while it was fetched: the next look shows what became of it.
+                continue
+            # It stays out until its rows are handed over: Ctrl-C may come in between.
+            parcel = self._out[future]
+            if status == "finished":
+                self._open(answer, parcel, take)
+            elif status == "error":
+                self._failed(answer, parcel, take)
+            else:
+                self._hand_out_again(parcel)
+            del self._out[future]
+            seen_to += 1
+        return seen_to > 0
+
+    def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
+        """What a worker answered: rows and the seconds they took, or nothing and why."""
+        content, told = answer
+        if content is None:
+            raise ClusterError([Fault.of_file(self._address, str(told))])
+        each = told / parcel.runs
+        self._run_seconds = each if self._run_seconds is None else 0.8 * self._run_seconds + 0.2 * each
+        fitting = CHUNK_SECONDS / max(self._run_seconds, 1e-9)
+        self.chunk_runs = max(1, min(MOST_RUNS, 2 * self.chunk_runs, round(min(fitting, MOST_RUNS))))
+        take(_unpacked(content))
+
+    def _failed(self, error: BaseException | None, parcel: _Parcel, take: Callable[[Rows], None]) -> None:
+        from distributed import KilledWorker
+
+        if not isinstance(error, KilledWorker):
+            problem = f"a chunk of runs could not be run ({type(error).__name__}: {error}); what is done is kept"
+            raise ClusterError([Fault.of_file(self._address, problem)])
+        chunk: Chunk = _unpacked(parcel.content)
+        if not parcel.alone:
+            self._suspects.extend(_alone(chunk))
+            return
+        [task] = chunk.tasks
+        build = _core.build()
+        ran = Ran(
+            point=task.point,
+            seed=task.seed,
+            run_key=task.run_key,
+            configuration=chunk.configurations[task.configuration],
+            error="the worker that ran it died, however often it was tried",
+        )
+        take(Rows(version=build["version"], profile=build["profile"], runs=(ran,)))
+
+    def _hand_out_again(self, parcel: _Parcel) -> None:
+        parcel = replace(parcel, dropped=parcel.dropped + 1)
+        if parcel.dropped > DROPPED:
+            problem = f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept"
+            raise ClusterError([Fault.of_file(self._address, problem)])
+        self._again.append(parcel)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parcel:
+    """A chunk as it goes to the cluster."""
+
+    content: bytes
+    runs: int
+    alone: bool = False
+    """Whether it is a run that may have killed its worker."""
+    dropped: int = 0
+
+
+def _alone(chunk: Chunk) -> Iterator[_Parcel]:
+    """The runs of a chunk, each on its own."""
+    for task in chunk.tasks:
+        own = replace(
+            chunk,
+            configurations=(chunk.configurations[task.configuration],),
+            tasks=(replace(task, configuration=0),),
+        )
+        yield _Parcel(content=_packed(own), runs=1, alone=True)
+
+
+def _packed(what: Chunk) -> bytes:
+    # A thousand scenarios of a plan have much in common.
+    return zlib.compress(pickle.dumps(what), 1)
+
+
+def _unpacked(content: bytes) -> Any:
+    return pickle.loads(zlib.decompress(content))
+
+
+def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
+    """What a worker does.
+
+    A function within a function is pickled with its code: a worker whose celltrain knows nothing of it can still say what
+    it has.
+    """
+
+    def celltrain_chunk(content: bytes, build: dict[str, str]) -> tuple[bytes | None, Any]:
+        import pickle
+        import socket
+        import time
+        import zlib
+
+        from distributed import get_worker
+
+        begun = time.monotonic()
+        who = f"worker {get_worker().address} on {socket.gethostname()}"
+        try:
+            from celltrain import _core
+
+            found = _core.build()
+        except ImportError as error:
+            return None, f"{who} has no celltrain ({error}): install {build['version']} on all machines"
+        if found != build:
+            here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
+            return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
+        try:
+            from celltrain.running.work import run_chunk
+
+            rows = run_chunk(pickle.loads(zlib.decompress(content)))
+            return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
+        except Exception as error:
+            return None, f"{who} could not run a chunk ({type(error).__name__}: {error}); what is done is kept"
+
+    return celltrain_chunk
+
+
+@contextmanager
+def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT) -> Iterator[Client]:
+    """A client of the scheduler there, closed in the end; raises `ClusterError` when there is none.
+
+    Args:
+        address: Such as `tcp://host:8786`.
+        option: What a fault calls it.
+        timeout: Seconds to wait for it, also when it is lost later on.
+    """
+    distributed = _distributed()
+    with _quiet():
+        problem = asyncio.run(_missing(address, timeout))
+        if problem is None:
+            try:
+                client = distributed.Client(address, timeout=timeout, set_as_default=False)
+            except (OSError, ImportError) as error:
+                problem = str(error)
+        if problem is not None:
+            advice = "start one with dask scheduler, or see that its address is right and can be reached from here"
+            raise ClusterError(
+                [Fault.of_option(option, address, f"is no scheduler that answers ({problem}): {advice}")]
+            )
+        try:
+            yield client
+        finally:
+            with suppress(Exception):
+                client.close(timeout=LAST_FETCH)
+
+
+def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
+    """The address in a scheduler file, which may be still to come; raises `ClusterError`."""
+    deadline = time.monotonic() + timeout
+    while True:
+        problem, final = "", False
+        try:
+            said = read_json(path, what="scheduler file", most=MAX_BYTES)
+            address = said.get("address") if isinstance(said, dict) else None
+            if isinstance(address, str) and address:
+                return address
+            problem = "holds no address" if address is None else f"has {described(address)} for an address"
+        except UnreadableError as error:
+            problem, final = error.problem, not error.regular
+            if error.missing:
+                problem = "is not there: start the scheduler with dask scheduler --scheduler-file, in the same folder"
+        if not problem.startswith("is not there"):
+            problem = f"{problem}: it is not what dask scheduler --scheduler-file writes"
+        # It may be half written; what is no file will never be one.
+        if final or time.monotonic() > deadline:
+            raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
+        time.sleep(0.05)
+
+
+async def _missing(address: str, timeout: float) -> str | None:
+    """Why there is no scheduler; None when there is one. A `Client` waits for ever for what is something else."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    try:
+        arguments = Security().get_connection_args("client")
+        async with rpc(address, connection_args=arguments, timeout=timeout) as remote:
+            # Reaching it has its own limit, and says more when that is over.
+            found = await asyncio.wait_for(remote.identity(), timeout + 0.5)
+    except (TimeoutError, asyncio.TimeoutError):
+        return f"no answer within {timeout:g} s"
+    except Exception as error:
+        # The innermost that says something: refused, unknown name.
+        causes: list[BaseException] = [error]
+        while (cause := causes[-1].__cause__) is not None:
+            causes.append(cause)
+        return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
+    kind = found.get("type") if isinstance(found, dict) else None
+    return None if kind == "Scheduler" else f"it is a {kind}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Says what happened once, and not in the words of those it happened to."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
+    levels = {name: logging.getLogger(name).level for name in {*names, *_LOGGERS}}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("a cluster needs Dask's distributed: pip install celltrain[cluster]") from None
+    return distributed

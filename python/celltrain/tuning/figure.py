@@ -1,0 +1,119 @@
+"""The figure of a search: the front of both measures for each configuration, the references marked, the trials pale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain.pages import words
+from celltrain.plot import legible, require_matplotlib
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from celltrain.reports.figures import Drawing
+    from celltrain.tuning.result import Confirmed, Searched, Tuned
+
+MOST_ACROSS = 3
+#: Widest and narrowest a panel is, in the unit of the measure, around what matters.
+MARGIN = 0.12
+
+
+def fronts(tuned: Tuned) -> Drawing:
+    """A panel for each configuration."""
+    require_matplotlib()
+    from celltrain.reports import figures
+
+    about = tuned.facts["objectives"]
+    labels = [
+        figures.direction(words.labelled(one["measure"], one["unit"]), one["better"] == "larger") for one in about
+    ]
+    colours = {one["label"]: figures.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
+    with figures.style():
+        figure, grid = figures.panelled(len(tuned.searches), width=3.2, height=2.9, extra=0.4, most=MOST_ACROSS)
+        across = figures.shape(len(grid), MOST_ACROSS)[1]
+        for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
+            _panel(axes, searched, [one["better"] == "larger" for one in about], colours)
+            axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
+            if place % across == 0:
+                axes.set_ylabel(labels[1])
+            if place + across >= len(grid):
+                axes.set_xlabel(labels[0])
+        handles = {
+            text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(
+            handles.values(), handles, loc="outside lower center", ncols=min(len(handles), 4), fontsize="small"
+        )
+    seeds = tuned.facts["seeds"]
+    caption = (
+        f"Pale dots: the trials of the search, means of {seeds['search']['count']} seeds each. Blue: what was chosen among them, run "
+        f"again with {seeds['confirmation']['count']} fresh seeds, with 95 % intervals; the line joins those that no other "
+        "beats. Trials far below are outside the panels."
+    )
+    name = " and ".join(one["measure"] for one in about)
+    return figures.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure)
+
+
+def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str, str]) -> None:
+    from celltrain.reports import figures
+
+    tried = np.array([t.means for t in searched.trials if t.means is not None]).reshape(-1, 2)
+    rasterized = len(tried) > figures.MOST_MARKS
+    axes.scatter(
+        tried[:, 0],
+        tried[:, 1],
+        s=12,
+        color=figures.PALE,
+        linewidths=0,
+        zorder=1,
+        label="trials",
+        rasterized=rasterized,
+    )
+    chosen = [c for c in searched.confirmed if c.chosen and c.estimates is not None]
+    _bars(axes, chosen, color=figures.COLOURS[0], fmt="o", markersize=4, zorder=3, label="confirmed")
+    line = sorted(_means(c) for c in searched.confirmed if c.front)
+    if line:
+        x, y = zip(*line, strict=True)
+        # Where it steps, the corner is what both neighbours beat.
+        axes.plot(
+            x, y, color=figures.INK, linewidth=0.9, zorder=2, drawstyle="steps-pre" if larger[0] else "steps-post"
+        )
+    for label, colour in colours.items():
+        own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]
+        _bars(axes, own, color=colour, fmt="D", markersize=6, zorder=4, label=legible(label))
+    _limits(axes, np.array([_means(c) for c in searched.confirmed if c.estimates is not None]).reshape(-1, 2), tried)
+    axes.locator_params(nbins=5)
+    axes.ticklabel_format(useOffset=False)
+
+
+def _bars(axes: Axes, settings: list[Confirmed], **look: Any) -> None:
+    estimates = [c.estimates for c in settings if c.estimates is not None]
+    if not estimates:
+        return
+    (x, dx), (y, dy) = (
+        (np.array([e[i].mean for e in estimates]), np.nan_to_num(np.array([e[i].half for e in estimates])))
+        for i in (0, 1)
+    )
+    axes.errorbar(x, y, xerr=dx, yerr=dy, elinewidth=0.8, linewidth=0, **look)
+
+
+def _means(confirmed: Confirmed) -> tuple[float, float]:
+    assert confirmed.estimates is not None, "only what has values is on a front"
+    return confirmed.estimates[0].mean, confirmed.estimates[1].mean
+
+
+def _limits(axes: Axes, confirmed: Any, tried: Any) -> None:
+    """Room for what was confirmed, and for the trials near it: one that collapsed would squeeze the front into a corner."""
+    if not len(confirmed):
+        return
+    low, high = confirmed.min(axis=0), confirmed.max(axis=0)
+    span = np.maximum(high - low, MARGIN * np.maximum(np.abs(high), 1e-9))
+    near = tried[((tried > low - span) & (tried < high + span)).all(axis=1)]
+    every = np.concatenate([confirmed, near])
+    low, high = every.min(axis=0), every.max(axis=0)
+    pad = 0.12 * np.maximum(high - low, 1e-9 + 0.01 * np.abs(high))
+    axes.set_xlim(low[0] - pad[0], high[0] + pad[0])
+    axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
