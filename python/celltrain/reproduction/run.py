@@ -15,7 +15,7 @@ from celltrain import _core
 from celltrain.arguments import MOST_JOBS, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import CancelledError
-from celltrain.expressions import STEP, measure, needs_series
+from celltrain.expressions import STEP, measure, needs_series, outlined, problem
 from celltrain.reproduction import claims, score
 from celltrain.reproduction.claims import Claim
 from celltrain.reproduction.paper import STUDY, Number, Paper, PaperError, load
@@ -241,6 +241,7 @@ def _reproduction(
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
+    claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
     outcomes = Outcomes(paper, numbers, counts, threads=jobs or _cores(), progress=progress)
@@ -303,6 +304,7 @@ class Outcomes:
             self._take(together[position], json.loads(text))
 
         try:
+            self._check_measures(scenarios)
             _core.run_many(
                 list(scenarios.values()),
                 [(index[configuration], seed) for configuration, seed in together],
@@ -317,9 +319,19 @@ class Outcomes:
                 self._take((configuration, seed), json.loads(answer), series)
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
+        except PaperError:
+            raise
         except ValueError as error:
             raise refused(error) from None
         self.elapsed_seconds = time.monotonic() - started
+
+    def _check_measures(self, scenarios: Mapping[int, _core.Scenario]) -> None:
+        """Refuses a measure that leads nowhere in the answers of runs that are made for it, before any is."""
+        for configuration, measures in self._wanted.items():
+            outline = outlined(scenarios[configuration], self._paper.configurations[configuration].scenario)
+            for text in measures:
+                if words := problem(text, outline):
+                    raise PaperError(f"{self._paper.id}: {text!r} is not a measure of its runs: {words}")
 
     def _take(self, run: tuple[int, int], answer: Mapping[str, Any], series: Mapping[str, Any] | None = None) -> None:
         configuration, seed = run
