@@ -20,6 +20,7 @@ pattern in which `*` stands for any characters, such as `edge*->sw1`. A path tha
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain import _core
+from celltrain.cancel import current
 from celltrain.errors import CelltrainError
 
 Series = Mapping[str, Any]
@@ -55,6 +58,29 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
     if tokens:
         raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
     return value
+
+
+def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario."""
+    return {**json.loads(scenario.outline(current())), "scenario": table}
+
+
+def problem(text: str, outline: Mapping[str, Any]) -> str:
+    """Why a measure leads nowhere in the answer of a run with this outline; empty where it leads somewhere."""
+    try:
+        measure(text, outline, _empty_trace([flow["name"] for flow in outline["flows"]]))
+    except NoValueError:
+        # There is nothing yet to divide by, or no value yet.
+        return ""
+    except MeasureError as error:
+        return str(error)
+    return ""
+
+
+def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
+    """The trace that a measure may read, of one instant at which nothing was sent."""
+    nothing = np.zeros((1, len(flows)))
+    return {"flows": list(flows), "time_s": np.zeros(1), "cwnd_segments": nothing, "ssthresh_segments": nothing}
 
 
 def check_syntax(text: str) -> None:

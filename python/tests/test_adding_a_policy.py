@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from pages import MODEL_HEADINGS, ROOT, blocks, headings, prose, section
+from adding import applied, cargo, formatted
+from pages import MODEL_HEADINGS, ROOT, headings, prose, section
 
 PAGE = ROOT / "docs" / "adding-a-policy.md"
-# Compiled once and kept, so that a second run takes seconds; the copy stands in one place for the same reason.
-TARGET = ROOT / "target" / "adding-a-policy"
-COPIED = [
-    "Cargo.toml",
-    "Cargo.lock",
-    "rustfmt.toml",
-    "crates",
-    "docs/abr.md",
-    "docs/gfr.md",
-    "docs/models",
-    "scenarios",
-    "papers",
-    "studies",
-]
-
 # Reads the page's scenario with the page's policy in place, and runs a little of it.
 SCENARIO_TEST = """\
 use celltrain_core::engine::Engine;
@@ -58,50 +41,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
 @pytest.fixture(scope="module")
 def project() -> Path:
     """A copy of the project with the policy of the page in it."""
-    if shutil.which("cargo") is None:
-        pytest.skip("cargo is needed")
-    copy = TARGET / "project"
-    shutil.rmtree(copy, ignore_errors=True)
-    for name in COPIED:
-        source, target = ROOT / name, copy / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            shutil.copy2(source, target)
-    for block in blocks(PAGE):
-        if block.comment.startswith("file: "):
-            write(copy / block.comment.removeprefix("file: "), block.text)
-        elif block.comment.startswith("insert-after: "):
-            name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")
-            lines = (copy / name).read_text().splitlines(keepends=True)
-            [place] = [number for number, text in enumerate(lines, start=1) if line in text]
-            write(copy / name, "".join([*lines[:place], block.text, *lines[place:]]))
-    write(copy / "crates" / "celltrain-scenario" / "tests" / "adding_a_policy.rs", SCENARIO_TEST)
-    return copy
-
-
-def write(path: Path, text: str) -> None:
-    """Writes a file that is no younger than what it is made from: cargo compiles what is younger than last time."""
-    made_from = [PAGE, Path(__file__), *([path] if path.exists() else [])]
-    youngest = max(source.stat().st_mtime for source in made_from)
-    path.write_text(text)
-    os.utime(path, (youngest, youngest))
-
-
-def cargo(project: Path, *arguments: str) -> str:
-    """Runs cargo in the copy; without a network where the crates are there already."""
-    environment = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(TARGET / "build"),
-        # Quick to compile rather than quick to run.
-        **{f"CARGO_PROFILE_{profile}_OPT_LEVEL": "0" for profile in ("DEV", "TEST")},
-        **{f"CARGO_PROFILE_{profile}_DEBUG": "0" for profile in ("DEV", "TEST")},
-    }
-    command = ["cargo", *arguments]
-    ended = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
-    return ended.stdout
+    return applied(PAGE, also={"crates/celltrain-scenario/tests/adding_a_policy.rs": SCENARIO_TEST}, of=Path(__file__))
 
 
 def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy(project: Path):
@@ -120,9 +60,7 @@ def test_the_scenario_of_the_page_is_read_and_runs(project: Path):
 
 
 def test_the_code_of_the_page_is_formatted(project: Path):
-    if shutil.which("rustfmt") is None:
-        pytest.skip("rustfmt is needed")
-    cargo(project, "fmt", "--check", "--package", "celltrain-core")
+    formatted(project, "celltrain-core")
 
 
 def test_the_model_page_of_the_page_has_the_required_headings(project: Path):

@@ -5,10 +5,11 @@ import subprocess
 import sys
 
 import pytest
+import typer.main
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain import _core, bench, catalog
+from celltrain import _core, bench, catalog, cli
 from celltrain.results import TRACES
 from celltrain.scenario import Reading
 
@@ -390,7 +391,7 @@ def test_a_fault_of_ours_ends_with_3_and_asks_for_a_report(celltrain, small, mon
     def broken(*_):
         raise RuntimeError("the impossible happened")
 
-    monkeypatch.setattr(_core, "run", broken)
+    monkeypatch.setattr(_core, "parse", broken)
     answer = celltrain("run", small)
     assert answer.code == 3
     assert "the impossible happened" in answer.err
@@ -412,3 +413,22 @@ def test_a_reader_that_goes_away_is_no_error(small):
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.returncode in {0, 1, 141}
+
+
+def test_every_command_is_known_by_the_module_that_has_it():
+    for command in cli.COMMANDS:
+        group = typer.main.get_command(cli.program([command]))
+        assert command in group.commands
+        assert [name for name in cli.COMMANDS if name in group.commands] == [
+            name for name in cli.COMMANDS if cli.COMMANDS[name] == cli.COMMANDS[command]
+        ]
+    whole = typer.main.get_command(cli.program())
+    assert set(whole.commands) == set(cli.COMMANDS)
+
+
+def test_a_run_imports_no_models_and_no_other_command(small):
+    code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, "run", small, "--json"], capture_output=True, text=True)
+    modules = set(done.stderr.split())
+    assert "celltrain.cli.run" in modules
+    assert not modules & {"celltrain.models", "celltrain.cli.sweep", "pyarrow", "numpy", "rich.table", "matplotlib"}

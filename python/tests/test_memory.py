@@ -39,7 +39,6 @@ values = {hosts}
 KILLED = """
 import os, pickle, signal
 from celltrain.running import apart
-from celltrain.scenario import Reading
 
 read = apart._read
 

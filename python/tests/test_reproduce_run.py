@@ -15,10 +15,12 @@ from pyarrow import parquet
 from rich.console import Console
 
 import celltrain
+from celltrain import _core
 from celltrain.expressions import follow
 from celltrain.reproduction import Progress, Reproduction, export, figures, load, reproduce
 from celltrain.reproduction.outcomes import Outcomes
 from celltrain.reproduction.paper import PaperError
+from celltrain.reproduction.run import _reproduction
 from celltrain.running import Chunk, Ran, apart, local
 
 AF_96_1269 = "af-96-1269"
@@ -297,3 +299,38 @@ def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.M
     assert len(asked) == len(here.fingerprints) == 2
     assert apart_from_it.fingerprints == here.fingerprints
     assert [s.values for s in apart_from_it.scored] == [s.values for s in here.scored]
+
+
+@pytest.mark.parametrize(
+    "file, right, wrong, message",
+    [
+        ("paper.toml", 'result = "efficiency"', 'result = "efficency"', "'efficency' is not a measure of its runs: "),
+        ("paper.toml", "sw2.max_queue_cells", "sw2.max_queue", "sw2.max_queue' is not a measure of its runs"),
+        (
+            "claims.toml",
+            'quantity = "efficiency"',
+            'quantity = "efficency"',
+            "'efficency' is not a quantity; there are",
+        ),
+        ("claims.toml", 'over = { table = "1" }', 'over = { table = "7" }', "a selection finds no row"),
+        ("claims.toml", 'form = "bound"', 'form = "bund"', "no form 'bund'; there are greater,"),
+    ],
+)
+def test_what_a_paper_names_wrongly_is_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, file: str, right: str, wrong: str, message: str
+) -> None:
+    def read(path: str) -> str | None:
+        text = _core.data(path)
+        if text is not None and path.endswith(f"/{file}"):
+            assert right in text
+            return text.replace(right, wrong, 1)
+        return text
+
+    def ran(*arguments: object, **options: object) -> None:
+        raise AssertionError("nothing runs")
+
+    monkeypatch.setattr(_core, "run_many", ran)
+    paper = load(AF_96_1269, read=read)
+    with pytest.raises(PaperError) as refused:
+        _reproduction(paper, tables=["1"], networks=["LAN"], seeds=1, jobs=1, progress=None)
+    assert message in str(refused.value)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from celltrain.cancel import current
 from celltrain.errors import Fault
-from celltrain.expressions import MeasureError, NoValueError, measure
+from celltrain.expressions import outlined, problem
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
 from celltrain.plan.contents import CHECKED_POINTS, Contents
@@ -93,21 +91,18 @@ def _axis_path(document: Mapping[str, Any], name: str) -> str:
 def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[Reading]) -> None:
     """A measure that leads nowhere in the answers of all of the first accepted points is refused."""
     said = plan.document.get("measures", [])
-    for text, problem in no_measures(plan.measures, scenarios).items():
+    for text, why in no_measures(plan.measures, scenarios).items():
         path = join("measures", said.index(text)) if text in said else "measures"
-        judge.refuse(path, f"is not a measure of these runs: {problem}", text)
+        judge.refuse(path, f"is not a measure of these runs: {why}", text)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
     """Which measures lead nowhere in all of these scenarios, and why."""
     wrong: dict[str, str] = {}
-    answers = []
-    for scenario in scenarios:
-        outline = {**json.loads(scenario.accepted().outline(current())), "scenario": scenario.scenario}
-        answers.append((outline, _empty_trace([flow["name"] for flow in outline["flows"]])))
+    outlines = [outlined(one.accepted(), one.scenario) for one in scenarios if one.scenario is not None]
     for text in measures:
-        problems = [problem for answer, series in answers if (problem := _problem(text, answer, series))]
-        if len(problems) == len(answers):
+        problems = [words for outline in outlines if (words := problem(text, outline))]
+        if len(problems) == len(outlines):
             wrong[text] = problems[0]
     return wrong
 
@@ -124,25 +119,6 @@ def _looked_at(plan: Contents) -> Sequence[int]:
     }
     chosen.update(count * i // CHECKED_POINTS for i in range(CHECKED_POINTS))
     return sorted(chosen)
-
-
-def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
-    """The trace that a measure may read, of one instant at which nothing was sent."""
-    import numpy as np
-
-    nothing = np.zeros((1, len(flows)))
-    return {"flows": list(flows), "time_s": np.zeros(1), "cwnd_segments": nothing, "ssthresh_segments": nothing}
-
-
-def _problem(text: str, answer: dict[str, Any], series: Any) -> str:
-    try:
-        measure(text, answer, series)
-    except NoValueError:
-        # There is nothing yet to divide by, or no value yet.
-        return ""
-    except MeasureError as error:
-        return str(error)
-    return ""
 
 
 def _shortly(value: float | str) -> str:

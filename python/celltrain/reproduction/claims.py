@@ -83,6 +83,10 @@ class Point:
     value: float
 
 
+#: A test and the points it looks at, to whether it passes and the figures that say so.
+Form = Callable[[Mapping[str, Any], Sequence[Point]], tuple[bool, str]]
+
+
 def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str]]:
     """The verdict on every claim whose rows were all run, and the ids of the others."""
     ours = [_point(s.number, s.mean) for s in scored]
@@ -120,12 +124,31 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
     return claims, left_out
 
 
+def check(paper: Paper) -> None:
+    """Refuses a claim with a test that looks at a quantity or a row that the paper does not have; nothing is run."""
+    everything = [_point(number, 0.0) for table in paper.tables for number in table.numbers]
+    for claim in paper.claims:
+        try:
+            for entry in claim["tests"]:
+                _form(entry)
+                for quantity in _quantities(entry):
+                    if quantity not in paper.quantities:
+                        raise PaperError(f"{quantity!r} is not a quantity; there are {', '.join(paper.quantities)}")
+                if not _rows(everything, [entry]):
+                    raise PaperError("a selection finds no row")
+        except (PaperError, KeyError) as error:
+            raise PaperError(f"claim {claim.get('id')!r}: {error}") from error
+
+
 def apply(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
     """One test on these points: whether it passes, and the figures that say so."""
-    form = FORMS.get(entry["form"])
-    if form is None:
+    return _form(entry)(entry, points)
+
+
+def _form(entry: Mapping[str, Any]) -> Form:
+    if entry["form"] not in FORMS:
         raise PaperError(f"no form {entry['form']!r}; there are {', '.join(FORMS)}")
-    return form(entry, points)
+    return FORMS[entry["form"]]
 
 
 def _greater(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]:
@@ -232,7 +255,7 @@ def _best(entry: Mapping[str, Any], points: Sequence[Point]) -> tuple[bool, str]
     return means[stated] >= means[top] - entry.get("within", 0.0) - SLACK, evidence
 
 
-FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Point]], tuple[bool, str]]] = {
+FORMS: dict[str, Form] = {
     "greater": _greater,
     "difference": _difference,
     "ratio": _ratio,
@@ -267,14 +290,17 @@ def _alone(tests: Sequence[Mapping[str, Any]], scored: Sequence[Scored]) -> list
     ]
 
 
+def _quantities(entry: Mapping[str, Any]) -> list[str]:
+    return entry.get("quantities") or [entry[name] for name in ("quantity", "x", "y") if name in entry]
+
+
 def _rows(points: Sequence[Point], tests: Sequence[Mapping[str, Any]]) -> list[Point]:
     """Every point that these tests look at."""
     found: list[Point] = []
     for entry in tests:
-        quantities = entry.get("quantities") or [entry[name] for name in ("quantity", "x", "y") if name in entry]
         for side in ("a", "b", "over"):
             if side in entry:
-                for quantity in quantities:
+                for quantity in _quantities(entry):
                     found += select(points, entry[side], quantity)
     return found
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from celltrain.cancel import check
 from celltrain.errors import CancelledError, Fault, ScenarioError
-from celltrain.expressions import needs_series
+from celltrain.expressions import needs_series, outlined, problem
 from celltrain.reproduction.paper import Number, Paper, PaperError
 from celltrain.running import Chunk, Local, Ran, Rows, Task
 from celltrain.scenario import Reading
@@ -88,7 +88,7 @@ class Outcomes:
 
         Each is one chunk, so that no thread waits for the others before the very end.
         """
-        memory = {configuration: self._memory(configuration) for configuration in self._wanted}
+        memory = {configuration: self._judged(configuration) for configuration in self._wanted}
         traced = {c for c, measures in self._wanted.items() if any(map(needs_series, measures))}
         for of_chunk in (self._wanted.keys() - traced, traced):
             configurations = [configuration for configuration in self._wanted if configuration in of_chunk]
@@ -114,11 +114,18 @@ class Outcomes:
                     recording=None,
                 )
 
-    def _memory(self, configuration: int) -> int:
-        """What a run of a configuration takes, in bytes; raises `ScenarioError` where it is refused."""
+    def _judged(self, configuration: int) -> int:
+        """What a run of a configuration takes, in bytes.
+
+        Raises `ScenarioError` where it is refused, and `PaperError` for a measure that leads nowhere in its answer.
+        """
         check()
-        reading = Reading.of_table(self._paper.configurations[configuration].scenario, "scenario")
-        reading.accepted()
+        scenario = self._paper.configurations[configuration].scenario
+        reading = Reading.of_table(scenario, "scenario")
+        outline = outlined(reading.accepted(), scenario)
+        for text in self._wanted[configuration]:
+            if words := problem(text, outline):
+                raise PaperError(f"{self._paper.id}: {text!r} is not a measure of its runs: {words}")
         return reading.memory_bytes or 0
 
     def _take(self, ran: Ran) -> None:
@@ -126,9 +133,9 @@ class Outcomes:
         if ran.error is not None:
             raise ScenarioError([Fault.of(f"a run with seed {ran.seed} has no result: {ran.error}")])
         measures = self._wanted[ran.point]
-        for text, value, problem in zip(measures, ran.values, ran.problems or [None] * len(measures), strict=True):
+        for text, value, why in zip(measures, ran.values, ran.problems or [None] * len(measures), strict=True):
             if value is None:
-                raise PaperError(problem or f"{text!r} has no value in the run with seed {ran.seed}")
+                raise PaperError(why or f"{text!r} has no value in the run with seed {ran.seed}")
             self.values[ran.point][text][ran.seed] = value
         assert ran.fingerprint is not None, "a run without an error has a fingerprint"
         self.fingerprints[run] = ran.fingerprint

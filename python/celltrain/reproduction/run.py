@@ -226,6 +226,7 @@ def _reproduction(
     if not numbers:
         raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
+    claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
     outcomes = Outcomes(paper, numbers, counts, threads=jobs or cores(), progress=progress)

@@ -1,0 +1,93 @@
+"""The handle of a scenario: read and checked once, pickled as its canonical form, run from any thread."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.scenario import Reading, read
+
+#: Runs whatever handle comes on standard input.
+ELSEWHERE = """
+import json, pickle, sys
+print(json.loads(pickle.load(sys.stdin.buffer).run(3)[0])["fingerprint"])
+"""
+
+
+@pytest.fixture
+def handle() -> _core.Scenario:
+    scenario = ct.n_source(
+        sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="20ms", tcp=ct.Tahoe(), seed=5
+    )
+    return read(scenario).accepted()
+
+
+def fingerprint(handle: _core.Scenario, seed: int | None) -> str:
+    answer, _ = handle.run(seed)
+    return json.loads(answer)["fingerprint"]
+
+
+def test_the_canonical_form_is_its_own_canonical_form(handle):
+    again = Reading.of_core(_core.parse_json(handle.json, "again"))
+    assert again.accepted().json == handle.json
+    assert again.scenario == json.loads(handle.json)
+    assert ct.Scenario.model_validate(again.scenario).seed == 5
+
+
+def test_a_handle_pickles_as_its_canonical_form_and_runs_elsewhere(handle):
+    content = pickle.dumps(handle)
+    assert handle.json.encode() in content
+    assert pickle.loads(content).json == handle.json
+    ended = subprocess.run([sys.executable, "-c", ELSEWHERE], input=content, capture_output=True, check=True)
+    assert ended.stdout.decode().strip() == fingerprint(handle, 3)
+
+
+def test_a_handle_that_was_run_can_be_run_again_with_its_own_seed_and_with_others(handle):
+    own = fingerprint(handle, None)
+    assert fingerprint(handle, 6) != own
+    assert fingerprint(handle, 5) == own
+    assert json.loads(handle.run(None)[0])["seed"] == 5
+
+
+def test_looking_at_the_network_changes_nothing_in_the_run(handle):
+    before = pickle.loads(pickle.dumps(handle))
+    assert [flow["name"] for flow in json.loads(handle.network())["flows"]] == ["tcp1", "tcp2"]
+    assert json.loads(handle.outline())["efficiency"] == 1
+    assert handle.memory_needed() > 0
+    assert fingerprint(handle, 5) == fingerprint(before, 5)
+
+
+def test_several_threads_may_ask_one_handle_that_nobody_has_read(handle):
+    unread = _core.Scenario(handle.json)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda seed: fingerprint(unread, seed), [1, 2] * 4))
+    assert found == [fingerprint(handle, 1), fingerprint(handle, 2)] * 4
+
+
+def test_what_is_refused_is_refused_when_it_is_asked_for_and_not_when_it_is_unpickled(handle):
+    wrong = handle.json.replace('"sources":2', '"sources":0')
+    assert wrong != handle.json
+    refused = pickle.loads(pickle.dumps(_core.Scenario(wrong)))
+    for ask in (refused.outline, refused.network, refused.memory_needed, lambda: refused.run(1)):
+        with pytest.raises(ValueError, match=r"topology\.n_source\.sources"):
+            ask()
+    assert refused.json == wrong
+
+
+def test_the_answer_of_many_runs_is_that_of_one(handle):
+    found = {}
+    runs = [(0, 5), (1, 6), (0, 6)]
+    _core.run_many(
+        [handle, _core.Scenario(handle.json)],
+        runs,
+        2,
+        lambda index, text: found.setdefault(index, json.loads(text)["fingerprint"]),
+    )
+    assert found == {index: fingerprint(handle, seed) for index, (_, seed) in enumerate(runs)}
