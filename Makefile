@@ -70,6 +70,7 @@ lint: .make/built
 	$(BIN)/python scripts/cargo_deny.py
 	$(BIN)/ruff format --check --quiet python scripts
 	$(BIN)/ruff check --quiet python scripts
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 format: .make/built

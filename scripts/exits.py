@@ -21,6 +21,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from small_sweep import SCENARIO
+
 #: What a process does with the paths of two stores.
 USES = {
     "tables": "for s in stores: s.table(); s.wide()",
@@ -43,15 +45,9 @@ CONTROLS = {
 }
 CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
-PLAN = """
-[scenario]
-duration = "5ms"
-[scenario.topology.n_source]
-sources = 3
-link_delay = "5us"
-[scenario.port.bottleneck]
-buffer = 100
-policy = { epd = { threshold = 60 } }
+#: Few runs, each with series.
+PLAN = f"""
+{SCENARIO}
 [axes]
 "port.bottleneck.buffer" = [100, 150, 200]
 [series]

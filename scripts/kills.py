@@ -38,32 +38,8 @@ from celltrain.coordination import run_plan
 from celltrain.plan import Plan
 from celltrain.running import Local
 from celltrain.store import Store
+from small_sweep import PART_RUNS, driver, thresholds
 
-#: Runs of a part, so that a sweep has some thirty; of a chunk on a cluster.
-PART_RUNS, CHUNK_RUNS = 40, 20
-#: The command line, with small parts.
-DRIVER = f"""
-import sys
-import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
-
-coordinator.PART_RUNS, cluster.MOST_RUNS = {PART_RUNS}, {CHUNK_RUNS}
-sys.argv = ["celltrain", "sweep", *sys.argv[1:]]
-celltrain.cli.main()
-"""
-PLAN = """
-[scenario]
-duration = "DURATION"
-[scenario.topology.n_source]
-sources = 3
-link_delay = "5us"
-[scenario.port.bottleneck]
-buffer = 100
-policy = { epd = { threshold = 60 } }
-[axes]
-threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
-[seeds]
-count = SEEDS
-"""
 #: Loaded before libc: counts the calls on files whose path holds a text, and dies at one of them.
 LIBRARY = r"""
 #define _GNU_SOURCE
@@ -153,22 +129,14 @@ class Campaign:
     def of(cls, folder: Path, seed: int, *, seeds: int, duration: str) -> Campaign:
         """A campaign in an empty folder."""
         plan = folder / "plan.toml"
-        plan.write_text(PLAN.replace("SEEDS", str(seeds)).replace("DURATION", duration))
+        plan.write_text(thresholds(seeds, duration))
         run_plan(Plan.load(plan), folder / "undisturbed", Local(2))
         table = Store.open(folder / "undisturbed").table()
         return cls(folder, random.Random(seed), plan, table, 4 * seeds)
 
     def driver(self, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
         """A sweep in a process of its own, that goes on with the store if there is one."""
-        resume = ["--resume"] if (store / "manifest.json").exists() else []
-        command = [sys.executable, "-c", DRIVER, self.plan, "--store", store, *resume, *arguments]
-        return subprocess.Popen(
-            list(map(str, command)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **variables},
-        )
+        return driver(self.plan, store, *arguments, **variables)
 
     def finish(self, store: Path, process: subprocess.Popen[str]) -> None:
         """Waits for the end, and compares; raises `WrongError`."""

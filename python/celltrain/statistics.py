@@ -6,13 +6,14 @@ his distribution with n - 1 degrees of freedom. What is not defined, such as the
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-from celltrain.errors import MissingExtraError
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
@@ -60,13 +61,25 @@ class Differences:
 
 def student(freedom: Floats | Ints | float) -> Floats:
     """How many standard errors a 95 % interval reaches to either side, for so many degrees of freedom, whole or not."""
-    try:
-        from scipy.special import stdtrit
-    except ImportError as error:
-        raise MissingExtraError("intervals need scipy: pip install celltrain[report]") from error
+    from scipy.special import stdtrit
+
     degrees = np.asarray(freedom, dtype=np.float64)
     quantiles: Floats = stdtrit(np.where(degrees > 0, degrees, np.nan), 0.975)
     return quantiles
+
+
+@lru_cache(maxsize=1 << 16)
+def _student(freedom: int) -> float:
+    return float(student(freedom))
+
+
+def half_width(n: int, sd: float) -> float:
+    """Half the width of the 95 % interval of the mean of n values, two or more, with this standard deviation.
+
+    >>> round(half_width(3, 0.1), 3)
+    0.248
+    """
+    return _student(n - 1) * sd / math.sqrt(n)
 
 
 def means(groups: Ints, values: Floats, count: int) -> Means:
@@ -182,3 +195,36 @@ def behind(x: Means, y: Means) -> Flags:
     with np.errstate(invalid="ignore"):
         beaten = highest[right] > y.high
     return beaten & ~np.isnan(x.high) & ~np.isnan(y.high)
+
+
+def ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of the ranks they take up."""
+    array = np.asarray(values, dtype=np.float64)
+    below = (array[None, :] < array[:, None]).sum(axis=1)
+    equal = (array[None, :] == array[:, None]).sum(axis=1)
+    result: NDArray[np.float64] = below + (equal + 1) / 2
+    return result
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rank correlation; None for fewer than three pairs or where one side does not vary."""
+    return None if len(first) < 3 else rank_correlation(first, second)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The same for any number of pairs: two are enough to say which way a trend goes."""
+    x, y = ranks(first), ranks(second)
+    x, y = x - x.mean(), y - y.mean()
+    scale = math.sqrt(float(x @ x) * float(y @ y))
+    return float(x @ y) / scale if scale > 0 else None
+
+
+def ks(positions: Sequence[float]) -> float | None:
+    """Kolmogorov-Smirnov distance from the uniform distribution on 0 to 1, times the root of the sample's size."""
+    if not positions:
+        return None
+    u = np.sort(np.asarray(positions, dtype=np.float64))
+    n = len(u)
+    steps = np.arange(n, dtype=np.float64)
+    distance = max(float(np.max((steps + 1) / n - u)), float(np.max(u - steps / n)))
+    return distance * math.sqrt(n)

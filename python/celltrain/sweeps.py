@@ -58,7 +58,7 @@ def sweep(
         over: The axes, crossed with each other: a list of values by its path into the scenario, such as
             `{"port.bottleneck.buffer": [1000, 2000]}`; or by a name of its own a table as in a plan's `[axes]`.
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
-        sample: Axes drawn together, as in a plan's `[sample]`; needs `pip install celltrain[sweep]`.
+        sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: How many for each setting, or a table as in a plan's `[seeds]`.
         measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts and retransmissions
             when None.

@@ -94,6 +94,18 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
     )
 
 
+def encoded(table: pa.Table) -> bytes:
+    """A table as a Parquet file, in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    statistics = ["point"] if "point" in table.column_names else True
+    pq.write_table(table, sink, compression="zstd", write_statistics=statistics, write_page_checksum=True)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
 def write_csv(table: pa.Table, path: Path) -> None:
     """Writes a table as CSV, its names and texts so that a spreadsheet runs none of them (`celltrain.text.cell`)."""
     import pyarrow as pa

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from celltrain.store import Store
+from small_sweep import PART_RUNS, driver
 
-#: Parts as often as can be, so that there is something to keep, and a kill comes in the middle of one.
-PROGRAM = """
-import sys
-import celltrain.cli, celltrain.running.cluster as cluster, celltrain.coordination.coordinator as coordinator
-
-coordinator.PART_RUNS, cluster.MOST_RUNS = 40, 20
-sys.argv = ["celltrain", "sweep", *sys.argv[1:]]
-celltrain.cli.main()
-"""
-PART_RUNS = 40
+__all__ = ["PART_RUNS", "done", "driver", "parts", "rows", "wait_for_parts"]
 
 
 def rows(store: Path) -> bytes:
@@ -32,13 +23,6 @@ def rows(store: Path) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue().to_pybytes())
-
-
-def driver(plan: Path, store: Path, *arguments: object) -> subprocess.Popen[str]:
-    """A sweep in a process of its own, that goes on with the store if there is one."""
-    resume = ["--resume"] if (store / "manifest.json").exists() else []
-    command = [sys.executable, "-c", PROGRAM, plan, "--store", store, *resume, *arguments]
-    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def parts(store: Path) -> int:

@@ -31,22 +31,9 @@ from celltrain.running import Local, cluster, run_chunk
 from celltrain.running.cluster import Cluster
 from celltrain.store import Store
 from celltrain.tuning import TunePlan, run_tune
+from small_sweep import thresholds
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-
-PLAN = """
-seeds = { first = 1, count = COUNT }
-[axes]
-threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
-[scenario]
-duration = "LONG"
-[scenario.topology.n_source]
-sources = 3
-link_delay = "5us"
-[scenario.port.bottleneck]
-buffer = 100
-policy = { epd = { threshold = 60 } }
-"""
 
 # A worker that is to die does so in the middle of its work, and again when its nanny has started it anew; a run that is to
 # panic ends as one that did.
@@ -93,7 +80,7 @@ print(most - before, turns)
 
 
 def text(count, duration):
-    return PLAN.replace("COUNT", str(count)).replace("LONG", duration)
+    return thresholds(count, duration)
 
 
 def plan(count=6, duration="5ms"):

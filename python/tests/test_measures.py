@@ -12,7 +12,7 @@ from pages import ROOT
 import celltrain as ct
 from celltrain import _core, tables
 from celltrain.measures import ROWS, RUN, SERIES
-from celltrain.plan.reader import read_file
+from celltrain.plan import Plan
 from celltrain.store.columns import measured
 
 
@@ -50,7 +50,7 @@ def test_every_series_can_be_recorded_by_a_plan(tmp_path):
     scenario = "scenario = 'internetwork-abr-ada.toml'\n"
     plan = tmp_path / "plan.toml"
     plan.write_text(f"name = 'all'\n{scenario}[series]\nrecord = {json.dumps(list(SERIES))}\nstep = '1s'\n")
-    assert read_file(plan).recording.trace == tuple(SERIES)
+    assert Plan.load(plan).recording.trace == tuple(SERIES)
 
 
 def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
         "measures = ['efficiency', 'flows.tcp9.timeouts', 'flows.tcp1.timeout', 'series.climb.tcp1']\n"
     )
     with pytest.raises(ct.PlanError) as refused:
-        read_file(plan)
+        Plan.load(plan)
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 

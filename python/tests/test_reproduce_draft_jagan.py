@@ -12,8 +12,8 @@ import pytest
 from celltrain import _core
 from celltrain.reproduction import Reproduction, claims, figures, load
 from celltrain.reproduction.claims import FORMS
+from celltrain.reproduction.outcomes import Outcomes
 from celltrain.reproduction.paper import Number, Paper, matches
-from celltrain.reproduction.run import Outcomes
 from celltrain.reproduction.score import Scored
 from celltrain.scenario import Reading
 

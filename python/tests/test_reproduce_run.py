@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ import celltrain
 from celltrain import _core
 from celltrain.expressions import follow
 from celltrain.reproduction import Progress, Reproduction, export, figures, load, reproduce
+from celltrain.reproduction.outcomes import Outcomes
 from celltrain.reproduction.paper import PaperError
-from celltrain.reproduction.run import Outcomes, _reproduction
+from celltrain.reproduction.run import _reproduction
+from celltrain.running import Chunk, Ran, apart, local
 
 AF_96_1269 = "af-96-1269"
 
@@ -262,6 +265,40 @@ def test_a_result_is_entered_by_names() -> None:
     }
     assert follow(answer, ["efficiency"]) == 1.0
     assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0
+
+
+def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # They went one after the other, past the threads that were asked for.
+    handed: list[tuple[int, int]] = []
+    stream = local.stream
+
+    def noted(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+        handed.append((len(chunk.tasks), threads))
+        stream(chunk, threads, take)
+
+    monkeypatch.setattr(local, "stream", noted)
+    again = reproduce("af-97-0831", tables=["windows"], seeds=2, jobs=2, overrides={"duration": "100ms"})
+    assert any("series." in scored.number.result for scored in again.scored)
+    assert sum(runs for runs, _ in handed) == len(again.fingerprints)
+    assert len(handed) <= 2 and {threads for _, threads in handed} == {2}
+
+
+def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Chunk] = []
+    run = apart._Children.run
+
+    def noted(self: apart._Children, chunk: Chunk) -> Ran:
+        asked.append(chunk)
+        return run(self, chunk)
+
+    options: dict[str, Any] = {"tables": [1], "networks": ["LAN"], "seeds": 1, "overrides": {"duration": "50ms"}}
+    here = reproduce(AF_96_1269, **options)
+    monkeypatch.setattr(apart._Children, "run", noted)
+    monkeypatch.setattr(apart._core, "memory_limit", lambda: 1)
+    apart_from_it = reproduce(AF_96_1269, **options)
+    assert len(asked) == len(here.fingerprints) == 2
+    assert apart_from_it.fingerprints == here.fingerprints
+    assert [s.values for s in apart_from_it.scored] == [s.values for s in here.scored]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from celltrain.reproduction import score
 from celltrain.reproduction.paper import Number, Quantity
 from celltrain.reproduction.score import Scored
+from celltrain.statistics import ks, ranks, spearman
 
 QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result="efficiency")
 
@@ -63,21 +64,21 @@ def test_what_is_not_printed_is_neither_inside_nor_outside() -> None:
 
 
 def test_ranks_of_equal_values_are_shared() -> None:
-    assert score.ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
+    assert ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
 
 
 def test_spearman_by_hand() -> None:
-    assert score.spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
-    assert score.spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
+    assert spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
+    assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     # d = 0, 1, 1: 1 - 6 * 2 / (3 * 8).
-    assert score.spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(0.5)
+    assert spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(0.5)
     # Ranks 1, 2.5, 2.5, 4 against 1 to 4: 4.5 / sqrt(4.5 * 5).
-    assert score.spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(22.5))
+    assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(22.5))
 
 
 @pytest.mark.parametrize("pair", [([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3]), ([], [])])
 def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pair: tuple[list[float], Any]) -> None:
-    assert score.spearman(*pair) is None
+    assert spearman(*pair) is None
 
 
 def test_self_error_is_the_distance_of_a_seed_from_the_mean_of_the_others() -> None:
@@ -111,11 +112,11 @@ def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
 
 
 def test_ks_by_hand() -> None:
-    assert score.ks([0.5]) == pytest.approx(0.5)
-    assert score.ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
+    assert ks([0.5]) == pytest.approx(0.5)
+    assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
     # All at the far end: the distance is 1 - 0.1.
-    assert score.ks([0.9, 0.9, 0.9, 0.9]) == pytest.approx(0.9 * 2)
-    assert score.ks([]) is None
+    assert ks([0.9, 0.9, 0.9, 0.9]) == pytest.approx(0.9 * 2)
+    assert ks([]) is None
 
 
 def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_draws_of_the_model() -> None:
@@ -125,7 +126,7 @@ def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_
     trials = 300
     for _ in range(trials):
         draws = np.round(rng.beta(8, 4, size=(48, 31)), 2)
-        below += score.ks([score.rank_among_seeds(row[0], row[1:], 0.005) for row in draws]) < 1.36
+        below += ks([score.rank_among_seeds(row[0], row[1:], 0.005) for row in draws]) < 1.36
     assert 0.93 <= below / trials <= 1.0, f"seed {seed}"
 
 

@@ -14,8 +14,9 @@ from celltrain import _core
 from celltrain.coordination import run_plan
 from celltrain.coordination.retry import has_more
 from celltrain.running import Local
-from celltrain.store import Store, check, rewrite
+from celltrain.store import Store, rewrite
 from celltrain.store.ledger import Ledger
+from celltrain.store.repair import repair
 
 #: Two points take longer than any limit here, and two a moment.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(
@@ -98,7 +99,7 @@ def test_a_kill_between_two_steps_of_a_retry_loses_nothing(tmp_path, failing, mo
             run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
     assert (folder / rewrite.INTENT).exists()
     if then == "repair":
-        assert not any("set aside" in line for line in check.repair(folder))
+        assert not any("set aside" in line for line in repair(folder))
         assert Store.open(folder).verify() == []
     end = run_plan(plan(), folder, Local(2), resume=True, retry_failed=True)
     assert (end.done, end.failed) == (24, 0)
@@ -115,7 +116,7 @@ def test_a_note_that_is_none_is_said(tmp_path, failing):
         (folder / rewrite.INTENT).write_text(content)
         with pytest.raises(ct.StoreError, match=r"rewriting\.json: is not what celltrain wrote"):
             run_plan(plan(), folder, Local(2), resume=True)
-        check.repair(folder)
+        repair(folder)
         assert not (folder / rewrite.INTENT).exists()
 
 

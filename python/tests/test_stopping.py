@@ -13,6 +13,9 @@ import pytest
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.cancel import check
+from celltrain.plan import canonical
+from celltrain.running import Chunk, Local, Task
 
 #: Speed is not what tests are for: whatever is ended here would last minutes or days.
 GENEROUS_SECONDS = 20
@@ -231,3 +234,29 @@ def test_a_call_within_a_call_ends_with_it_and_one_beside_it_does_not():
         ct.run(DAYS, progress=progress, cancel=handle)
     assert len(inside) == 1
     assert ct.run(LAN.replace(duration="1ms")).cell_hops > 0
+
+
+def test_nothing_is_left_running_when_a_sweep_was_stopped():
+    # The thread that makes the next chunk was a daemon that nobody waited for, and could run while the interpreter ended.
+    text = canonical(LAN.replace(duration="1ms").to_dict())
+    chunk = Chunk(
+        configurations=(text,),
+        tasks=(Task(run_key="0" * 24, point=0, seed=1, configuration=0),),
+        measures=("efficiency",),
+        limit_s=None,
+        recording=None,
+    )
+
+    def chunks():
+        yield chunk
+        while True:
+            check()
+            time.sleep(0.01)
+
+    def stop(rows):
+        raise KeyboardInterrupt
+
+    before = threading.enumerate()
+    with pytest.raises(KeyboardInterrupt):
+        Local(1).work(chunks(), stop)
+    assert threading.enumerate() == before

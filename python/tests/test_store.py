@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import shutil
@@ -22,11 +21,11 @@ from test_sweep import PLAN, plan, rows
 import celltrain as ct
 from celltrain import _core
 from celltrain.coordination import run_plan
-from celltrain.reproduction.score import student
 from celltrain.running import Local
+from celltrain.statistics import half_width
 from celltrain.store import Store, check, parts
-from celltrain.store.check import repair
 from celltrain.store.files import put
+from celltrain.store.repair import repair
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
 
@@ -104,7 +103,7 @@ def test_the_summary_is_that_of_the_rows(made):
     for row in found:
         values = by_point[row["point"], row["measure"]]
         mean, sd = statistics.fmean(values), statistics.stdev(values)
-        half = student(len(values) - 1) * sd / math.sqrt(len(values))
+        half = half_width(len(values), sd)
         assert row["n"] == 4
         assert [row["mean"], row["sd"], row["low"], row["high"]] == pytest.approx(
             [mean, sd, mean - half, mean + half], rel=1e-12, abs=1e-15

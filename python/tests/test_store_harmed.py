@@ -16,8 +16,8 @@ import celltrain as ct
 from celltrain.coordination import run_plan
 from celltrain.running import Local
 from celltrain.store import Store
-from celltrain.store.check import repair
 from celltrain.store.files import Lock, put
+from celltrain.store.repair import repair
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")
 

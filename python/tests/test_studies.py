@@ -19,8 +19,8 @@ from celltrain.paths import set_key
 from celltrain.reproduction import STUDY, Paper, PaperError, Reproduction, figures, load, paper_ids, study_ids
 from celltrain.reproduction.claims import FORMS
 from celltrain.reproduction.paper import matches
-from celltrain.reproduction.score import student
 from celltrain.scenario import Reading
+from celltrain.statistics import half_width
 
 STUDIES = ROOT / "studies"
 
@@ -213,10 +213,11 @@ def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
-    assert student(9) == 2.262
-    # Of a printed table: 1.990 for 80, 1.984 for 100; without end 1.960.
-    assert (student(80), student(100), student(10**9)) == pytest.approx((1.990, 1.984, 1.960), abs=6e-4)
-    assert all(student(n) > student(n + 1) for n in range(1, 60))
+    # Of a printed table, by degrees of freedom; one more value than these.
+    printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
+    for freedom, quantile in printed.items():
+        n = freedom + 1
+        assert half_width(n, math.sqrt(n)) == pytest.approx(quantile, abs=5e-4)
 
 
 def test_the_interval_is_that_of_the_seeds() -> None:

@@ -20,23 +20,14 @@ from celltrain.coordination.coordinator import seeds_needed
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.running import Chunk, Local, Task, run_chunk
 from celltrain.store import Store
+from small_sweep import SCENARIO
 
-LAN = """
-[scenario]
-duration = "5ms"
-[scenario.topology.n_source]
-sources = 3
-link_delay = "5us"
-[scenario.port.bottleneck]
-buffer = 100
-policy = { epd = { threshold = 60 } }
-"""
 PLAN = f"""
 seeds = {{ first = 3, count = 4 }}
 [axes]
 threshold = {{ path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }}
 buffer = {{ path = "port.bottleneck.buffer", values = [100, 150, 200] }}
-{LAN}
+{SCENARIO}
 """
 
 

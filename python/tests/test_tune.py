@@ -350,14 +350,14 @@ def test_the_best_at_no_less_is_the_naive_twins(points, least):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
 def test_paired_intervals_are_the_naive_twins(pairs):
-    from celltrain.reproduction.score import student
+    from celltrain.statistics import half_width
 
     differences = [b - a for a, b in pairs]
     values = np.array([[b, b] for _, b in pairs]) - np.array([[a, a] for a, _ in pairs])
     one, two = _mean(values)
     assert one == two
     assert one.mean == pytest.approx(by_hand.fmean(differences), abs=1e-12)
-    naive = student(len(pairs) - 1) * by_hand.stdev(differences) / math.sqrt(len(pairs))
+    naive = half_width(len(pairs), by_hand.stdev(differences))
     assert one.half == pytest.approx(naive, rel=1e-3, abs=1e-12)
     assert one.beyond == (abs(one.mean) > one.half)
 

@@ -15,7 +15,7 @@ from celltrain.cli import shell
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.reproduction.run import Progress, Reproduction
+    from celltrain.reproduction import Progress, Reproduction
 
 
 def register(app: typer.Typer) -> None:

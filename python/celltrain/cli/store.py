@@ -70,7 +70,7 @@ def verify(folder: Folder, as_json: shell.Json = False) -> int:
 @shell.command
 def repair(folder: Folder, as_json: shell.Json = False) -> None:
     """Set aside what cannot be read, drop what is there twice, make the ledger agree; --resume then runs what is missing."""
-    from celltrain.store.check import repair as mend
+    from celltrain.store.repair import repair as mend
     from celltrain.text import shown
 
     done = mend(folder)

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from celltrain import statistics
 from celltrain.cancel import check
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
-from celltrain.reproduction.score import student
-from celltrain.running.work import Chunk, Rows, Task, Worker
-from celltrain.store import Ran, Store
+from celltrain.running import Chunk, Ran, Rows, Task, Worker
+from celltrain.store import Store
 from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
 from celltrain.text import shown
@@ -286,7 +286,7 @@ def seeds_needed(values: list[float], interval: float, most: int) -> int:
     if n < 2:
         return min(n, most)
     sd = _sd(values)
-    while n < most and student(n - 1) * sd / math.sqrt(n) > interval:
+    while n < most and statistics.half_width(n, sd) > interval:
         n += 1
     return n
 
@@ -298,7 +298,7 @@ def half_width(values: list[float]) -> float:
     0.248
     """
     n = len(values)
-    return math.inf if n < 2 else student(n - 1) * _sd(values) / math.sqrt(n)
+    return math.inf if n < 2 else statistics.half_width(n, _sd(values))
 
 
 def _sd(values: list[float]) -> float:

@@ -10,7 +10,7 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import ScenarioError
 from celltrain.plan import Plan, canonical, run_key
-from celltrain.store import Ran
+from celltrain.running import Ran
 
 #: Seconds a probe may take; what is missing of it is worked out from the share that is done.
 PROBE_SECONDS = 2.0

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 from celltrain.paths import Key, UnknownKeyError, follow
 from celltrain.plan.axis import Axis, Interval
-from celltrain.plan.plan import MAX_RUNS, Plan, Point, Recording, Seeds, Until, canonical, run_key
+from celltrain.plan.contents import MAX_RUNS, Point, Seeds, Until
+from celltrain.plan.plan import Plan, canonical, run_key
+from celltrain.running import Recording
 
 __all__ = [
     "MAX_RUNS",

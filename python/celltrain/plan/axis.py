@@ -145,6 +145,19 @@ class Axis:
         return f"{self.path}: {self.key.meaning}" if self.key.meaning else self.path
 
 
+def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
+    """Points of the unit cube, one row each."""
+    from scipy.stats import qmc
+
+    if method == "latin_hypercube":
+        sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
+        return sample
+    engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
+    # The sequence is balanced at powers of two; any first part of it is a sample all the same.
+    whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
+    return whole[:points]
+
+
 def written(number: Fraction, key: Key) -> Any:
     """A number as the scenario takes it: with its unit, whole, or plain."""
     if key.quantity is not None:

@@ -6,29 +6,26 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
-from celltrain.cancel import current
-from celltrain.errors import Fault, PlanError, ScenarioError
-from celltrain.expressions import MeasureError, check_syntax, needs_series, outlined, problem
+from celltrain.errors import PlanError, ScenarioError
+from celltrain.expressions import MeasureError, check_syntax, needs_series
 from celltrain.measures import SERIES
 from celltrain.paths import Key, UnknownKeyError, follow
-from celltrain.plan.axis import Axis, Drawn, Interval, Steps
+from celltrain.plan.axis import Axis, Drawn, Interval, Steps, draw
+from celltrain.plan.base import Base, base_of, plain
+from celltrain.plan.contents import CHECKED_POINTS, MAX_RUNS, MEASURES, SEEDS, Contents, Group, Seeds, Until
 from celltrain.plan.document import Judge, as_text, join, parse
-from celltrain.plan.plan import MAX_RUNS, MEASURES, SEEDS, Group, Plan, Recording, Seeds, Until
+from celltrain.plan.points import judge_points
 from celltrain.quantities import exact, seconds
-from celltrain.scenario import Reading, read_text
-from celltrain.text import described
+from celltrain.running import Recording
+from celltrain.scenario import read_text
 from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from celltrain.models import Scenario
 
 KEYS = ("name", "scenario", "measures", "axes", "paired", "points", "sample", "seeds", "limits", "series")
@@ -43,19 +40,11 @@ METHODS = ("sobol", "latin_hypercube")
 SCALES = ("linear", "log")
 #: A sample is drawn as a whole.
 MAX_SAMPLE = 1 << 20
-#: A plan of more points has its corners checked and so many in between; what is refused later is a row with its error.
-CHECKED_POINTS = 2000
-#: Points that are run for an instant to see whether the measures lead somewhere.
-PROBED = 4
-#: Refusals that are told apart.
-MOST_REFUSALS = 20
 #: The ledger counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
-#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
-MOST_BITS = 1024
 
 
-def read_file(path: Path) -> Plan:
+def read_file(path: Path) -> Contents:
     """The plan in a file."""
     try:
         text = read_text(path)
@@ -64,7 +53,7 @@ def read_file(path: Path) -> Plan:
     return read_toml(text, shown_path(path), path.parent)
 
 
-def read_toml(text: str, file: str, folder: Path) -> Plan:
+def read_toml(text: str, file: str, folder: Path) -> Contents:
     """The plan in a text."""
     document, lines = parse(text, file)
     judge = Judge(file, lines)
@@ -73,7 +62,7 @@ def read_toml(text: str, file: str, folder: Path) -> Plan:
     return Reader(document, judge, base).plan(name)
 
 
-def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Plan:
+def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Contents:
     """The plan of Python values."""
     judge = Judge(file, None)
     known = plain(document)
@@ -81,116 +70,10 @@ def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, 
     return Reader(known, judge, found).plan(found.name)
 
 
-def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
-    """What a plan starts from: a scenario, or the path or the name of one."""
-    if isinstance(base, str | os.PathLike):
-        return Base.named(str(base), judge, Path())
-    if hasattr(base, "to_dict"):
-        return Base(base.to_dict(), base.name or "scenario", None)
-    raise PlanError([Fault.of_option("base", described(base), "is not a scenario, nor the path or the name of one")])
-
-
-def read_again(document: Mapping[str, Any]) -> Plan:
+def read_again(document: Mapping[str, Any]) -> Contents:
     """The plan that a store keeps."""
     judge = Judge("plan", None)
     return Reader(dict(document), judge, Base.again(document)).plan("", check=False)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
-    if hasattr(value, "model_dump"):
-        # Choices are written under their key, which their own class does not know.
-        return _choice(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [plain(one) for one in value]
-    return value
-
-
-def _choice(value: Any) -> dict[str, Any]:
-    """A table of a scenario; what is one of several kinds, such as a policy, under the key of its kind."""
-    from celltrain.models import NSource, Port, Scenario, TailDrop
-
-    port = Port(buffer_cells="infinite", policy=TailDrop())
-    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
-    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
-    for holder, fields in holders:
-        for field in fields:
-            try:
-                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
-            except ScenarioError:
-                continue
-            return table
-    return dict(value.to_dict())
-
-
-class Base:
-    """The scenario that points change, and where it stands."""
-
-    def __init__(self, table: Mapping[str, Any], file: str, text: str | None) -> None:
-        self.table = dict(table)
-        self.file = file
-        self.text = text
-
-    @property
-    def name(self) -> str:
-        """As the scenario says it; empty where it does not."""
-        name = self.table.get("name")
-        return name if isinstance(name, str) else ""
-
-    @classmethod
-    def named(cls, said: Any, judge: Judge, folder: Path) -> Base:
-        """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
-        nothing = cls({}, judge.file, None)
-        if isinstance(said, Mapping):
-            return cls(said, judge.file, None)
-        if said is None:
-            judge.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
-            return nothing
-        if not isinstance(said, str):
-            judge.refuse("scenario", "is not a table, nor the name of a file", said)
-            return nothing
-        shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
-        path = folder / said
-        text = None if path.is_file() else _core.data(shipped)
-        file = shown_path(path) if text is None else shipped
-        try:
-            text = read_text(path) if text is None else text
-            table, _ = parse(text, file)
-        except (ScenarioError, PlanError) as error:
-            if not path.exists():
-                judge.refuse(
-                    "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
-                )
-            else:
-                judge.faults.extend(error.faults)
-            return nothing
-        return cls(table, file, text)
-
-    @classmethod
-    def again(cls, document: Mapping[str, Any]) -> Base:
-        """That of a plan which was kept."""
-        table = document.get("scenario")
-        if not isinstance(table, Mapping):
-            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
-        return cls(table, "scenario", None)
-
-    def faults(self, judge: Judge) -> list[Fault]:
-        """What is wrong with it as it stands."""
-        if self.text is not None:
-            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
-        faults = Reading.of_table(self.table, self.file).faults
-        own = Judge(judge.file, judge._lines)
-        for fault in faults:
-            key = f"scenario.{fault.key}" if fault.key else "scenario"
-            at = Fault.of(fault.problem, file=self.file, line=own.line(key), key=key, value=fault.value)
-            own.faults.append(at)
-        return own.faults
 
 
 class Reader:
@@ -204,7 +87,7 @@ class Reader:
             document = {key: value for key, value in document.items() if key != "tune"}
         self.document = judge.table(document, "", known)
 
-    def plan(self, default_name: str, *, check: bool = True) -> Plan:
+    def plan(self, default_name: str, *, check: bool = True) -> Contents:
         """The plan; raises `PlanError` with everything that is wrong with it."""
         judge, document = self.judge, self.document
         name = judge.text(document.get("name") or None, "name", "a text") or default_name
@@ -220,7 +103,7 @@ class Reader:
         if judge.faults:
             raise PlanError(judge.faults)
         kept = {key: document[key] for key in KEYS if key in document and key != "scenario"}
-        plan = Plan(
+        plan = Contents(
             name=name,
             measures=measures,
             groups=tuple(groups),
@@ -231,7 +114,7 @@ class Reader:
             document={**kept, "name": name, "scenario": self.base.table},
         )
         if check:
-            self.check(plan)
+            judge_points(plan, judge, self.base)
         if judge.faults:
             raise PlanError(judge.faults)
         return plan
@@ -640,124 +523,7 @@ class Reader:
                 f"has {points:,} points and {runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]",
             )
 
-    def check(self, plan: Plan) -> None:
-        """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers."""
-        base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in self.base.faults(self.judge)}
-        indices = _looked_at(plan)
-        refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
-        too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
-        unfit = 0
-        accepted: list[Reading] = []
-        for index in indices:
-            point = plan.points[index]
-            reading = Reading.of_table(point.scenario, self.judge.file)
-            # A point that does not fit is a failed row, as long as others do.
-            unfit += reading.does_not_fit
-            if reading.handle is not None:
-                # The first and some of the last: all would be too much to keep.
-                if len(accepted) == PROBED:
-                    accepted.pop(1)
-                accepted.append(reading)
-            kept = too_large if reading.does_not_fit else refused
-            for fault in reading.faults:
-                known = (fault.key, fault.value, fault.problem)
-                _, first, count = kept.get(known, (fault, index, 0))
-                kept[known] = (fault, first, count + 1)
-        if unfit == len(indices):
-            refused |= too_large
-        if accepted:
-            self.check_measures(plan, accepted)
-        axes = {axis.path: axis for axis in plan.axes}
-        for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
-            if count == len(indices) and (fault.key, fault.problem) in base:
-                self.judge.faults.append(base[fault.key, fault.problem])
-                continue
-            self.refuse_point(plan, fault, index, count, axes)
-
-    def refuse_point(self, plan: Plan, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]) -> None:
-        """Adds what the core says of a point, at the axis to blame."""
-        values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
-        others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
-        where = f"at point {index} ({values}){others}" if values else ""
-        related = (
-            axis
-            for path, axis in axes.items()
-            if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
-        )
-        to_blame = next(related, None)
-        key = "" if to_blame is None else self.axis_path(to_blame.name)
-        line = self.judge.line(key or "axes")
-        problem = f"{fault.problem}; {where}" if where else fault.problem
-        at = Fault.of(problem, file=self.judge.file, line=line, key=fault.key, value=fault.value)
-        self.judge.faults.append(at)
-
-    def axis_path(self, name: str) -> str:
-        """Where an axis stands in the plan."""
-        for table in ("axes", "points.axes", "sample.axes"):
-            place: Any = self.document
-            for step in table.split("."):
-                place = place.get(step, {}) if isinstance(place, Mapping) else {}
-            if name in place:
-                return join(table, name)
-        for number, pair in enumerate(self.document.get("paired", [])):
-            if name in pair:
-                return join(join("paired", number), name)
-        return ""
-
-    def check_measures(self, plan: Plan, scenarios: Sequence[Reading]) -> None:
-        """A measure that leads nowhere in the answers of all of the first accepted points is refused."""
-        said = self.document.get("measures", [])
-        for text, why in self.no_measures(plan.measures, scenarios).items():
-            path = join("measures", said.index(text)) if text in said else "measures"
-            self.judge.refuse(path, f"is not a measure of these runs: {why}", text)
-
-    @staticmethod
-    def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-        """Which measures lead nowhere in all of these scenarios, and why."""
-        wrong: dict[str, str] = {}
-        outlines = [outlined(one.accepted(), one.scenario) for one in scenarios if one.scenario is not None]
-        for text in measures:
-            problems = [words for outline in outlines if (words := problem(text, outline))]
-            if len(problems) == len(outlines):
-                wrong[text] = problems[0]
-        return wrong
-
 
 def axis_length(axis: Axis) -> int:
     """How many values an axis has, however many."""
     return axis.numbers.length if isinstance(axis.numbers, Steps) else len(axis)
-
-
-def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
-    """Points of the unit cube, one row each."""
-    from celltrain.errors import MissingExtraError
-
-    try:
-        from scipy.stats import qmc
-    except ImportError:
-        raise MissingExtraError("a [sample] needs scipy: pip install 'celltrain[sweep]'") from None
-    if method == "latin_hypercube":
-        sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
-        return sample
-    engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
-    # The sequence is balanced at powers of two; any first part of it is a sample all the same.
-    whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
-    return whole[:points]
-
-
-def _looked_at(plan: Plan) -> Sequence[int]:
-    """The points that are checked before anything runs: all of them, or the corners and an even choice."""
-    count = len(plan.points)
-    if count <= CHECKED_POINTS:
-        return range(count)
-    corners = itertools.islice(itertools.product(*((0, len(group) - 1) for group in plan.groups)), CHECKED_POINTS // 4)
-    chosen = {
-        sum(place * math.prod(len(g) for g in plan.groups[i + 1 :]) for i, place in enumerate(corner))
-        for corner in corners
-    }
-    chosen.update(count * i // CHECKED_POINTS for i in range(CHECKED_POINTS))
-    return sorted(chosen)
-
-
-def _shortly(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
+from celltrain.pages.drawing import style
 from celltrain.plot import require_matplotlib
 from celltrain.reports.analysis import Analysis, Comparison, compare, named
 from celltrain.reports.data import Data, Measure, of_store
@@ -24,7 +25,7 @@ from celltrain.writing import writing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from celltrain.reports.figures import Drawing
+    from celltrain.pages.drawing import Drawing
 
 
 class Report:
@@ -198,7 +199,7 @@ class Report:
         from celltrain.reports import figures
 
         if self.comparison is not None:
-            with figures.style():
+            with style():
                 drawing: Drawing | None = figures.comparison(self.comparison)
             assert drawing is not None, "a comparison has a figure"
             yield drawing
@@ -212,14 +213,15 @@ class Report:
             ),
         ]
         for make in makers:
-            with figures.style():
+            with style():
                 drawing = make()
             if drawing is not None:
                 yield drawing
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
-        from celltrain.reports.page import Inlined, page
+        from celltrain.pages.html import Inlined
+        from celltrain.reports.page import page
 
         return page(self, [Inlined.of(drawing) for drawing in self.drawings()])
 
@@ -235,7 +237,8 @@ class Report:
             return self._write(Path(folder), progress)
 
     def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
-        from celltrain.reports.page import Inlined, page
+        from celltrain.pages.html import Inlined
+        from celltrain.reports.page import page
 
         plots = folder / "figures"
         plots.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from celltrain.reproduction.claims import Claim
+from celltrain.reproduction.outcomes import Progress
 from celltrain.reproduction.paper import PAPER, STUDY, Paper, PaperError, load, paper_ids, study_ids
-from celltrain.reproduction.run import Progress, Reproduction, reproduce, study
+from celltrain.reproduction.run import Reproduction, reproduce, study
 from celltrain.reproduction.score import Scored
 
 __all__ = [

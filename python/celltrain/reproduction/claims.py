@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 
 from celltrain.reproduction.paper import Number, Paper, PaperError, Row, Value, evaluate, matches
-from celltrain.reproduction.score import SLACK, Scored, rank_correlation
+from celltrain.reproduction.score import SLACK, Scored
+from celltrain.statistics import rank_correlation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.arguments import MOST_JOBS, checked
-from celltrain.cancel import Cancel, current, endable
-from celltrain.errors import CancelledError
-from celltrain.expressions import STEP, measure, needs_series, outlined, problem
+from celltrain.cancel import Cancel, endable
 from celltrain.reproduction import claims, score
 from celltrain.reproduction.claims import Claim
+from celltrain.reproduction.outcomes import Outcomes, Progress
 from celltrain.reproduction.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduction.score import Scored
-from celltrain.results import refused
+from celltrain.running import cores
 from celltrain.text import described
 from celltrain.writing import writing
 
@@ -29,18 +26,6 @@ if TYPE_CHECKING:
 
 #: More runs of a scenario than anybody waits for.
 MOST_SEEDS = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a reproduction has come."""
-
-    done: int
-    """Runs that have ended, and runs in all."""
-    total: int
-    elapsed_seconds: float
-    """Seconds of real time that have passed, and those still to come as far as the runs so far can tell."""
-    remaining_seconds: float
 
 
 class Reproduction:
@@ -244,136 +229,9 @@ def _reproduction(
     claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
-    outcomes = Outcomes(paper, numbers, counts, threads=jobs or _cores(), progress=progress)
+    outcomes = Outcomes(paper, numbers, counts, threads=jobs or cores(), progress=progress)
     outcomes.run()
     return Reproduction(paper, outcomes, numbers, counts)
-
-
-class Outcomes:
-    """The runs that some numbers need, and what has come of them."""
-
-    def __init__(
-        self,
-        paper: Paper,
-        numbers: Sequence[Number],
-        seeds: Mapping[str, int],
-        *,
-        threads: int,
-        progress: Callable[[Progress], object] | None,
-    ) -> None:
-        self._paper = paper
-        self._threads = threads
-        self._progress = progress
-        #: For each configuration, the measures wanted.
-        self._wanted: dict[int, list[str]] = {}
-        for number in numbers:
-            measures = self._wanted.setdefault(number.configuration, [])
-            if number.result not in measures:
-                measures.append(number.result)
-        counts: dict[int, int] = {}
-        for number in numbers:
-            count = seeds[number.network or ""]
-            enough = count if number.most_seeds is None else min(count, number.most_seeds)
-            counts[number.configuration] = max(enough, counts.get(number.configuration, 0))
-        self.runs = [
-            (configuration, seed) for configuration in self._wanted for seed in range(1, 1 + counts[configuration])
-        ]
-        # Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that what is
-        # left for the last thread at the very end is short.
-        self.runs.sort(key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
-        #: By configuration, measure and seed.
-        self.values: dict[int, dict[str, dict[int, float]]] = {
-            configuration: {measure: {} for measure in measures} for configuration, measures in self._wanted.items()
-        }
-        self.fingerprints: dict[tuple[int, int], str] = {}
-        self.cell_hops = 0
-        self.elapsed_seconds = 0.0
-        self.interrupted = False
-        self._clock = _Clock(self._network(run) for run in self.runs)
-
-    def run(self) -> None:
-        """Run everything; a keyboard interrupt or the call's handle ends it early."""
-        started = time.monotonic()
-        scenarios = {c: _core.Scenario(self._paper.configurations[c].text) for c in self._wanted}
-        index = {configuration: position for position, configuration in enumerate(scenarios)}
-        traced = {c for c, measures in self._wanted.items() if any(needs_series(text) for text in measures)}
-        together = [run for run in self.runs if run[0] not in traced]
-
-        def on_result(position: int, text: str) -> None:
-            self.elapsed_seconds = time.monotonic() - started
-            self._take(together[position], json.loads(text))
-
-        try:
-            self._check_measures(scenarios)
-            _core.run_many(
-                list(scenarios.values()),
-                [(index[configuration], seed) for configuration, seed in together],
-                self._threads,
-                on_result,
-                cancel=current(),
-            )
-            # One after the other: a trace is for the caller's thread.
-            for configuration, seed in (run for run in self.runs if run[0] in traced):
-                answer, series = scenarios[configuration].run(seed, ["cwnd"], STEP, [], cancel=current())
-                self.elapsed_seconds = time.monotonic() - started
-                self._take((configuration, seed), json.loads(answer), series)
-        except (KeyboardInterrupt, CancelledError):
-            self.interrupted = True
-        except PaperError:
-            raise
-        except ValueError as error:
-            raise refused(error) from None
-        self.elapsed_seconds = time.monotonic() - started
-
-    def _check_measures(self, scenarios: Mapping[int, _core.Scenario]) -> None:
-        """Refuses a measure that leads nowhere in the answers of runs that are made for it, before any is."""
-        for configuration, measures in self._wanted.items():
-            outline = outlined(scenarios[configuration], self._paper.configurations[configuration].scenario)
-            for text in measures:
-                if words := problem(text, outline):
-                    raise PaperError(f"{self._paper.id}: {text!r} is not a measure of its runs: {words}")
-
-    def _take(self, run: tuple[int, int], answer: Mapping[str, Any], series: Mapping[str, Any] | None = None) -> None:
-        configuration, seed = run
-        ran = {**answer, "scenario": self._paper.configurations[configuration].scenario}
-        for text in self._wanted[configuration]:
-            self.values[configuration][text][seed] = measure(text, ran, series)
-        self.fingerprints[run] = answer["fingerprint"]
-        self.cell_hops += answer["cell_hops"]
-        self._clock.ended(self._network(run), answer["engine_seconds"])
-        if self._progress is not None:
-            self._progress(
-                Progress(
-                    done=len(self.fingerprints),
-                    total=len(self.runs),
-                    elapsed_seconds=self.elapsed_seconds,
-                    remaining_seconds=self._clock.remaining_seconds() / min(self._threads, len(self.runs)),
-                )
-            )
-
-    def _network(self, run: tuple[int, int]) -> str:
-        return self._paper.configurations[run[0]].network or ""
-
-
-class _Clock:
-    """How long the runs to come will take: as long, each, as those of its network took so far."""
-
-    def __init__(self, networks: Iterable[str]) -> None:
-        self._left: dict[str, int] = {}
-        self._seconds: dict[str, list[float]] = {}
-        for network in networks:
-            self._left[network] = self._left.get(network, 0) + 1
-
-    def ended(self, network: str, seconds: float) -> None:
-        self._left[network] -= 1
-        self._seconds.setdefault(network, []).append(seconds)
-
-    def remaining_seconds(self) -> float:
-        every = [second for seconds in self._seconds.values() for second in seconds]
-        return sum(
-            left * sum(sample := self._seconds.get(network, every)) / len(sample)
-            for network, left in self._left.items()
-        )
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
@@ -388,8 +246,3 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
             few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
             raise PaperError(f"seeds = {described(counts[network])} is too {few}")
     return {network: counts[network] for network in networks}
-
-
-def _cores() -> int:
-    """Cores this process may use, which can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

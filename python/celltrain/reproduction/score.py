@@ -5,15 +5,14 @@ What counts as agreement is decided here and nowhere else. None means "not defin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from celltrain.reproduction.paper import Number
+from celltrain.statistics import half_width, ks, spearman
 
 # Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
 SLACK = 1e-9
@@ -47,7 +46,7 @@ class Scored:
     @property
     def interval(self) -> float | None:
         """Half the width of the 95 % interval of the mean, by Student's distribution."""
-        return None if self.sd is None else student(len(self.values) - 1) * self.sd / math.sqrt(len(self.values))
+        return None if self.sd is None else half_width(len(self.values), self.sd)
 
     @property
     def low(self) -> float:
@@ -156,45 +155,6 @@ def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
     return float(np.mean(np.concatenate(misses))) if misses else None
 
 
-# The upper 2.5 % of Student's distribution with 1, 2, 3, ... degrees of freedom.
-STUDENT = [
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-]
-
-
-def student(freedom: int) -> float:
-    """How many standard errors from the mean a 95 % interval reaches, for so many degrees of freedom."""
-    if freedom <= len(STUDENT):
-        return STUDENT[freedom - 1]
-    # The first two terms of the expansion by Cornish and Fisher: off by less than 0.001 from here on.
-    z = 1.959964
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-
-
-def ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of the ranks they take up."""
-    array = np.asarray(values, dtype=np.float64)
-    below = (array[None, :] < array[:, None]).sum(axis=1)
-    equal = (array[None, :] == array[:, None]).sum(axis=1)
-    result: NDArray[np.float64] = below + (equal + 1) / 2
-    return result
-
-
-def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation; None for fewer than three pairs or where one side does not vary."""
-    return None if len(first) < 3 else rank_correlation(first, second)
-
-
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The same for any number of pairs: two are enough to say which way a trend goes."""
-    x, y = ranks(first), ranks(second)
-    x, y = x - x.mean(), y - y.mean()
-    scale = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / scale if scale > 0 else None
-
-
 def rank_among_seeds(printed: float, values: Sequence[float], rounding: float) -> float:
     """Where a printed value stands among the seeds, from 0 to 1.
 
@@ -204,14 +164,3 @@ def rank_among_seeds(printed: float, values: Sequence[float], rounding: float) -
     equal = int((np.abs(array - printed) <= rounding + SLACK).sum())
     below = int((array < printed - rounding - SLACK).sum())
     return (below + equal / 2 + 0.5) / (len(array) + 1)
-
-
-def ks(positions: Sequence[float]) -> float | None:
-    """Kolmogorov-Smirnov distance from the uniform distribution on 0 to 1, times the root of the sample's size."""
-    if not positions:
-        return None
-    u = np.sort(np.asarray(positions, dtype=np.float64))
-    n = len(u)
-    steps = np.arange(n, dtype=np.float64)
-    distance = max(float(np.max((steps + 1) / n - u)), float(np.max(u - steps / n)))
-    return distance * math.sqrt(n)

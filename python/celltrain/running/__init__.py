@@ -7,7 +7,8 @@ rows. Sweeps, searches and reproductions all run on it.
 from __future__ import annotations
 
 from celltrain.running.choice import worker_of
-from celltrain.running.local import Local
-from celltrain.running.work import Chunk, Rows, Task, Worker, run_chunk
+from celltrain.running.local import Local, cores
+from celltrain.running.stream import run_chunk
+from celltrain.running.work import Chunk, Ran, Recording, Rows, Task, Worker
 
-__all__ = ["Chunk", "Local", "Rows", "Task", "Worker", "run_chunk", "worker_of"]
+__all__ = ["Chunk", "Local", "Ran", "Recording", "Rows", "Task", "Worker", "cores", "run_chunk", "worker_of"]

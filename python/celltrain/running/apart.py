@@ -14,13 +14,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from celltrain import _core
-from celltrain.store import Ran
-
-if TYPE_CHECKING:
-    from celltrain.running.work import Chunk
+from celltrain.running.here import stream_here
+from celltrain.running.work import Chunk, Ran
 
 #: A run that takes more than this part of the memory there is has a process of its own.
 SHARE = 0.25
@@ -74,8 +72,6 @@ def command() -> list[str]:
 
 def main() -> None:
     """Runs the one run that is told on standard input."""
-    from celltrain.running.work import stream_here
-
     sent, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Whatever else prints must not come between.
     os.dup2(2, 1)

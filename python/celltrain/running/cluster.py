@@ -24,8 +24,7 @@ from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.running.work import Chunk, Rows
-from celltrain.store import Ran
+from celltrain.running.work import Chunk, Ran, Rows
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
@@ -279,7 +278,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.work import run_chunk
+            from celltrain.running.stream import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun

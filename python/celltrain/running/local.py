@@ -8,7 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 from celltrain import _core
-from celltrain.running.work import Chunk, Rows, stream
+from celltrain.cancel import Cancel, check, ended_by
+from celltrain.running.stream import stream
+from celltrain.running.work import Chunk, Rows
+
+#: Seconds between two looks at whether the call is to end, while it waits for a chunk.
+LOOK = 0.05
 
 
 class Local:
@@ -27,8 +32,11 @@ class Local:
         chunk = next(chunks, None)
         while chunk is not None:
             ahead = _Ahead(chunks)
-            stream(chunk, self.threads, lambda ran: take(Rows(version=version, profile=profile, runs=(ran,))))
-            chunk = ahead.chunk()
+            try:
+                stream(chunk, self.threads, lambda ran: take(Rows(version=version, profile=profile, runs=(ran,))))
+                chunk = ahead.chunk()
+            finally:
+                ahead.end()
 
 
 class _Ahead:
@@ -38,20 +46,30 @@ class _Ahead:
         self._chunk: Chunk | None = None
         self._error: BaseException | None = None
         self._chunks = chunks
-        # Nobody waits for it after Ctrl-C.
+        self._handle = Cancel()
         context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._make,), daemon=True)
+        self._thread = threading.Thread(target=context.run, args=(self._make,))
         self._thread.start()
 
     def chunk(self) -> Chunk | None:
-        self._thread.join()
+        """The chunk, once it is made."""
+        while self._thread.is_alive():
+            self._thread.join(LOOK)
+            check()
         if self._error is not None:
             raise self._error
         return self._chunk
 
+    def end(self) -> None:
+        """Ends the thread, whatever it is about: it must not run any more when the interpreter ends."""
+        self._handle.cancel()
+        self._thread.join()
+
     def _make(self) -> None:
         try:
-            self._chunk = next(self._chunks, None)
+            # Whoever makes chunks asks now and then whether the call is to end.
+            with ended_by(self._handle):
+                self._chunk = next(self._chunks, None)
         except BaseException as error:
             self._error = error
 

@@ -13,8 +13,9 @@
 
 from __future__ import annotations
 
+from celltrain.running import Ran
 from celltrain.store.columns import Measured, measured
-from celltrain.store.parts import Ran
-from celltrain.store.store import FORMAT, Store
+from celltrain.store.layout import FORMAT
+from celltrain.store.store import Store
 
 __all__ = ["FORMAT", "Measured", "Ran", "Store", "measured"]

@@ -1,9 +1,8 @@
-"""Proving that a store is what it should be, and mending one that is not."""
+"""Proving that a store is what it should be."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import run_key
 from celltrain.store import parts
-from celltrain.store.files import Lock, put, sync, uninterrupted
+from celltrain.store.layout import KIND, LEDGER, PARTS, SERIES
 from celltrain.store.ledger import Ledger, Part
 from celltrain.text import shown
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 #: Keys that occur twice are named up to here.
 MOST_NAMED = 5
-ASIDE = "set-aside"
 #: A part that a sweep has written is in the ledger after this, s.
 MOMENT = 0.5
 #: Key, point and seed of a run.
@@ -41,12 +39,10 @@ def verify(store: Store) -> list[Fault]:
     A sweep may go on meanwhile: what it writes after this began is not looked at. Raises `StoreError` for a store of another
     version, or whose manifest was changed: nothing can be judged by these.
     """
-    from celltrain.store.store import LEDGER, PARTS
-
-    _refuse_others(store)
+    refuse_others(store)
     faults: list[Fault] = []
     # Before the folder is looked at: what the ledger has by then must be there.
-    before = _known(store.path / LEDGER, write=False)
+    before = known_parts(store.path / LEDGER, write=False)
     there = parts.listed(store.path / PARTS)
     whole: dict[int, set[Identity]] = {}
     keys: list[Any] = []
@@ -82,70 +78,8 @@ def verify(store: Store) -> list[Fault]:
     return faults
 
 
-def repair(path: Path) -> list[str]:
-    """Sets aside what is not what was written, drops what is there twice, makes ledger and parts agree; says what it did.
-
-    Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write, and for a
-    store of another version, or whose manifest was changed; nothing is touched then.
-    """
-    from celltrain.store.store import JOURNAL, LEDGER, LOCK, PARTS, Store
-
-    store = Store.open(path)
-    _refuse_others(store)
-    done: list[str] = []
-    lock = Lock(path / LOCK)
-    try:
-        with uninterrupted():
-            ledger = path / LEDGER
-            _end_rewriting(store)
-            done += _mend_parts(store, parts.listed(path / PARTS), _known(ledger, write=True))
-            try:
-                store._ledger = Ledger(ledger, write=True)
-                with contextlib.closing(Ledger(ledger, write=False)) as now:
-                    there = parts.listed(path / PARTS)
-                    known = now.parts()
-                    changed = [n for n in known if n not in there or known[n].digest != _digest(there[n])]
-                store._ledger.forget(changed)
-                done += [f"forgot the {known[n].runs:,} runs the ledger had of part {n}" for n in changed]
-                _enter_missing(store, done)
-                store.close()
-                if any(Path(fault.file).name == LEDGER for fault in verify(store)):
-                    raise StoreError([])
-            except StoreError:
-                # It is an index: what it says is in the parts.
-                store.close()
-                ledger.unlink(missing_ok=True)
-                ledger.with_name(JOURNAL).unlink(missing_ok=True)
-                store._ledger = Ledger(ledger, write=True)
-                done.append("made the ledger again from the parts")
-                _enter_missing(store, [])
-    except OSError as error:
-        from celltrain.store.files import unwritable
-
-        raise unwritable(Path(error.filename or path), error) from None
-    finally:
-        store.close()
-        lock.release()
-    return done
-
-
-def _end_rewriting(store: Store) -> None:
-    """A part that a kill left written anew, and not in the ledger yet, is what was written."""
-    from celltrain.store import rewrite
-    from celltrain.store.store import LEDGER
-
-    if (store.path / rewrite.INTENT).exists() and (store.path / LEDGER).is_file():
-        with contextlib.suppress(StoreError):
-            store._ledger = Ledger(store.path / LEDGER, write=True)
-            rewrite.finish(store)
-        store.close()
-    (store.path / rewrite.INTENT).unlink(missing_ok=True)
-
-
-def _refuse_others(store: Store) -> None:
+def refuse_others(store: Store) -> None:
     """Raises for what this celltrain cannot judge: it would take good parts for another store's."""
-    from celltrain.store.store import KIND
-
     version = _core.build()["version"]
     if store.version != version:
         problem = f"was made by celltrain {store.version}, and this is {version}: only the one that made it can tell what is wrong"
@@ -155,7 +89,7 @@ def _refuse_others(store: Store) -> None:
         raise StoreError(faults)
 
 
-def _known(ledger: Path, *, write: bool) -> dict[int, Part]:
+def known_parts(ledger: Path, *, write: bool) -> dict[int, Part]:
     """The parts a ledger knows, as far as there is one that can be read; to write, so as to undo what was half done."""
     if not ledger.exists():
         return {}
@@ -164,57 +98,11 @@ def _known(ledger: Path, *, write: bool) -> dict[int, Part]:
     return {}
 
 
-def _mend_parts(store: Store, there: dict[int, Path], known: dict[int, Part]) -> Iterator[str]:
-    """Sets aside the parts that are not what was written, or of something else, and drops runs that an earlier part has."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    seen: set[bytes] = set()
-    for number, path in there.items():
-        try:
-            table = parts.read(path)
-            problems = list(strange(store, path, table))
-            if not problems and number in known:
-                problems = list(_changed(path, known[number]))
-        except StoreError as error:
-            problems = error.faults
-        if problems:
-            aside = store.path / ASIDE
-            aside.mkdir(exist_ok=True)
-            path.rename(_free(aside / path.name))
-            sync(aside)
-            sync(path.parent)
-            yield f"set aside {path.name}: {problems[0].problem}"
-            continue
-        own = {key: bytes.fromhex(key) for key in table["run_key"].unique().to_pylist()}
-        again = [key for key, short in own.items() if short in seen]
-        seen.update(own.values())
-        if again:
-            kept = table.filter(pc.invert(pc.is_in(table["run_key"].cast(pa.string()), pa.array(again))))
-            put(path, parts.encoded(kept))
-            yield f"dropped {len(again):,} runs from {path.name}, which an earlier part has"
-
-
-def _free(path: Path) -> Path:
-    """The path, or one like it where there is something already."""
-    again = (path.with_name(f"{path.stem}-{count}{path.suffix}") for count in itertools.count(2))
-    return path if not path.exists() else next(one for one in again if not one.exists())
-
-
-def _changed(path: Path, part: Part) -> Iterator[Fault]:
-    if part.digest != _digest(path):
+def changed(path: Path, part: Part) -> Iterator[Fault]:
+    """Whether a part is not what was written, by its sha256."""
+    if part.digest != digest_of(path):
         problem = "is not what was written (its sha256 differs)"
         yield Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
-
-
-def _enter_missing(store: Store, done: list[str]) -> None:
-    from celltrain.store.store import PARTS
-
-    known = store.ledger.parts()
-    for number, path in parts.listed(store.path / PARTS).items():
-        if number not in known:
-            store.enter(number, path)
-            done.append(f"entered the runs of {path.name}")
 
 
 def strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
@@ -304,8 +192,6 @@ def _against_ledger(
     told: set[str | None],
 ) -> Iterator[Fault]:
     """Where ledger and parts disagree, beside the parts of which something was told already."""
-    from celltrain.store.store import _disagreements, miscounted
-
     known, entered = ledger.snapshot()
     if there.keys() - known.keys():
         # A sweep that goes on enters a part once it is on the disk.
@@ -314,7 +200,7 @@ def _against_ledger(
     # A part that came after the folder was looked at is the sweep's that goes on.
     later = known.keys() - there.keys() - set(before)
     known = {number: part for number, part in known.items() if number not in later}
-    first = list(_disagreements(store.path, there, known))
+    first = list(disagreements(store.path, there, known))
     told |= {fault.file for fault in first}
     yield from first
     place = shown(ledger.path)
@@ -325,7 +211,7 @@ def _against_ledger(
         )
     for number in sorted(known.keys() & there.keys()):
         if shown(there[number]) not in told:
-            yield from _changed(there[number], known[number])
+            yield from changed(there[number], known[number])
     old = {number: len(runs) for number, runs in entered.items() if number not in later}
     yield from miscounted(ledger, known, old)
     for number in sorted(whole.keys() & known.keys()):
@@ -338,8 +224,6 @@ def _against_ledger(
 def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:
     import pyarrow.compute as pc
 
-    from celltrain.store.store import SERIES
-
     ran = table.filter(pc.is_valid(table["measure"]))["run_key"].unique().to_pylist()
     missing = [key for key in ran if not (store.path / SERIES / f"{key}.parquet").is_file()]
     if missing:
@@ -348,5 +232,35 @@ def _without_series(store: Store, table: pa.Table) -> Iterator[Fault]:
         )
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Of a part's content."""
     return parts.digest(parts.content(path))
+
+
+def disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part]) -> Iterator[Fault]:
+    """Where ledger and parts disagree, as far as a look at the files' sizes tells."""
+    for number in sorted(known.keys() - there.keys()):
+        path = parts.named(folder / PARTS, number)
+        problem = f"is in the ledger and not there: forget its {known[number].runs:,} runs with: celltrain store repair"
+        yield Fault.of_file(shown(path), problem)
+    for number, part in known.items():
+        if number in there and (size := there[number].stat().st_size) != part.bytes:
+            problem = (
+                f"has {size:,} bytes and had {part.bytes:,} when it was written: it is cut short or changed; set it aside "
+                "and forget its runs with: celltrain store repair"
+            )
+            yield Fault.of_file(shown(there[number]), problem)
+
+
+def miscounted(ledger: Ledger, known: dict[int, Part], held: dict[int, int]) -> Iterator[Fault]:
+    """Where a ledger has more or fewer runs of a part than were written with it: it would have runs done twice, or never."""
+    for number in sorted(known.keys() | held.keys()):
+        runs, written = held.get(number, 0), known[number].runs if number in known else 0
+        if runs != written:
+            problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which was written with {written:,}"
+            if number not in known:
+                problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which it does not know"
+            yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
+    if double := ledger.double():
+        problem = f"has {double:,} runs twice, as done and as another point's"
+        yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")

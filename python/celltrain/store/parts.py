@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
 from celltrain.files import UnreadableError, opened
+from celltrain.running.work import Ran
+from celltrain.tables import encoded
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -22,28 +23,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 4 << 30
 #: What comes of reading a damaged file, beside Arrow's own.
 DAMAGE = (OSError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """What came of one run."""
-
-    point: int
-    seed: int
-    run_key: str
-    configuration: str
-    """The canonical scenario as JSON."""
-    values: tuple[float | None, ...] = ()
-    """Of the measures, in their order; none where the run failed."""
-    problems: tuple[str | None, ...] | None = None
-    """Why a measure has no value, where one has none for another reason than that there is nothing to measure."""
-    fingerprint: str | None = None
-    error: str | None = None
-    """Why the run failed; None where it did not."""
-    seconds: float = 0.0
-    """Of real time the engine took."""
-    series: bytes | None = None
-    """What was recorded, as a Parquet file."""
 
 
 def number_of(path: Path) -> int:
@@ -110,18 +89,6 @@ def encode(rows: Iterable[Ran], plan: Plan, schema: pa.Schema, build: tuple[str,
         columns[axis.name] = pa.array(np.array(own, dtype=np.float64)[run_of_row]) if axis.is_number else by_run(own)
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
     return encoded(table)
-
-
-def encoded(table: pa.Table) -> bytes:
-    """A table as a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    statistics = ["point"] if "point" in table.column_names else True
-    pq.write_table(table, sink, compression="zstd", write_statistics=statistics, write_page_checksum=True)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:

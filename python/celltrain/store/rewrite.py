@@ -14,7 +14,9 @@ from celltrain.errors import Fault, StoreError
 from celltrain.files import UnreadableError, read_json
 from celltrain.store import parts
 from celltrain.store.files import put, sync, uninterrupted, unwritable
+from celltrain.store.layout import PARTS
 from celltrain.store.ledger import Part
+from celltrain.tables import encoded
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ def without_failed(store: Store, number: int, worth: Callable[[str], bool]) -> i
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from celltrain.store.store import PARTS
-
     path = parts.named(store.path / PARTS, number)
     told = parts.read(path, ["run_key", "measure", "error"])
     failed = told.filter(pc.is_null(told["measure"]))
@@ -40,7 +40,7 @@ def without_failed(store: Store, number: int, worth: Callable[[str], bool]) -> i
         return 0
     table = parts.read(path)
     kept = table.filter(pc.invert(pc.is_in(table["run_key"].cast(pa.string()), pa.array(chosen))))
-    content = parts.encoded(kept)
+    content = encoded(kept)
     before = store.ledger.parts()[number]
     if before.digest != parts.digest(parts.content(path)):
         problem = "is not what was written (its sha256 differs); set it aside and forget its runs with: celltrain store repair"
@@ -57,8 +57,6 @@ def without_failed(store: Store, number: int, worth: Callable[[str], bool]) -> i
 
 def finish(store: Store) -> None:
     """Ends what a kill interrupted: a part that was written anew already is entered as it is; raises `StoreError`."""
-    from celltrain.store.store import PARTS
-
     path = store.path / INTENT
     if not path.exists() and not path.is_symlink():
         return

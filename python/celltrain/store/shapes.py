@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain import statistics
 from celltrain.errors import Fault, StoreError
-from celltrain.reproduction.score import student
 from celltrain.store import parts
 from celltrain.tables import Column
 
@@ -159,24 +158,13 @@ def summary(store: Store, measures: Sequence[str] | None) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def half_width(n: int, sd: float) -> float:
-    """Half the width of the 95 % interval of the mean of n values with this standard deviation."""
-    return student(n - 1) * sd / math.sqrt(n)
-
-
 def _figures(values: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[np.float64]]:
     """Number, mean, standard deviation and interval of each point."""
     numbers = values.astype(np.float64)
     has = ~np.isnan(numbers)
     group = np.repeat(np.arange(len(starts)), counts)
-    n = np.bincount(group, weights=has, minlength=len(starts))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(group, weights=np.where(has, numbers, 0.0), minlength=len(starts)) / n
-        off = np.where(has, numbers - mean[group], 0.0)
-        sd = np.sqrt(np.bincount(group, weights=off**2, minlength=len(starts)) / (n - 1))
-    sd[n < 2] = np.nan
-    half = np.array([half_width(int(c), float(s)) if c > 1 else np.nan for c, s in zip(n, sd, strict=True)])
-    return [n, mean, sd, mean - half, mean + half]
+    found = statistics.means(group[has], numbers[has], len(starts))
+    return [found.n.astype(np.float64), found.mean, found.sd, found.low, found.high]
 
 
 def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:

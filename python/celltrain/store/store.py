@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -14,22 +14,17 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.store import columns, parts
+from celltrain.running import Ran
+from celltrain.store import columns, parts, rewrite, shapes
+from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, clear, put, sync, uninterrupted
+from celltrain.store.layout import JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
-from celltrain.store.manifest import Kind
-from celltrain.store.parts import Ran
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: Of the folder and its files.
-FORMAT = 1
-MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
-JOURNAL = f"{LEDGER}-journal"
-KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample", needs=("measures",))
 
 
 class Store:
@@ -86,15 +81,11 @@ class Store:
         Args:
             measures: Only these; all when None, and the rows of runs that failed.
         """
-        from celltrain.store import shapes
-
         return shapes.long(self, measures)
 
     @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
         """One row a run, one column a measure; `error` says why a run has no values."""
-        from celltrain.store import shapes
-
         return shapes.wide(self, measures)
 
     @checked(StoreError)
@@ -104,8 +95,6 @@ class Store:
         The interval is Student's; it is null where there are fewer than two values. A point whose scenario an earlier
         point has too is not there: its runs are that point's.
         """
-        from celltrain.store import shapes
-
         return shapes.summary(self, measures)
 
     @checked(StoreError)
@@ -126,8 +115,6 @@ class Store:
 
     def failures(self) -> pa.Table:
         """The rows of runs that failed."""
-        from celltrain.store import shapes
-
         return shapes.failures(self)
 
     @checked(StoreError)
@@ -142,8 +129,6 @@ class Store:
 
     def verify(self) -> list[Fault]:
         """Everything that is wrong: parts that cannot be read, keys that occur twice, a ledger that disagrees."""
-        from celltrain.store.check import verify
-
         return verify(self)
 
     def __repr__(self) -> str:
@@ -243,8 +228,6 @@ class Store:
             StoreError: When a part cannot be read or written. One that was written just before a kill, and is not in the
                 ledger as it is, is entered when the store is opened again.
         """
-        from celltrain.store import rewrite
-
         return sum(rewrite.without_failed(self, number, worth) for number in self.ledger.parts_with_failures())
 
     def close(self) -> None:
@@ -291,8 +274,6 @@ class Store:
 
     def _open_ledger(self) -> None:
         """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
-        from celltrain.store import rewrite
-
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
@@ -303,7 +284,7 @@ class Store:
         self._ledger = Ledger(path, write=True)
         rewrite.finish(self)
         there, known = parts.listed(self.path / PARTS), self._ledger.parts()
-        faults = [*_disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
+        faults = [*disagreements(self.path, there, known), *miscounted(self._ledger, known, self._ledger.held())]
         if faults:
             raise StoreError(faults)
         self._next = max([0, *there, *known]) + 1
@@ -315,9 +296,6 @@ class Store:
 
         Raises `StoreError` where it is no part of this store, or has runs that another part has.
         """
-        from celltrain.store.check import strange
-        from celltrain.store.shapes import runs_of
-
         table = parts.read(path)
         faults = list(strange(self, path, table))
         if faults:
@@ -325,7 +303,7 @@ class Store:
         until = self.plan.seeds.until
         entries = [
             Entry(point=run.point, seed=run.seed, run_key=run.run_key, failed=run.failed, seconds=None, value=run.value)
-            for run in runs_of(table, None if until is None else until.measure)
+            for run in shapes.runs_of(table, None if until is None else until.measure)
         ]
         self.ledger.enter(number, _part(len(entries), parts.content(path)), entries)
 
@@ -357,35 +335,6 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "columns": columns.as_json(columns.fixed(plan)),
         "units": {one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
     }
-
-
-def _disagreements(folder: Path, there: dict[int, Path], known: dict[int, Part]) -> Iterator[Fault]:
-    """Where ledger and parts disagree, as far as a look at the files' sizes tells."""
-    for number in sorted(known.keys() - there.keys()):
-        path = parts.named(folder / PARTS, number)
-        problem = f"is in the ledger and not there: forget its {known[number].runs:,} runs with: celltrain store repair"
-        yield Fault.of_file(shown(path), problem)
-    for number, part in known.items():
-        if number in there and (size := there[number].stat().st_size) != part.bytes:
-            problem = (
-                f"has {size:,} bytes and had {part.bytes:,} when it was written: it is cut short or changed; set it aside "
-                "and forget its runs with: celltrain store repair"
-            )
-            yield Fault.of_file(shown(there[number]), problem)
-
-
-def miscounted(ledger: Ledger, known: dict[int, Part], held: dict[int, int]) -> Iterator[Fault]:
-    """Where a ledger has more or fewer runs of a part than were written with it: it would have runs done twice, or never."""
-    for number in sorted(known.keys() | held.keys()):
-        runs, written = held.get(number, 0), known[number].runs if number in known else 0
-        if runs != written:
-            problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which was written with {written:,}"
-            if number not in known:
-                problem = f"has {runs:,} runs of {parts.named(Path(), number).name}, which it does not know"
-            yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
-    if double := ledger.double():
-        problem = f"has {double:,} runs twice, as done and as another point's"
-        yield Fault.of_file(shown(ledger.path), f"{problem}; make it again from the parts: celltrain store repair")
 
 
 def _not_made(folder: Path, error: OSError) -> StoreError:

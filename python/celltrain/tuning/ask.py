@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import MissingExtraError
-from celltrain.plan.reader import draw
+from celltrain.plan.axis import draw
 from celltrain.tuning.plan import Numbers, Parameter, TunePlan
 
 if TYPE_CHECKING:

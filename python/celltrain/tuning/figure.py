@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.pages import words
+from celltrain.pages import drawing, words
 from celltrain.plot import legible, require_matplotlib
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from celltrain.reports.figures import Drawing
+    from celltrain.pages.drawing import Drawing
     from celltrain.tuning.result import Confirmed, Searched, Tuned
 
 MOST_ACROSS = 3
@@ -24,16 +24,14 @@ MARGIN = 0.12
 def fronts(tuned: Tuned) -> Drawing:
     """A panel for each configuration."""
     require_matplotlib()
-    from celltrain.reports import figures
-
     about = tuned.facts["objectives"]
     labels = [
-        figures.direction(words.labelled(one["measure"], one["unit"]), one["better"] == "larger") for one in about
+        drawing.direction(words.labelled(one["measure"], one["unit"]), one["better"] == "larger") for one in about
     ]
-    colours = {one["label"]: figures.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
-    with figures.style():
-        figure, grid = figures.panelled(len(tuned.searches), width=3.2, height=2.9, extra=0.4, most=MOST_ACROSS)
-        across = figures.shape(len(grid), MOST_ACROSS)[1]
+    colours = {one["label"]: drawing.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
+    with drawing.style():
+        figure, grid = drawing.panelled(len(tuned.searches), width=3.2, height=2.9, extra=0.4, most=MOST_ACROSS)
+        across = drawing.shape(len(grid), MOST_ACROSS)[1]
         for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
             _panel(axes, searched, [one["better"] == "larger" for one in about], colours)
             axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
@@ -54,32 +52,30 @@ def fronts(tuned: Tuned) -> Drawing:
         "beats. Trials far below are outside the panels."
     )
     name = " and ".join(one["measure"] for one in about)
-    return figures.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure)
+    return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure)
 
 
 def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str, str]) -> None:
-    from celltrain.reports import figures
-
     tried = np.array([t.means for t in searched.trials if t.means is not None]).reshape(-1, 2)
-    rasterized = len(tried) > figures.MOST_MARKS
+    rasterized = len(tried) > drawing.MOST_MARKS
     axes.scatter(
         tried[:, 0],
         tried[:, 1],
         s=12,
-        color=figures.PALE,
+        color=drawing.PALE,
         linewidths=0,
         zorder=1,
         label="trials",
         rasterized=rasterized,
     )
     chosen = [c for c in searched.confirmed if c.chosen and c.estimates is not None]
-    _bars(axes, chosen, color=figures.COLOURS[0], fmt="o", markersize=4, zorder=3, label="confirmed")
+    _bars(axes, chosen, color=drawing.COLOURS[0], fmt="o", markersize=4, zorder=3, label="confirmed")
     line = sorted(_means(c) for c in searched.confirmed if c.front)
     if line:
         x, y = zip(*line, strict=True)
         # Where it steps, the corner is what both neighbours beat.
         axes.plot(
-            x, y, color=figures.INK, linewidth=0.9, zorder=2, drawstyle="steps-pre" if larger[0] else "steps-post"
+            x, y, color=drawing.INK, linewidth=0.9, zorder=2, drawstyle="steps-pre" if larger[0] else "steps-post"
         )
     for label, colour in colours.items():
         own = [c for c in searched.confirmed if c.label == label and c.estimates is not None]

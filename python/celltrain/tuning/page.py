@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.pages import words
-from celltrain.reports.page import Cell, Head, Inlined, Table, environment
+from celltrain.pages.html import Cell, Head, Inlined, Table, environment
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.reports.figures import Drawing
+    from celltrain.pages.drawing import Drawing
     from celltrain.tuning.result import Estimate, Searched, Tuned
 
 
 def page(tuned: Tuned, drawing: Drawing | None = None) -> str:
     """A search as one HTML page."""
-    text: str = environment("tune").get_template("tune/tune.html").render(_content(tuned, drawing or tuned.drawing()))
+    text: str = environment("tune").get_template("tuning/tune.html").render(_content(tuned, drawing or tuned.drawing()))
     return text
 
 

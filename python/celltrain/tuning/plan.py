@@ -20,9 +20,11 @@ from celltrain.expressions import MeasureError, check_syntax
 from celltrain.paths import set_key
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
+from celltrain.plan.base import Base, base_of, plain
+from celltrain.plan.contents import MAX_RUNS, Group
 from celltrain.plan.document import Judge, join, parse
-from celltrain.plan.plan import MAX_RUNS, Group
-from celltrain.plan.reader import MAX_SEED, PROBED, Base, Reader, base_of, plain
+from celltrain.plan.points import PROBED, no_measures
+from celltrain.plan.reader import MAX_SEED, Reader
 from celltrain.quantities import exact
 from celltrain.scenario import Reading, read_text
 from celltrain.text import shown as shown_path
@@ -433,7 +435,7 @@ class _TuneReader(Reader):
             for fault in refused[0][2]:
                 self.blame(plan, fault, "", refused[0][0])
         if accepted:
-            for text, problem in Reader.no_measures(plan.measures, accepted).items():
+            for text, problem in no_measures(plan.measures, accepted).items():
                 objective = any(one.measure == text for one in plan.objectives)
                 path = join("tune.objectives", text) if objective else "measures"
                 judge.refuse(path, f"is not a measure of these runs: {problem}")

@@ -21,7 +21,7 @@ from celltrain.tuning.folder import title
 from celltrain.writing import writing
 
 if TYPE_CHECKING:
-    from celltrain.reports.figures import Drawing
+    from celltrain.pages.drawing import Drawing
     from celltrain.tuning.plan import Numbers, TunePlan
     from celltrain.tuning.search import Search
 

@@ -1,0 +1,108 @@
+"""Figures for pages and for print: what they look like, and their files."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Distinct in print and for the colour-blind (Okabe and Ito); where there is an order, viridis.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+MAP = "viridis"
+PALE = "#B8BEC6"
+INK = "#222222"
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    # A dollar in a name is a dollar.
+    "text.parse_math": False,
+    "font.size": 9,
+    "axes.titlesize": "medium",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+#: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
+MOST_MARKS = 1500
+#: Panels in a row, at most.
+MOST_ACROSS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure with what is said of it."""
+
+    name: str
+    """Of its files."""
+    title: str
+    caption: str
+    figure: Figure
+    _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def save(self, kind: str) -> bytes:
+        """The figure as `svg` or `pdf`; each is drawn once."""
+        if kind not in self._saved:
+            self._saved[kind] = self._drawn(kind)
+        return self._saved[kind]
+
+    def _drawn(self, kind: str) -> bytes:
+        from matplotlib import rc_context
+
+        metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
+        content = io.BytesIO()
+        # One salt a figure: several stand in one page, and their identifiers must differ.
+        with rc_context({**STYLE, "svg.hashsalt": f"celltrain {self.name}"}):
+            if self.figure.get_layout_engine() is not None:
+                # Where everything stands is worked out once, not for each kind of file.
+                self.figure.draw_without_rendering()
+                self.figure.set_layout_engine("none")
+            self.figure.savefig(content, format=kind, metadata=metadata, dpi=200)
+        return content.getvalue()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made inside look alike."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        yield
+
+
+def direction(label: str, larger: bool) -> str:
+    """A label that says which way is better."""
+    return f"{label}, {'larger' if larger else 'smaller'} is better"
+
+
+def panelled(
+    count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """So many panels, a few in each row, none left empty."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    down, across = shape(count, most)
+    # Room between panels, so that the numbers at their ends do not touch.
+    layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
+    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
+    grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
+    for axes in grid[count:]:
+        axes.remove()
+    return figure, grid[:count]
+
+
+def shape(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
+    """Rows and columns of so many panels, as full as can be."""
+    down = math.ceil(count / most)
+    return down, math.ceil(count / down)

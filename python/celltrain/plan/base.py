@@ -1,0 +1,128 @@
+"""The scenario that the points of a plan change, and values that come from Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.cancel import current
+from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.plan.document import Judge, parse
+from celltrain.scenario import Reading, read_text
+from celltrain.text import described
+from celltrain.text import shown as shown_path
+
+if TYPE_CHECKING:
+    from celltrain.models import Scenario
+
+#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
+MOST_BITS = 1024
+
+
+def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
+    """What a plan starts from: a scenario, or the path or the name of one."""
+    if isinstance(base, str | os.PathLike):
+        return Base.named(str(base), judge, Path())
+    if hasattr(base, "to_dict"):
+        return Base(base.to_dict(), base.name or "scenario", None)
+    raise PlanError([Fault.of_option("base", described(base), "is not a scenario, nor the path or the name of one")])
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    if hasattr(value, "model_dump"):
+        # Choices are written under their key, which their own class does not know.
+        return _choice(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    return value
+
+
+def _choice(value: Any) -> dict[str, Any]:
+    """A table of a scenario; what is one of several kinds, such as a policy, under the key of its kind."""
+    from celltrain.models import NSource, Port, Scenario, TailDrop
+
+    port = Port(buffer_cells="infinite", policy=TailDrop())
+    scenario = Scenario(duration="1s", topology=NSource(sources=1, link_delay="0s"))
+    holders = ((port, ("policy", "scheduler", "allocator")), (scenario, ("tcp", "topology")))
+    for holder, fields in holders:
+        for field in fields:
+            try:
+                table: dict[str, Any] = holder.replace(**{field: value}).to_dict()[field]
+            except ScenarioError:
+                continue
+            return table
+    return dict(value.to_dict())
+
+
+class Base:
+    """The scenario that points change, and where it stands."""
+
+    def __init__(self, table: Mapping[str, Any], file: str, text: str | None) -> None:
+        self.table = dict(table)
+        self.file = file
+        self.text = text
+
+    @property
+    def name(self) -> str:
+        """As the scenario says it; empty where it does not."""
+        name = self.table.get("name")
+        return name if isinstance(name, str) else ""
+
+    @classmethod
+    def named(cls, said: Any, judge: Judge, folder: Path) -> Base:
+        """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
+        nothing = cls({}, judge.file, None)
+        if isinstance(said, Mapping):
+            return cls(said, judge.file, None)
+        if said is None:
+            judge.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+            return nothing
+        if not isinstance(said, str):
+            judge.refuse("scenario", "is not a table, nor the name of a file", said)
+            return nothing
+        shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
+        path = folder / said
+        text = None if path.is_file() else _core.data(shipped)
+        file = shown_path(path) if text is None else shipped
+        try:
+            text = read_text(path) if text is None else text
+            table, _ = parse(text, file)
+        except (ScenarioError, PlanError) as error:
+            if not path.exists():
+                judge.refuse(
+                    "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
+                )
+            else:
+                judge.faults.extend(error.faults)
+            return nothing
+        return cls(table, file, text)
+
+    @classmethod
+    def again(cls, document: Mapping[str, Any]) -> Base:
+        """That of a plan which was kept."""
+        table = document.get("scenario")
+        if not isinstance(table, Mapping):
+            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+        return cls(table, "scenario", None)
+
+    def faults(self, judge: Judge) -> list[Fault]:
+        """What is wrong with it as it stands."""
+        if self.text is not None:
+            return Reading.of_core(_core.parse(self.text, self.file, current())).faults
+        faults = Reading.of_table(self.table, self.file).faults
+        own = Judge(judge.file, judge._lines)
+        for fault in faults:
+            key = f"scenario.{fault.key}" if fault.key else "scenario"
+            at = Fault.of(fault.problem, file=self.file, line=own.line(key), key=key, value=fault.value)
+            own.faults.append(at)
+        return own.faults

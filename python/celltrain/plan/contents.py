@@ -1,0 +1,149 @@
+"""What a plan says once it is read: its axes, its points, its seeds."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+from celltrain.paths import set_key
+from celltrain.plan.axis import Axis
+from celltrain.running import Recording
+
+#: More runs than anybody waits for.
+MAX_RUNS = 10**8
+#: A plan of more points has its corners checked and so many in between; what is refused later is a row with its error.
+CHECKED_POINTS = 2000
+#: What is measured where a plan does not say.
+MEASURES = (
+    "efficiency",
+    "fairness",
+    "cells.lost",
+    "cells.discarded",
+    "ports.bottleneck.max_queue_cells",
+    "flows.sum(*).timeouts",
+    "flows.sum(*).retransmitted_segments",
+)
+#: Runs of every point where a plan does not say.
+SEEDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
+
+    measure: str
+    interval: float
+    """Half its width."""
+    at_least: int
+    at_most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """How often each point is run, and with which seeds: `first` and those that follow."""
+
+    first: int
+    count: int
+    """Of every point; with `until`, the most of any."""
+    until: Until | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One setting of everything that is varied."""
+
+    index: int
+    values: dict[str, float | str]
+    """By axis, as in the store's columns."""
+    scenario: dict[str, Any]
+    """The scenario with its values set; not checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Axes that move together."""
+
+    axes: tuple[Axis, ...]
+
+    def __len__(self) -> int:
+        return len(self.axes[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What a plan says; `Plan` adds where it comes from."""
+
+    name: str
+    measures: tuple[str, ...]
+    groups: tuple[Group, ...]
+    """Crossed with each other; the last varies fastest."""
+    seeds: Seeds
+    limit_s: float | None
+    """What a run may take in real time."""
+    recording: Recording | None
+    base: dict[str, Any]
+    """The scenario that points change."""
+    document: dict[str, Any] = field(repr=False)
+    """The plan as it was given, its scenario as a table."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """All that is varied, in the order of the columns."""
+        return tuple(axis for group in self.groups for axis in group.axes)
+
+    @cached_property
+    def points(self) -> Points:
+        """The points, each made when it is asked for."""
+        return Points(self)
+
+    @property
+    def runs(self) -> int:
+        """Runs in all; with `until`, the most there can be."""
+        return len(self.points) * self.seeds.count
+
+
+class Points(Sequence[Point]):
+    """The points of a plan, none of them in memory."""
+
+    def __init__(self, plan: Contents) -> None:
+        self._plan = plan
+        self._length = math.prod(len(group) for group in plan.groups)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Point]: ...
+    def __getitem__(self, index: int | slice) -> Point | Sequence[Point]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"point {index} of {self._length}")
+        index %= self._length
+        scenario = copy.deepcopy(self._plan.base)
+        values: dict[str, float | str] = {}
+        for axis, place in self.places(index):
+            values[axis.name] = axis.column(place)
+            set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
+        return Point(index=index, values=values, scenario=scenario)
+
+    def values(self, index: int) -> tuple[float | str, ...]:
+        """What the columns of the axes hold at a point."""
+        return tuple(axis.column(place) for axis, place in self.places(index))
+
+    def __iter__(self) -> Iterator[Point]:
+        return (self[index] for index in range(self._length))
+
+    def places(self, index: int) -> list[tuple[Axis, int]]:
+        """Where each axis stands at a point."""
+        places: list[tuple[Axis, int]] = []
+        for group in reversed(self._plan.groups):
+            index, place = divmod(index, len(group))
+            places[:0] = [(axis, place) for axis in group.axes]
+        return places

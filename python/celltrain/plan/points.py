@@ -1,0 +1,125 @@
+"""Judging a plan by its points: whether their scenarios can be run, and the measures lead somewhere in their answers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from celltrain.errors import Fault
+from celltrain.expressions import outlined, problem
+from celltrain.plan.axis import Axis
+from celltrain.plan.base import Base
+from celltrain.plan.contents import CHECKED_POINTS, Contents
+from celltrain.plan.document import Judge, join
+from celltrain.scenario import Reading
+
+#: Points that are run for an instant to see whether the measures lead somewhere.
+PROBED = 4
+#: Refusals that are told apart.
+MOST_REFUSALS = 20
+
+
+def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
+    """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers."""
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(judge)}
+    indices = _looked_at(plan)
+    refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+    too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
+    unfit = 0
+    accepted: list[Reading] = []
+    for index in indices:
+        point = plan.points[index]
+        reading = Reading.of_table(point.scenario, judge.file)
+        # A point that does not fit is a failed row, as long as others do.
+        unfit += reading.does_not_fit
+        if reading.handle is not None:
+            # The first and some of the last: all would be too much to keep.
+            if len(accepted) == PROBED:
+                accepted.pop(1)
+            accepted.append(reading)
+        kept = too_large if reading.does_not_fit else refused
+        for fault in reading.faults:
+            known = (fault.key, fault.value, fault.problem)
+            _, first, count = kept.get(known, (fault, index, 0))
+            kept[known] = (fault, first, count + 1)
+    if unfit == len(indices):
+        refused |= too_large
+    if accepted:
+        _judge_measures(plan, judge, accepted)
+    axes = {axis.path: axis for axis in plan.axes}
+    for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
+        if count == len(indices) and (fault.key, fault.problem) in of_base:
+            judge.faults.append(of_base[fault.key, fault.problem])
+            continue
+        _refuse_point(plan, judge, fault, index, count, axes)
+
+
+def _refuse_point(plan: Contents, judge: Judge, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]) -> None:
+    """Adds what the core says of a point, at the axis to blame."""
+    values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
+    others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
+    where = f"at point {index} ({values}){others}" if values else ""
+    related = (
+        axis
+        for path, axis in axes.items()
+        if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+    )
+    to_blame = next(related, None)
+    key = "" if to_blame is None else _axis_path(plan.document, to_blame.name)
+    line = judge.line(key or "axes")
+    problem = f"{fault.problem}; {where}" if where else fault.problem
+    at = Fault.of(problem, file=judge.file, line=line, key=fault.key, value=fault.value)
+    judge.faults.append(at)
+
+
+def _axis_path(document: Mapping[str, Any], name: str) -> str:
+    """Where an axis stands in the plan."""
+    for table in ("axes", "points.axes", "sample.axes"):
+        place: Any = document
+        for step in table.split("."):
+            place = place.get(step, {}) if isinstance(place, Mapping) else {}
+        if name in place:
+            return join(table, name)
+    for number, pair in enumerate(document.get("paired", [])):
+        if name in pair:
+            return join(join("paired", number), name)
+    return ""
+
+
+def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[Reading]) -> None:
+    """A measure that leads nowhere in the answers of all of the first accepted points is refused."""
+    said = plan.document.get("measures", [])
+    for text, why in no_measures(plan.measures, scenarios).items():
+        path = join("measures", said.index(text)) if text in said else "measures"
+        judge.refuse(path, f"is not a measure of these runs: {why}", text)
+
+
+def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
+    """Which measures lead nowhere in all of these scenarios, and why."""
+    wrong: dict[str, str] = {}
+    outlines = [outlined(one.accepted(), one.scenario) for one in scenarios if one.scenario is not None]
+    for text in measures:
+        problems = [words for outline in outlines if (words := problem(text, outline))]
+        if len(problems) == len(outlines):
+            wrong[text] = problems[0]
+    return wrong
+
+
+def _looked_at(plan: Contents) -> Sequence[int]:
+    """The points that are checked before anything runs: all of them, or the corners and an even choice."""
+    count = len(plan.points)
+    if count <= CHECKED_POINTS:
+        return range(count)
+    corners = itertools.islice(itertools.product(*((0, len(group) - 1) for group in plan.groups)), CHECKED_POINTS // 4)
+    chosen = {
+        sum(place * math.prod(len(g) for g in plan.groups[i + 1 :]) for i, place in enumerate(corner))
+        for corner in corners
+    }
+    chosen.update(count * i // CHECKED_POINTS for i in range(CHECKED_POINTS))
+    return sorted(chosen)
+
+
+def _shortly(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

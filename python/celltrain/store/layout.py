@@ -1,0 +1,12 @@
+"""The folder of a store: its files, and what its manifest says."""
+
+from __future__ import annotations
+
+from celltrain.errors import StoreError
+from celltrain.store.manifest import Kind
+
+#: Of the folder and its files.
+FORMAT = 1
+MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
+JOURNAL = f"{LEDGER}-journal"
+KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample", needs=("measures",))
