@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
-from celltrain.text import described
+from celltrain.text import described, is_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,7 +124,7 @@ def fits(value: object, hint: Any) -> bool:
     if hint is None or hint is types.NoneType:
         return value is None
     if hint is str:
-        return isinstance(value, str) and _can_be_written(value)
+        return isinstance(value, str) and is_text(value)
     if hint is bool:
         return isinstance(value, bool)
     if hint in (int, float):
@@ -180,14 +180,6 @@ def _can_be_path(value: str | os.PathLike[str]) -> bool:
         return False
     except OSError as error:
         return error.errno != errno.ENAMETOOLONG
-    return True
-
-
-def _can_be_written(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
     return True
 
 

@@ -393,6 +393,47 @@ def test_what_cannot_be_written_is_said_in_our_words_and_is_an_oserror_too(lan):
         assert isinstance(refused.value, OSError)
 
 
+def test_half_a_character_in_a_text_is_refused_before_anything_is_written(lan):
+    lan = lan.replace(tcp=ct.Tahoe())
+    broken = lan.replace(name="\ud800")
+    policies = {"p": {"path": "tcp", "values": {"\ud800": {"vanilla": {}}}}}
+    for call in (
+        lambda: ct.run(broken),
+        lambda: ct.max_min_shares(broken),
+        lambda: ct.draw(broken),
+        lambda: ct.save(broken, "broken.toml"),
+        lambda: ct.sweep(broken, over={"duration": ["1ms"]}, seeds=1, store="lab"),
+        lambda: ct.sweep(lan, over=policies, seeds=1, measures=["efficiency"], store="lab"),
+        lambda: ct.sweep(lan, over={"duration": ["\ud800"]}, seeds=1, store="lab"),
+    ):
+        with pytest.raises(ct.InputError, match="half of a character"):
+            call()
+    assert [fault.key for fault in ct.check(broken)] == ["name"]
+    assert not Path("lab").exists()
+    assert not Path("broken.toml").exists()
+
+
+def test_half_a_character_in_a_graph_is_a_fault_of_the_graph():
+    pytest.importorskip("networkx")
+    edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
+    Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
+    with pytest.raises(ct.InputError, match=r"^net\.json: has a text that has half of a character"):
+        ct.import_graph("net.json", flows=1)
+
+
+def test_a_copy_that_was_not_checked_is_refused_in_our_words(lan):
+    for change in ({"duration": object()}, {"topology": "none"}):
+        copy = lan.model_copy(update=change)
+        for call in (
+            lambda copy=copy: ct.run(copy),
+            lambda copy=copy: ct.save(copy, "copy.toml"),
+            lambda copy=copy: ct.sweep(copy, over={"seed": [1]}, seeds=1),
+        ):
+            with pytest.raises(ct.InputError, match="of no type that a scenario has"):
+                call()
+        assert ct.check(copy)
+
+
 def test_numbers_of_numpy_are_numbers(lan):
     np = pytest.importorskip("numpy")
     store = ct.sweep(lan, over={"port.bottleneck.buffer": np.array([50, 60])}, seeds=np.int64(2), jobs=np.int32(1))
