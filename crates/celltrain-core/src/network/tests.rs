@@ -101,3 +101,38 @@ fn the_n_source_paths_are_the_shortest() {
         assert_eq!(n_source_paths(i, 3), expected);
     }
 }
+
+#[test]
+fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
+    let mut graph = Graph::default();
+    let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
+    for kind in kinds {
+        graph.add_node("", kind);
+    }
+    // Links 0, 2, 4 and 6 lead from each node to the next, 1, 3, 5 and 7 back.
+    for node in 0..4 {
+        graph.connect(node, node + 1, BitRate::from_bits_per_second(1_000), Duration::default());
+    }
+    // More hosts: two at the switch, one at the first edge device, and a link from the first to the last.
+    for (host, at) in [(5, 2), (6, 2), (7, 1), (0, 4)] {
+        if host > 0 {
+            assert_eq!(graph.add_node("", NodeKind::Host), host);
+        }
+        graph.connect(host, at, BitRate::from_bits_per_second(1_000), Duration::default());
+    }
+    for (path, part) in [
+        // The ATM network lies between the edge devices, or begins or ends with a host's own link to a switch.
+        (&[0, 2, 4, 6][..], 1..3),
+        (&[7, 5, 3, 1], 1..3),
+        (&[0, 2, 9], 1..3),
+        (&[8, 4, 6], 0..2),
+        (&[8, 11], 0..2),
+        // Two hosts at one edge device: the second link is the one that is shaped.
+        (&[0, 13], 1..2),
+        // The only link always is.
+        (&[14], 0..1),
+        (&[0], 0..1),
+    ] {
+        assert_eq!(atm_part(&graph.nodes, &graph.links, path), part, "{path:?}");
+    }
+}
