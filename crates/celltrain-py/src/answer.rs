@@ -61,9 +61,9 @@ pub(crate) fn network(scenario: &Scenario, stop: &Stop<'_>) -> Result<String, In
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
     Ok(json!({
-        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
-        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
-        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
+        "nodes": stop.map(nodes, |node| node)?,
+        "links": stop.map(links, |link| link)?,
+        "flows": stop.map(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
     .to_string())
