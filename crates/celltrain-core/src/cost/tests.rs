@@ -47,6 +47,7 @@ fn all(parts: &[[u32; 3]], own: [u32; 3], places: u32, frame: u32) -> Sums {
 
 /// Of each frame: words read + additions and comparisons + multiplications. X and the VC's own count have been read with the
 /// cell.
+#[expect(clippy::match_same_arms, reason = "each policy is counted by itself")]
 fn policy(name: &str) -> Option<Sums> {
     let frames = [ROOM, FRAMES];
     let counts = [ROOM, FRAMES, COUNT];
