@@ -101,6 +101,10 @@ class PlanError(InputError):
     """A plan that is refused."""
 
 
+class PaperError(InputError):
+    """What was asked of a paper or a study, or what its folder says, makes no sense; the message says what would."""
+
+
 class StoreError(InputError):
     """A store that cannot be read, written or gone on with."""
 

@@ -10,11 +10,15 @@ import json
 import os
 import re
 import reprlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 #: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
 MOST_VALUE = 100
 MOST_CLAUSE = 1000
+
+#: What is wrong with a text that cannot be written.
+BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
 # What a spreadsheet takes for the beginning of a formula, the mark that keeps it from doing so, and what is a number all the same.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
@@ -54,6 +58,33 @@ def shortened(text: str, most: int = MOST_VALUE) -> str:
     note = f"... ({len(text):,} in all) ..."
     ends = max(most - len(note), 2)
     return text[: ends - ends // 2] + note + text[-(ends // 2) :]
+
+
+def is_text(text: str) -> bool:
+    r"""Whether it can be written: not with half of a character, such as `"\ud800"`, which UTF-8 cannot write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    r"""The texts in tables and lists that cannot be written, and where they stand.
+
+    >>> list(broken_texts({"links": [{"name": "a\ud800"}]}))
+    [('links[0].name', 'a\ud800')]
+    """
+    if isinstance(value, str) and not is_text(value):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            below = f"{path}.{key}" if path else str(key)
+            yield from broken_texts(key, path)
+            yield from broken_texts(one, below)
+    elif isinstance(value, list | tuple):
+        for place, one in enumerate(value):
+            yield from broken_texts(one, f"{path}[{place}]")
 
 
 def described(value: object) -> str:

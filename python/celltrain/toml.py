@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
+from celltrain.scenario import as_json, name_of
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -46,7 +47,8 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:
     """A scenario as text: a line for each link and flow, tables by their paths."""
-    tables = scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    tables = scenario._to_dict(exclude_defaults=True)
+    as_json(tables, name_of(scenario))
     comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
     return "\n".join(part for part in (comment, *_tables(tables, ())) if part)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, StoreError
 from celltrain.pages.drawing import style
 from celltrain.plot import require_matplotlib
@@ -28,13 +28,21 @@ if TYPE_CHECKING:
     from celltrain.pages.drawing import Drawing
 
 
-class Report:
+class Report(Answer):
     """What a store's runs say: tables, the front of two measures, main effects, and what moved since another store."""
 
-    def __init__(self, data: Data, *, front: Sequence[str] | None = None, comparison: Comparison | None = None) -> None:
-        self.data = data
-        self.analysis = Analysis(data, front)
-        self.comparison = comparison
+    _call = "celltrain.report"
+    data: Data
+    analysis: Analysis
+    comparison: Comparison | None
+
+    @classmethod
+    def _of(cls, data: Data, *, front: Sequence[str] | None, comparison: Comparison | None) -> Report:
+        made = cls.__new__(cls)
+        made.data = data
+        made.analysis = Analysis(data, front)
+        made.comparison = comparison
+        return made
 
     @cached_property
     def summary(self) -> pa.Table:
@@ -368,7 +376,7 @@ def report(
     if compare_with is not None:
         second = _opened(compare_with)
         comparison = compare(data, of_store(second, measures), _names(first, second))
-    made = Report(data, front=front, comparison=comparison)
+    made = Report._of(data, front=front, comparison=comparison)
     if out is not None:
         made.write(out)
     return made

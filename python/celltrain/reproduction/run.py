@@ -224,7 +224,8 @@ def _reproduction(
 ) -> Reproduction:
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
-        raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
+        asked = f"tables = {described(tables)} and networks = {described(networks)}"
+        raise PaperError(f"{asked} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
@@ -241,7 +242,7 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
-            raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")
+            raise PaperError(f"seeds = {described(counts)} says nothing of the network {network!r}")
         if not 1 <= counts[network] <= MOST_SEEDS:
             few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
             raise PaperError(f"seeds = {described(counts[network])} is too {few}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.running import Ran
@@ -27,19 +27,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Store:
+class Store(Answer):
     """Rows of a plan's runs, in a folder."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> None:
-        self.path = path
-        self.manifest = manifest
-        """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
-        self._plan = plan
-        self._lock: Lock | None = None
-        self._ledger: Ledger | None = None
-        self._next = 1
-        #: What holds the folder while the store is used, where it is a temporary one.
-        self.keeper: object = None
+    _call = "celltrain.sweep or celltrain.Store.open"
+    path: Path
+    manifest: dict[str, Any]
+    """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
+    keeper: object = None
+    """What holds the folder while the store is used, where it is a temporary one."""
+    _plan: Plan | None
+    _lock: Lock | None = None
+    _ledger: Ledger | None = None
+    _next: int = 1
+
+    @classmethod
+    def _of(cls, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> Store:
+        made = cls.__new__(cls)
+        made.path = path
+        made.manifest = manifest
+        made._plan = plan
+        return made
 
     # To read.
 
@@ -48,7 +56,7 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """A store to read, also while a sweep writes it; raises `StoreError`."""
         folder = Path(path)
-        return cls(folder, KIND.read(folder))
+        return cls._of(folder, KIND.read(folder))
 
     @cached_property
     def plan(self) -> Plan:
@@ -154,7 +162,7 @@ class Store:
                 (folder / SERIES).mkdir(exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
-        store = cls(folder, KIND.new(plan, **_facts(plan)), plan)
+        store = cls._of(folder, KIND.new(plan, **_facts(plan)), plan)
         store._lock = Lock(folder / LOCK)
         try:
             # Another sweep may have made it meanwhile.
@@ -188,7 +196,7 @@ class Store:
         faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
-        store = cls(folder, manifest, plan)
+        store = cls._of(folder, manifest, plan)
         store._lock = Lock(folder / LOCK)
         try:
             store._open_ledger()
@@ -200,9 +208,12 @@ class Store:
     @property
     def ledger(self) -> Ledger:
         """Which runs are done; only of a store that is open to write."""
-        assert self._ledger is not None, "a store that is open to write has its ledger"
+        if self._ledger is None:
+            problem = "is open to read; Store.create and Store.resume open a store to write"
+            raise StoreError([Fault.of_file(shown(self.path), problem)])
         return self._ledger
 
+    @checked(StoreError)
     def write(self, rows: Sequence[Ran], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
         with uninterrupted():
@@ -218,6 +229,7 @@ class Store:
             put(parts.named(self.path / PARTS, number), content)
             self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
 
+    @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
         """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
 
@@ -291,6 +303,7 @@ class Store:
         for number in sorted(there.keys() - known.keys()):
             self.enter(number, there[number])
 
+    @checked(StoreError)
     def enter(self, number: int, path: Path) -> None:
         """Enters a part that the ledger does not know: its coordinator died between the two.
 
