@@ -97,6 +97,8 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     assert answer["interrupted"]
     assert answer["numbers"]
     assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]
+    # Drawing took seconds, and simulated again for some figures.
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv", ".json", ".parquet", ".parquet"]
 
 
 # The signal comes at one of three instants: while a module is imported, or when the command has answered, early or late.

@@ -20,7 +20,7 @@ from celltrain.reports.data import Data, Measure, of_store
 from celltrain.store import Store
 from celltrain.tables import Column, write_csv
 from celltrain.text import shown
-from celltrain.writing import writing
+from celltrain.writing import inner, replace, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -248,15 +248,14 @@ class Report(Answer):
         from celltrain.pages.html import Inlined
         from celltrain.reports.page import page
 
-        plots = folder / "figures"
-        plots.mkdir(parents=True, exist_ok=True)
+        plots = inner(folder / "figures")
         written, inlined = [], []
         # Each figure is written and forgotten: together they would be hundreds of megabytes.
         expected = 1 + 4 * len(self.data.measures)
         for place, drawing in enumerate(self.drawings()):
             for kind in ("svg", "pdf"):
                 path = plots / f"{drawing.name}.{kind}"
-                path.write_bytes(drawing.save(kind))
+                replace(path, drawing.save(kind))
                 written.append(path)
             inlined.append(Inlined.of(drawing))
             if progress is not None:
@@ -266,7 +265,7 @@ class Report(Answer):
             written.append(folder / f"{name}.csv")
         # Last, so that a folder with a page has everything.
         answer = folder / "report.html"
-        answer.write_text(page(self, inlined), encoding="utf-8")
+        replace(answer, page(self, inlined))
         return [answer, *written]
 
     def _tables(self) -> dict[str, pa.Table]:

@@ -19,7 +19,7 @@ from celltrain.reproduction.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduction.score import Scored
 from celltrain.running import cores
 from celltrain.text import described
-from celltrain.writing import writing
+from celltrain.writing import replace, writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +119,8 @@ class Reproduction:
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
-        Figures need matplotlib and are left out where it is not installed. Returns the files written.
+        Figures need matplotlib and are left out where it is not installed, and of what was interrupted: they take seconds, and
+        some need runs of their own. Returns the files written.
         """
         with writing(folder):
             return self._write(Path(folder))
@@ -129,8 +130,9 @@ class Reproduction:
 
         folder.mkdir(parents=True, exist_ok=True)
         answer = folder / f"{self.paper.kind.command}.json"
-        answer.write_text(self.to_json() + "\n", encoding="utf-8")
-        return [answer, *export.write(self, folder), *(figures.write(self, folder) if figures.available() else [])]
+        replace(answer, self.to_json() + "\n")
+        drawn = figures.available() and not self.interrupted
+        return [answer, *export.write(self, folder), *(figures.write(self, folder) if drawn else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)

@@ -19,9 +19,10 @@ from celltrain.store import columns, parts, rewrite, shapes
 from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, clear, put, sync, uninterrupted
-from celltrain.store.layout import JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
+from celltrain.store.layout import FOLDERS, JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.text import shown
+from celltrain.writing import linked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,6 +158,7 @@ class Store(Answer):
                 raise StoreError(
                     [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
                 )
+            _refuse_links(folder)
             (folder / PARTS).mkdir(parents=True, exist_ok=True)
             if plan.recording is not None:
                 (folder / SERIES).mkdir(exist_ok=True)
@@ -196,6 +198,7 @@ class Store(Answer):
         faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
+        _refuse_links(folder)
         store = cls._of(folder, manifest, plan)
         store._lock = Lock(folder / LOCK)
         try:
@@ -325,6 +328,12 @@ def _refuse_existing(folder: Path) -> None:
     if (folder / MANIFEST).exists():
         problem = "is a store already: go on with it (--resume), or name another folder"
         raise StoreError([Fault.of_file(shown(folder), problem)])
+
+
+def _refuse_links(folder: Path) -> None:
+    """Raises where a link would have rows written somewhere else."""
+    if faults := linked(*(folder / name for name in FOLDERS)):
+        raise StoreError(faults)
 
 
 def _part(runs: int, content: bytes | pa.Buffer) -> Part:

@@ -18,7 +18,7 @@ from celltrain.arguments import Answer, checked
 from celltrain.store import measured
 from celltrain.tuning import analysis
 from celltrain.tuning.folder import title
-from celltrain.writing import writing
+from celltrain.writing import inner, replace, writing
 
 if TYPE_CHECKING:
     from celltrain.pages.drawing import Drawing
@@ -287,20 +287,20 @@ class Tuned(Answer):
     def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
         from celltrain.tuning.page import page
 
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
+        plots = inner(folder / "figures")
         drawing = self.drawing()
         written = []
         for place, kind in enumerate(("svg", "pdf")):
-            path = folder / "figures" / f"{drawing.name}.{kind}"
-            path.write_bytes(drawing.save(kind))
+            path = plots / f"{drawing.name}.{kind}"
+            replace(path, drawing.save(kind))
             written.append(path)
             if progress is not None:
                 progress((place + 1) / 3)
         answer = folder / "tune.json"
-        answer.write_text(self.to_json(), encoding="utf-8")
+        replace(answer, self.to_json())
         # Last, so that a folder with a page has everything.
         html = folder / "tune.html"
-        html.write_text(page(self, drawing), encoding="utf-8")
+        replace(html, page(self, drawing))
         return [html, answer, *written]
 
     def __repr__(self) -> str:
