@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -95,6 +96,18 @@ class ScenarioError(InputError):
     def from_core(cls, faults: Iterable[Mapping[str, Any]]) -> ScenarioError:
         """The error for faults as the core reports them."""
         return cls(Fault(**fault) for fault in faults)
+
+    @classmethod
+    def of_refusal(cls, error: ValueError) -> ScenarioError:
+        """The error for what the core raises where a scenario it had accepted cannot be laid out or run after all.
+
+        That is so where memory that was free is free no more.
+        """
+        text = str(error)
+        try:
+            return cls.from_core(json.loads(text)["faults"])
+        except json.JSONDecodeError:
+            return cls([Fault.of(text)])
 
 
 class PlanError(InputError):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.cancel import current
-from celltrain.errors import CelltrainError
+from celltrain.errors import CelltrainError, ScenarioError
 
 Series = Mapping[str, Any]
 
@@ -61,8 +61,15 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
-    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario."""
-    return {**json.loads(scenario.outline(current())), "scenario": table}
+    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario.
+
+    Raises `ScenarioError` where the scenario does not fit the memory there is now.
+    """
+    try:
+        outline = json.loads(scenario.outline(current()))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+    return {**outline, "scenario": table}
 
 
 def problem(text: str, outline: Mapping[str, Any]) -> str:

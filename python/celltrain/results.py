@@ -94,17 +94,8 @@ def run(
     try:
         answer, series = accepted.run(seed, trace, step, links, engine, progress, current())
     except ValueError as error:
-        raise refused(error) from None
+        raise ScenarioError.of_refusal(error) from None
     return RunResult(json.loads(answer), series)
-
-
-def refused(error: ValueError) -> ScenarioError:
-    """The core's refusal as an exception of ours."""
-    text = str(error)
-    try:
-        return ScenarioError.from_core(json.loads(text)["faults"])
-    except json.JSONDecodeError:
-        return ScenarioError([Fault.of(text)])
 
 
 class RunResult:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from celltrain.errors import Fault
+from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
@@ -97,9 +98,15 @@ def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[Reading]) 
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Which measures lead nowhere in all of these scenarios, and why."""
+    """Which measures lead nowhere in all of these scenarios, and why; those that no longer fit the memory say nothing."""
     wrong: dict[str, str] = {}
-    outlines = [outlined(one.accepted(), one.scenario) for one in scenarios if one.scenario is not None]
+    outlines = []
+    for one in scenarios:
+        # A scenario that fitted when it was checked is a failed row where it fits no more.
+        with suppress(ScenarioError):
+            outlines.append(outlined(one.accepted(), one.scenario or {}))
+    if not outlines:
+        return wrong
     for text in measures:
         problems = [words for outline in outlines if (words := problem(text, outline))]
         if len(problems) == len(outlines):
