@@ -168,7 +168,7 @@ class NoLonger:
 
     def outline(self, _: object) -> str:
         # The check takes memory too: a second layout found less of it free, and the sweep ended with exit code 3.
-        raise ValueError('{"does_not_fit": true, "faults": [%s]}' % self.fault)
+        raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
 
     network = outline
     fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
