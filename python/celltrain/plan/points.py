@@ -10,6 +10,7 @@ from typing import Any
 
 from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
+from celltrain.paths import UnknownKeyError
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
 from celltrain.plan.contents import CHECKED_POINTS, Contents
@@ -31,7 +32,12 @@ def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
     unfit = 0
     accepted: list[Reading] = []
     for index in indices:
-        point = plan.points[index]
+        try:
+            point = plan.points[index]
+        except UnknownKeyError as error:
+            # Lists are as long in all points, or nearly so: the first will do.
+            judge.refuse("axes", f"{error}; at point {index}")
+            return
         reading = Reading.of_table(point.scenario, judge.file)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
