@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -91,23 +90,8 @@ def run(
     try:
         answer, series = accepted.run(seed, trace, step, links, engine, progress, current())
     except ValueError as error:
-        raise refused(error) from None
+        raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series)
-
-
-def refused(error: ValueError) -> ScenarioError:
-    """The core's refusal as an exception of ours."""
-    text = str(error)
-    try:
-        return ScenarioError.from_core(json.loads(text)["faults"])
-    except json.JSONDecodeError:
-        pass
-    # An option: `step = "5" is no time`, or `"sw9" is not a port`, which the option's name goes before.
-    option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
-    if option is None:
-        return ScenarioError([Fault.of(text)])
-    key, value, problem = option.groups()
-    return ScenarioError([Fault.of_option(key or "ports", value, problem)])
 
 
 class RunResult(Answer):

@@ -18,9 +18,6 @@ from celltrain.text import shown as shown_path
 if TYPE_CHECKING:
     from celltrain.models import Scenario
 
-#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
-MOST_BITS = 1024
-
 
 def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
     """What a plan starts from: a scenario, or the path or the name of one."""
@@ -48,8 +45,6 @@ def plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, str) and not is_text(value):
         raise PlanError([Fault.of(BROKEN, key=described(value))])
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value
@@ -70,6 +65,14 @@ def _choice(value: Any) -> dict[str, Any]:
                 continue
             return table
     return dict(value.to_dict())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; a name may be longer than any can be."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 class Base:
@@ -100,13 +103,14 @@ class Base:
             return nothing
         shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
         path = folder / said
-        text = None if path.is_file() else _core.data(shipped)
+        there = _is_there(path)
+        text = None if there and path.is_file() else _core.data(shipped)
         file = shown_path(path) if text is None else shipped
         try:
             text = read_text(path) if text is None else text
             table, _ = parse(text, file)
         except (ScenarioError, PlanError) as error:
-            if not path.exists():
+            if not there:
                 judge.refuse(
                     "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
                 )
