@@ -142,18 +142,23 @@ impl Finder<'_> {
         }
         let name = self.owner.as_ref().map_or(sig.ident.to_string(), |owner| format!("{owner}::{}", sig.ident));
         let outer = std::mem::replace(&mut self.function, name);
-        let alone = match &block.stmts[..] {
-            [Stmt::Expr(expr, None)] => Some(self.source(expr).to_string()),
-            _ => None,
-        };
+        // What is not looked at, as `let _ = (label, now);` says, does nothing.
+        let statements: Vec<&Stmt> = block.stmts.iter().filter(|statement| !is_ignored(statement)).collect();
         // Where a literal or one statement is all there is, its own site says the same.
-        let is_covered = match &block.stmts[..] {
+        let is_covered = match &statements[..] {
             [] | [Stmt::Expr(Expr::Lit(_), None)] => true,
             [Stmt::Expr(expr, Some(_))] => is_deletable(expr),
             _ => false,
         };
+        let alone = match &statements[..] {
+            [Stmt::Expr(expr, None)] => Some(expr),
+            _ => None,
+        };
+        let is_the_same = |value: &String| {
+            alone.is_some_and(|expr| self.source(expr) == value || (value.contains(DEFAULT) && is_default(expr)))
+        };
         if !is_covered {
-            let values = values_of(&sig.output).into_iter().filter(|value| alone.as_ref() != Some(value));
+            let values = values_of(&sig.output).into_iter().filter(|value| !is_the_same(value));
             let changes = values.map(|text| Change { operator: "return at once", text }).collect();
             self.add(block, Kind::Body, changes);
         }
@@ -326,6 +331,8 @@ fn values_of_vec(input: syn::parse::ParseStream<'_>) -> syn::Result<Vec<Expr>> {
     Ok(values)
 }
 
+/// What a function returns that looks at nothing, where its type has a default.
+const DEFAULT: &str = "Default::default()";
 const COMPOUND_ASSIGNMENT: &str = "compound assignment";
 
 /// The rule for an operator, and what it becomes by that.
@@ -393,16 +400,36 @@ fn values_of(output: &ReturnType) -> Vec<String> {
                 "f32" | "f64" => of(&["0.0", "1.0"]),
                 "Option" => of(&["None", "Some(Default::default())"]),
                 "Result" => of(&["Ok(Default::default())"]),
-                _ => of(&["Default::default()"]),
+                _ => of(&[DEFAULT]),
             }
         }
-        Type::Tuple(_) | Type::Array(_) => of(&["Default::default()"]),
+        Type::Tuple(_) | Type::Array(_) => of(&[DEFAULT]),
         Type::Reference(reference) => match &*reference.elem {
             Type::Slice(_) => of(&["&[]"]),
             Type::Path(path) if path.path.is_ident("str") => of(&["\"\""]),
             _ => Vec::new(),
         },
         _ => Vec::new(),
+    }
+}
+
+/// Whether it is `let _ = ..`.
+fn is_ignored(statement: &Stmt) -> bool {
+    matches!(statement, Stmt::Local(local) if matches!(local.pat, syn::Pat::Wild(_)))
+}
+
+/// Whether it is a default by another name: `Self::default()`, `Vec::new()`, `Ok(())`.
+fn is_default(expr: &Expr) -> bool {
+    const EMPTY: [&str; 7] = ["Vec", "VecDeque", "String", "BTreeMap", "BTreeSet", "HashMap", "BinaryHeap"];
+    let Expr::Call(call) = expr else { return false };
+    let Expr::Path(function) = &*call.func else { return false };
+    let names: Vec<String> = function.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match (&names[..], call.args.len()) {
+        ([.., "default"], 0) => true,
+        ([.., of, "new"], 0) => EMPTY.contains(of),
+        (["Ok"], 1) => matches!(&call.args[0], Expr::Tuple(tuple) if tuple.elems.is_empty()),
+        _ => false,
     }
 }
 

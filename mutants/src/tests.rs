@@ -74,6 +74,38 @@ fn what_can_be_changed_is_found_and_what_cannot_is_not() {
     }
 }
 
+#[test]
+fn a_body_that_is_nothing_but_its_default_does_not_return_it_at_once() {
+    let returns = |body: &str| {
+        let text = format!("impl A {{ fn f(&self, x: u32) {body} }}");
+        let bodies = changes(&text).into_iter().filter(|(.., after)| after.starts_with("return"));
+        bodies.map(|(.., after)| after).collect::<Vec<_>>()
+    };
+    for body in [
+        "-> Self { Self::default() }",
+        "-> Vec<u32> { Vec::new() }",
+        "-> Vec<u32> { let _ = x; Vec::new() }",
+        "-> Option<u32> { let _ = x; Some(Default::default()) }",
+        "-> Result<(), E> { Ok(()) }",
+        "-> bool { let _ = x; true }",
+        "{ let _ = x; }",
+        "{}",
+    ] {
+        let found = returns(body);
+        let others: &[&str] = if body.contains("Option") { &["return None"] } else { &[] };
+        assert_eq!(found, others, "{body}");
+    }
+    for (body, after) in [
+        ("-> Self { Self::new() }", "return Default::default()"),
+        ("-> Vec<u32> { vec![x] }", "return Default::default()"),
+        ("-> Vec<u32> { self.note(x); Vec::new() }", "return Default::default()"),
+        ("-> Result<u32, E> { Ok(x) }", "return Ok(Default::default())"),
+        ("{ let _ = x; self.a(); self.b(); }", "return"),
+    ] {
+        assert_eq!(returns(body), [after], "{body}");
+    }
+}
+
 fn mutants(text: &str) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for site in sites::of(text).unwrap() {

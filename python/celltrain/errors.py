@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -107,11 +108,21 @@ class ScenarioError(InputError):
         try:
             return cls.from_core(json.loads(text)["faults"])
         except json.JSONDecodeError:
+            pass
+        # An option: `step = "5" is no time`, or `"sw9" is not a port`, which the option's name goes before.
+        option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
+        if option is None:
             return cls([Fault.of(text)])
+        key, value, problem = option.groups()
+        return cls([Fault.of_option(key or "ports", value, problem)])
 
 
 class PlanError(InputError):
     """A plan that is refused."""
+
+
+class PaperError(InputError):
+    """What was asked of a paper or a study, or what its folder says, makes no sense; the message says what would."""
 
 
 class StoreError(InputError):

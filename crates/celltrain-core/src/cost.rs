@@ -253,3 +253,6 @@ pub struct Sums {
     /// Operations for each frame beside.
     pub operations_per_frame: u32,
 }
+
+#[cfg(test)]
+mod tests;

@@ -578,3 +578,6 @@ fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: u32) {
         None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -298,16 +298,16 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     frames
 }
 
-/// What describes the network: its records and their names.
+/// What describes the network: its records, with the room their lists have for more, and their names.
 fn described(network: &Network) -> u64 {
-    let nodes = array(count(network.nodes.len()), size::<Node>());
-    let links = array(count(network.links.len()), size::<Link>());
-    let vcs = array(count(network.vcs.len()), size::<Vc>());
-    let flows = array(count(network.flows.len()), size::<Flow>());
+    let nodes = array(count(network.nodes.capacity()), size::<Node>());
+    let links = array(count(network.links.capacity()), size::<Link>());
+    let vcs = array(count(network.vcs.capacity()), size::<Vc>());
+    let flows = array(count(network.flows.capacity()), size::<Flow>());
     let texts = network.nodes.iter().map(|node| &node.name).chain(network.links.iter().map(|link| &link.name));
     let texts = texts.chain(network.vcs.iter().map(|vc| &vc.name)).chain(network.flows.iter().map(|flow| &flow.name));
-    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.len()), 8)).sum();
-    nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.len()), 1)).sum::<u64>()
+    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.capacity()), 8)).sum();
+    nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.capacity()), 1)).sum::<u64>()
 }
 
 /// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip after the
@@ -358,6 +358,7 @@ pub(crate) fn count(of: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::network::tests::{n_source_network, ring_network};
+    use crate::network::{Merge, N_SOURCE_BOTTLENECK};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -405,16 +406,85 @@ mod tests {
         // 10 us are less than a round trip, in which a window of one may double; and 10 ms are not enough for 20 windows.
         assert!(frames(&sources(1, None, "10us")) <= 3);
         assert!((10..30).contains(&frames(&sources(20, None, "10ms"))));
-        // A twentieth of 1000 cells and of a short path is far less than a window.
-        let held = frames(&sources(20, Some(1000), "1s"));
-        assert!((4..20).contains(&held), "{held}");
+        // A frame is 12 cells, so the link sends 30566 in a second and a source's part of it is 1528.3. A round trip is 30 us and
+        // six frames of 32.7 us: 0.35 frames of that part. Of the buffer it is 1000 / 12 / 20 = 4.17. With one more, twice over:
+        // 11.02.
+        assert_eq!(frames(&sources(20, Some(1000), "1s")), 12);
+    }
+
+    #[test]
+    fn what_no_answer_holds_back_is_bounded_by_its_rate() {
+        let frames = |text: &str| {
+            let mut network = sources(1, None, "10ms");
+            network.flows[0].traffic = serde_json::from_str(text).unwrap();
+            Shape::new(&network, &Stop::never()).unwrap().frames[0]
+        };
+        // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33 packets, and
+        // the first of all.
+        assert_eq!(frames(r#"{"constant_rate": {"rate": "4.24Mbps", "packet": "520B"}}"#), 10);
+        assert_eq!(frames(r#"{"constant_rate": {"rate": "8.48Mbps", "packet": "520B"}}"#), 18);
+        // A file of two segments is never more than that.
+        assert_eq!(frames(r#"{"file": {"bytes": "1024B"}}"#), 2);
+    }
+
+    #[test]
+    fn branches_are_one_vc_behind_the_link_they_merge_at() {
+        let mut network = sources(3, None, "1ms");
+        let exit = network.vcs[0].path[2];
+        network.merges.push(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
+        for branch in [0, 2, 4] {
+            network.vcs[branch].path[2] = exit;
+            network.vcs[branch].merge = Some(0);
+        }
+        let shape = Shape::new(&network, &Stop::never()).unwrap();
+        let labels = |link: usize| shape.labels[link];
+        assert_eq!([network.vcs[2].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
+        // A VC's acknowledgements merge with nobody's.
+        assert_eq!(labels(N_SOURCE_BOTTLENECK + 1), 3);
+        let of_routing: Vec<u64> =
+            network.routing(&Stop::never()).unwrap().next.iter().map(|next| count(next.len())).collect();
+        assert_eq!(shape.labels, of_routing);
+    }
+
+    #[test]
+    fn the_bare_network_is_counted_by_its_records() {
+        let of = |nodes, links, flows, hops| Footprint::at_least(nodes, links, flows, hops);
+        // A record and its name each; a flow is two VCs with a name and a path each; a hop is a label both ways.
+        assert_eq!(of(1, 0, 0, 0), size::<Node>() + 32);
+        assert_eq!(of(0, 1, 0, 0), size::<Link>() + 32);
+        assert_eq!(of(0, 0, 1, 0), size::<Flow>() + size::<Vc>() * 2 + 5 * 32 + end_systems::BYTES_PER_FLOW);
+        assert_eq!(of(0, 0, 0, 1), 2 * (size::<usize>() + size::<Next>() + port::BYTES_PER_VC));
+        assert_eq!(of(2, 3, 5, 7), 2 * of(1, 0, 0, 0) + 3 * of(0, 1, 0, 0) + 5 * of(0, 0, 1, 0) + 7 * of(0, 0, 0, 1));
+    }
+
+    #[test]
+    fn routing_is_three_lists_a_link() {
+        // Six links with a VC each: three lists of 24 bytes that have room for four ways of 12 bytes, four numbers and eight
+        // truths, with what an allocation takes. Then a label for each of two VCs, and a number for each link.
+        assert_eq!(size::<Next>(), 12);
+        let network = sources(1, None, "1ms");
+        let shape = Shape::new(&network, &Stop::never()).unwrap();
+        assert_eq!(shape.routing(), 6 * (3 * 24 + 64 + 32 + 32) + 2 * 4 + 6 * 4);
+    }
+
+    #[test]
+    fn a_scheduler_has_queues_by_class_or_by_vc() {
+        let more = |scheduler: &str| {
+            let mut network = sources(5, Some(100), "1ms");
+            let before = Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK);
+            network.links[N_SOURCE_BOTTLENECK].scheduler = serde_json::from_str(scheduler).unwrap();
+            Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK) - before
+        };
+        // Three classes, CBR, VBR and UBR, and the class of each of five VCs; or a queue for each VC.
+        let by_class = scheduler::BYTES + 5 * 8 + 3 * scheduler::BYTES_PER_QUEUE;
+        assert_eq!(more(r#"{"strict_priority": {}}"#), by_class);
+        assert_eq!(more(r#"{"guaranteed_rate": {"share": 0.1}}"#), by_class);
+        assert_eq!(more(r#"{"round_robin": {}}"#), scheduler::BYTES + 5 * scheduler::BYTES_PER_QUEUE);
     }
 
     #[test]
     fn queues_hold_what_windows_fill_and_no_more_than_the_buffer() {
-        let queue = |network: &Network| {
-            Shape::new(network, &Stop::never()).unwrap().queues[crate::network::N_SOURCE_BOTTLENECK]
-        };
+        let queue = |network: &Network| Shape::new(network, &Stop::never()).unwrap().queues[N_SOURCE_BOTTLENECK];
         assert_eq!(queue(&sources(50, Some(1000), "1s")), 1000);
         assert_eq!(queue(&sources(1, Some(1 << 28), "1s")), 127 * 12);
     }

@@ -13,7 +13,7 @@ use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::scheduler::Class;
 use crate::shaping::Shaping;
-use crate::stop::{Interrupted, Stop};
+use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
 /// Everything a run has to show. Rates are averages over the whole run, its start included.
@@ -368,7 +368,7 @@ impl Ended<'_> {
                 utilisation: (busy / self.end.0 as f64).min(1.0),
             })
         };
-        self.network.links.iter().zip(self.ports).map(one).collect()
+        all(self.network.links.iter().zip(self.ports).map(one))
     }
 
     fn fingerprint(&self) -> Result<Fingerprint, Interrupted> {

@@ -12,7 +12,7 @@ use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
-use crate::stop::{Interrupted, Stop};
+use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
@@ -122,8 +122,8 @@ impl Shaping {
             Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
         };
         Ok(Self {
-            ports: (0..network.links.len()).map(port).collect::<Result<_, Interrupted>>()?,
-            allocators: (0..network.links.len()).map(allocator).collect::<Result<_, Interrupted>>()?,
+            ports: all((0..network.links.len()).map(port))?,
+            allocators: all((0..network.links.len()).map(allocator))?,
             places,
             loops,
             passes: passes(network, routing, &parts, stop)?,

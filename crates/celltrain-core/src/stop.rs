@@ -91,13 +91,23 @@ impl<'a> Stop<'a> {
     ///
     /// # Errors
     /// When the work is to end.
-    pub fn map<I: IntoIterator, T, C: FromIterator<T>>(
-        &self,
-        items: I,
-        mut one: impl FnMut(I::Item) -> T,
-    ) -> Result<C, Interrupted> {
-        self.each(items).map(|item| item.map(&mut one)).collect()
+    pub fn map<I: IntoIterator, T>(&self, items: I, mut one: impl FnMut(I::Item) -> T) -> Result<Vec<T>, Interrupted> {
+        all(self.each(items).map(|item| item.map(&mut one)))
     }
+}
+
+/// What comes of the items of a loop any of which may end it, in a list that is given its room at the start: grown, as those
+/// are whose end is not known, it would have up to twice as much.
+///
+/// # Errors
+/// When one of them does.
+pub fn all<T>(items: impl IntoIterator<Item = Result<T, Interrupted>>) -> Result<Vec<T>, Interrupted> {
+    let items = items.into_iter();
+    let mut all = Vec::with_capacity(items.size_hint().0);
+    for item in items {
+        all.push(item?);
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -133,7 +143,9 @@ mod tests {
         let stop = Stop::every(10, &twice);
         let done = stop.each(0..100).take_while(Result::is_ok).count();
         assert_eq!((done, asked.get()), (20, 3));
-        assert_eq!(stop.map::<_, _, Vec<u32>>(0..100, |i| i), Err(Interrupted), "the answer stays no");
-        assert_eq!(Stop::never().map::<_, _, Vec<u32>>(0..3, |i| i), Ok(vec![0, 1, 2]));
+        assert_eq!(stop.map(0..100, |i| i), Err(Interrupted), "the answer stays no");
+        let all = Stop::never().map(0..1025, |i| i).unwrap();
+        assert!(all.iter().copied().eq(0..1025));
+        assert_eq!(all.capacity(), 1025, "a list of as many");
     }
 }

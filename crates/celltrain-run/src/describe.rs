@@ -64,9 +64,9 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
     });
     Ok(json!({
         "name": name,
-        "nodes": stop.map::<_, _, Vec<_>>(nodes, |node| node)?,
-        "links": stop.map::<_, _, Vec<_>>(links, |link| link)?,
-        "flows": stop.map::<_, _, Vec<_>>(flows, |flow| flow)?,
+        "nodes": stop.map(nodes, |node| node)?,
+        "links": stop.map(links, |link| link)?,
+        "flows": stop.map(flows, |flow| flow)?,
         "bottleneck": network.bottleneck,
     })
     .to_string())

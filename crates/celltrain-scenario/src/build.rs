@@ -7,7 +7,7 @@ use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::{
     Flow, Graph, Merge, N_SOURCE_BOTTLENECK, Network, NodeKind, Search, Vc, n_source, n_source_paths,
 };
-use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::stop::{Interrupted, Stop, all};
 use celltrain_core::units::{BitRate, Duration};
 
 use crate::scenario::{
@@ -112,7 +112,7 @@ pub fn network_on(mut layout: Layout, scenario: &Scenario, seed: u64, stop: &Sto
         let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
         Ok(Flow { name: route.name, data_vc, ack_vc, start, tcp, traffic })
     };
-    let flows = layout.flows.into_iter().zip(of_flow).map(flow).collect::<Result<_, Interrupted>>()?;
+    let flows = all(layout.flows.into_iter().zip(of_flow).map(flow))?;
     Ok(Network {
         seed,
         duration: scenario.duration,

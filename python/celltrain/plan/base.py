@@ -11,8 +11,8 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.document import Judge, parse
-from celltrain.scenario import Reading, read_text
-from celltrain.text import described
+from celltrain.scenario import Reading, name_of, read_text
+from celltrain.text import BROKEN, described, is_text
 from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
     if isinstance(base, str | os.PathLike):
         return Base.named(str(base), judge, Path())
     if hasattr(base, "to_dict"):
-        return Base(base.to_dict(), base.name or "scenario", None)
+        try:
+            return Base(base.to_dict(), name_of(base), None)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
     raise PlanError([Fault.of_option("base", described(base), "is not a scenario, nor the path or the name of one")])
 
 
@@ -32,11 +35,16 @@ def plain(value: Any) -> Any:
     """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
-        return _choice(value)
+        try:
+            return _choice(value)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {plain(str(key)): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
-        return value.tolist()
+        value = value.tolist()
+    if isinstance(value, str) and not is_text(value):
+        raise PlanError([Fault.of(BROKEN, key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value

@@ -77,9 +77,7 @@ class Ledger:
         self.path = path
         # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
         self._lock = threading.RLock()
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            # Somebody else's file would be written to, or a pipe waited for.
-            problem = "is a link" if path.is_symlink() else "is not a regular file"
+        if problem := _not_ours(path, write=write):
             raise self._fault(
                 f"{problem}, and celltrain did not make it; make it again from the parts: celltrain store repair"
             )
@@ -234,3 +232,12 @@ class Ledger:
 
     def _fault(self, problem: str) -> StoreError:
         return StoreError([Fault.of_file(shown(self.path), problem)])
+
+
+def _not_ours(path: Path, *, write: bool) -> str | None:
+    """Why a file may not be opened: somebody else's would be written to, or a pipe waited for."""
+    if path.is_symlink():
+        return "is a link"
+    if path.exists() and not path.is_file():
+        return "is not a regular file"
+    return "has another name as well" if write and path.exists() and path.stat().st_nlink > 1 else None

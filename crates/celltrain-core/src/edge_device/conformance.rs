@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::adaptive_discard::{self, EvaluatedAt};
+use super::packets::Cause;
 use super::shared_adaptive_discard;
 use super::{AdaState, DiscardConfig, EdgeBuffer, EdgeConfig, Memory, Packet, Phase};
 use crate::cell::{Cell, Label};
@@ -497,5 +498,26 @@ fn cells_taken_before_a_packet_came_are_not_put_back() {
     bench.offer(0, 9);
     bench.buffer.take(0, 5);
     bench.offer(0, 9);
+    bench.buffer.untake(0, 1);
+}
+
+#[test]
+#[should_panic(expected = "only cells that were taken ahead are put back")]
+fn cells_taken_before_a_packet_was_dropped_are_not_put_back() {
+    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
+    bench.offer(0, 9);
+    bench.offer(0, 9);
+    bench.buffer.take(0, 5);
+    assert!(bench.buffer.packets.drop_front(0, Cause::NoRoom), "the second is not under way");
+    bench.buffer.untake(0, 1);
+}
+
+#[test]
+#[should_panic(expected = "only cells that were taken ahead are put back")]
+fn cells_taken_before_a_rate_changed_are_not_put_back() {
+    let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
+    bench.offer(0, 9);
+    bench.buffer.take(0, 5);
+    bench.buffer.on_rate(0, 2.0 * Bench::ACR);
     bench.buffer.untake(0, 1);
 }

@@ -20,7 +20,7 @@ use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
 use crate::shaping::{Place, Shaping};
-use crate::stop::Stop;
+use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
@@ -166,8 +166,8 @@ impl<'a> Engine<'a> {
             network,
             times: LinkTimes::of(network, clock),
             end: network.end(clock),
-            ports: network.links.iter().enumerate().map(port).collect::<Result<_, Interrupted>>()?,
-            ties: network.links.iter().enumerate().map(ties).collect::<Result<_, Interrupted>>()?,
+            ports: all(network.links.iter().enumerate().map(port))?,
+            ties: all(network.links.iter().enumerate().map(ties))?,
             transmitting: vec![false; network.links.len()],
             shaping: Shaping::new(network, &routing, clock, stop)?,
             looked_after: vec![None; network.links.len()],

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{BufferPolicy, Configure, Overflow, PolicyConfig, View};
 use crate::cell::{Cell, Label};
-use crate::port::Port;
+use crate::port::{Port, PortCounters};
 use crate::rng::{Stream, proptest_seeded};
 
 /// A port to try a policy on: frames are numbered per VC, as a source numbers them.
@@ -303,5 +303,69 @@ fn who_says_it_admits_all_does() {
             }
             assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
         }
+    }
+}
+
+/// What a frame of five cells loses where two find room, one goes after the third, and one after the fourth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// The third cell alone.
+    ThirdAlone,
+    /// The third, and the fourth though there is room; the last keeps the next frame apart.
+    ButTheLast,
+    /// The third pushes out the two that wait, and is refused with the fourth as the rest of their frame.
+    PushedOut,
+}
+
+/// By name: what a frame loses that finds no room (`docs/mechanisms.md` 2), whether the policy admits every frame, whether it
+/// follows cells. None refuses a frame that finds an empty queue, so an engine may leave asking out there.
+const ANSWERS: [(&str, Cut, bool, bool); 17] = [
+    ("tail_drop", Cut::ThirdAlone, true, false),
+    ("ppd", Cut::ButTheLast, true, false),
+    ("epd", Cut::ButTheLast, false, false),
+    ("double_epd", Cut::ButTheLast, false, false),
+    ("per_vc_accounting", Cut::ButTheLast, false, false),
+    ("per_vc_accounting_fixed", Cut::ButTheLast, false, false),
+    ("virtual_queuing", Cut::ButTheLast, false, true),
+    ("virtual_queuing_threshold", Cut::ButTheLast, false, true),
+    ("virtual_queuing_weighted", Cut::ButTheLast, false, true),
+    ("selective_drop", Cut::ButTheLast, false, false),
+    ("wba", Cut::ButTheLast, false, false),
+    ("fba", Cut::ButTheLast, false, false),
+    ("weighted_fba", Cut::ButTheLast, false, false),
+    ("single_drop", Cut::ButTheLast, false, false),
+    ("dfba", Cut::ButTheLast, false, false),
+    ("dfba_1998", Cut::ButTheLast, false, false),
+    ("drop_from_front", Cut::PushedOut, true, false),
+];
+
+#[test]
+fn every_policy_answers_as_its_page_says() {
+    for config in PolicyConfig::samples(100) {
+        let answers = ANSWERS.iter().find(|(name, ..)| *name == config.name());
+        let &(name, cut, admits_all, follows_cells) = answers.unwrap_or_else(|| panic!("{} has no row", config.name()));
+        let policy = config.build(Some(100), &NAMES);
+        let said = (policy.admits_all(), policy.follows_cells(), policy.admits_when_empty());
+        assert_eq!(said, (admits_all, follows_cells, true), "{name}");
+
+        // Settings for a hundred places at a port that has two, so that no threshold is reached.
+        let mut port = Port::new(Some(2), VCS as usize, policy, Stream::new(1, "bench"));
+        for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
+            port.offer(Cell::new(0, 7, last));
+            if number == 3 || number == 4 {
+                port.take();
+            }
+        }
+        port.count_off();
+        let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
+        let expected = match cut {
+            // Two go: of the first, second, fourth and fifth two wait.
+            Cut::ThirdAlone => PortCounters { forwarded: 2, lost_overflow: 1, ..zero },
+            // Two go, and the fifth waits.
+            Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
+            Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
+        };
+        assert_eq!(port.vc_counters().next(), Some(expected), "{name}");
+        assert_eq!(port.occupancy(), if cut == Cut::ThirdAlone { 2 } else { 1 }, "{name}");
     }
 }

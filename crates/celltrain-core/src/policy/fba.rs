@@ -55,7 +55,7 @@ impl Configure for Config {
     fn cost() -> Cost {
         Cost::whole_frames().counts_vcs().per_port("R", CELLS).per_port("Z (K - R)", CELLS).per_frame(
             "X against R; Y_i N_a (X - R) against Z (K - R) X",
-            Work { reads: 4, additions: 3, multiplications: 3, ..Work::NONE },
+            Work { reads: 3, additions: 3, multiplications: 3, ..Work::NONE },
         )
     }
 

@@ -55,7 +55,7 @@ impl Configure for Config {
     fn cost() -> Cost {
         Cost::whole_frames().counts_cells_by_vc().per_vc("the threshold", CELLS).per_vc("whether it was hit", 1).per_frame(
             "X_i against the threshold",
-            Work { reads: 3, writes: 1, additions: 1, ..Work::NONE },
+            Work { reads: 2, writes: 1, additions: 1, ..Work::NONE },
         )
     }
 

@@ -70,7 +70,7 @@ impl Configure for Config {
     fn cost() -> Cost {
         Cost::whole_frames().counts_cells_by_vc().per_vc("Z W_i / W", FACTOR).per_port("R", CELLS).per_frame(
             "X against R; X_i against (Z W_i / W) X",
-            Work { reads: 3, additions: 2, multiplications: 1, ..Work::NONE },
+            Work { reads: 2, additions: 2, multiplications: 1, ..Work::NONE },
         )
     }
 

@@ -70,7 +70,7 @@ impl Configure for Config {
     fn cost() -> Cost {
         Cost::whole_frames().counts_cells_by_vc().per_vc("Z (K - R) W_i / W", CELLS).per_port("R", CELLS).per_frame(
             "X against R; X_i (X - R) against (Z (K - R) W_i / W) X",
-            Work { reads: 3, additions: 3, multiplications: 2, ..Work::NONE },
+            Work { reads: 2, additions: 3, multiplications: 2, ..Work::NONE },
         )
     }
 

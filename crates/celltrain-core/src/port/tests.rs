@@ -171,3 +171,26 @@ fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_
         PortCounters { offered: 4, discarded_frame: 4, discarded_frames: 2, ..PortCounters::default() }
     );
 }
+
+#[test]
+fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
+    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
+    let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
+    // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its second.
+    let run = Run { last: Cell::new(0, 8, false), cells: 2 };
+    assert_eq!(port.fate(run.last), Fate::Admitted);
+    port.admit(run, 2, 0);
+    assert!(port.offer(Cell::new(1, 3, false)) && port.offer(Cell::new(1, 3, true)));
+    // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
+    assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
+    port.count_off();
+    let of_a = port.vc_counters().next();
+    let expected = PortCounters {
+        offered: 4,
+        lost_pushed_out: 2,
+        discarded_remainder: 1,
+        cut_frames: 1,
+        ..PortCounters::default()
+    };
+    assert_eq!(of_a, Some(expected));
+}

@@ -11,7 +11,7 @@
 #[allow(dead_code, reason = "the differential test looks at series too")]
 mod compare;
 #[path = "../differential/draw.rs"]
-#[allow(dead_code, reason = "the differential test draws in one way more")]
+#[allow(dead_code, reason = "the differential test draws in more ways")]
 mod draw;
 mod edges;
 mod found;

@@ -1,5 +1,8 @@
 //! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike links.
 
+#[path = "overlapping.rs"]
+pub(crate) mod overlapping;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

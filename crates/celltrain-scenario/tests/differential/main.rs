@@ -52,6 +52,11 @@ fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
 }
 
 #[test]
+fn both_engines_agree_where_trains_overlap_in_queues_of_their_own() {
+    agree_on(draw::overlapping::trains(), (cases() / 10).max(40), RngSeed::Fixed(11));
+}
+
+#[test]
 fn both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers() {
     agree_on(draw::written_in_numbers(), cases() / 2, RngSeed::Fixed(9));
 }
@@ -94,7 +99,13 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
     let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
-    let strategy = prop_oneof![draw::any_network(), draw::in_step(), draw::crowded(), draw::written_in_numbers()];
+    let strategy = prop_oneof![
+        draw::any_network(),
+        draw::in_step(),
+        draw::crowded(),
+        draw::overlapping::trains(),
+        draw::written_in_numbers()
+    ];
     let same = TestRunner::new(config).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn", Machine::default());
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);

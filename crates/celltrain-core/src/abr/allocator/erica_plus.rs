@@ -149,6 +149,8 @@ mod tests {
         // 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25; 1.15 * 50 / (0.15 * 100 + 50) = 57.5 / 65.
         let close = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-12, "{value}, not {expected}");
         close(control.f(25.0, C), 52.5 / 51.25);
+        // A single cell: 1.05 * 50 / (0.05 + 50).
+        close(control.f(1.0, C), 52.5 / 50.05);
         close(control.f(100.0, C), 57.5 / 65.0);
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
         close(control.f(433.0, C), 57.5 / 114.95);

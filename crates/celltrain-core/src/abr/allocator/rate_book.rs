@@ -195,3 +195,61 @@ impl RateBook {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abr::allocator::conformance::{C, brm, port};
+
+    fn book() -> RateBook {
+        RateBook::new(&port(2), Duration::from_milliseconds(1), 0.1)
+    }
+
+    #[test]
+    fn no_more_intervals_are_kept_than_are_looked_back_to() {
+        let mut book = book();
+        let interval = book.interval;
+        // Two cells in every interval for a thousand of them.
+        for number in 0..1000 {
+            let start = Time::default() + interval * number;
+            book.on_cells(0, start, Span(interval.0 / 2), 2);
+            assert!(book.counts.len() <= 3, "the present one and two before it: {}", book.counts.len());
+        }
+        // The last ones are still known, whatever was forgotten, and what comes after a long pause finds none of them.
+        assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
+        assert_eq!(book.counts_of(Some(996)).abr, 0);
+        book.on_cells(1, Time::default() + interval * 5000, Span(0), 7);
+        assert_eq!([999, 4999, 5000].map(|number| book.counts_of(Some(number)).abr), [0, 0, 7]);
+        assert!(book.counts.len() <= 3);
+    }
+
+    #[test]
+    fn cells_told_of_late_count_in_their_own_interval_or_in_none() {
+        let mut book = book();
+        let interval = book.interval;
+        let at = |number: u64| Time::default() + interval * number;
+        book.on_cells(0, at(10), Span(0), 3);
+        // Another VC's, which took turns with those: two intervals back, and three.
+        book.on_cells(1, at(8), Span(0), 5);
+        book.on_cells(1, at(7), Span(0), 9);
+        assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
+        // One VC sent in each of the two, and none in those between: shares are of a whole link.
+        assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
+    }
+
+    #[test]
+    fn a_run_of_cells_is_counted_in_the_intervals_it_reaches_into() {
+        let mut book = book();
+        let interval = book.interval;
+        // Ten cells, four to an interval, from the middle of one: two in the first, then four and four.
+        book.on_cells(0, Time(interval.0 / 2), Span(interval.0 / 4), 10);
+        assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).abr), [2, 4, 4, 0]);
+        assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).active), [1, 1, 1, 0]);
+        // They are ahead of a rate that is asked for in the second, which goes by the first: 2 cells in a millisecond and one
+        // VC. The load is far below 1, so it may have the whole target, here all of the link.
+        book.on_forward_rm(0, &brm(C / 2.0));
+        let mut rm = brm(C);
+        book.on_backward_rm(0, Time(interval.0), &mut rm, |_| 1.0);
+        assert_eq!(rm.er, C);
+    }
+}

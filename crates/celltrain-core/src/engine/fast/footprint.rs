@@ -19,36 +19,49 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     let controls = network.vcs.iter().any(|vc| vc.abr.is_some());
     let mut bytes = 0;
     for (link, &labels) in shape.labels.iter().enumerate() {
-        // Its role, its place in the lists of stages, ways, late cells and delays.
-        bytes += 16 + LIST + 2 * LIST + LIST + 8 + 4;
+        bytes += BYTES_PER_LINK;
         let at_host = network.nodes[network.links[link].from].kind != NodeKind::Switch;
         let contended = shape.is_contended(link);
         if at_host {
-            bytes += size::<Nic>() + array(labels, 8) + 4;
+            bytes += BYTES_PER_NIC + array(labels, 8);
         } else if contended {
             let inputs = count(shape.feeders.of(link).len());
-            bytes += shape.port(link) + server::BYTES + array(labels, server::BYTES_PER_VC) + 8;
-            bytes += array(inputs, server::BYTES_PER_INPUT) + array((inputs + 2).next_power_of_two(), size::<Turn>());
+            bytes += shape.port(link) + BYTES_PER_SERVER + array(labels, server::BYTES_PER_VC);
+            bytes += array(inputs, server::BYTES_PER_INPUT) + turns(inputs);
         }
         if at_host || contended {
-            // Stages, with a place each for what comes late, and a lane or two at least with its key on the agenda.
-            bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + LANES * BYTES_PER_LANE;
+            bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + BYTES_OF_LANES;
             if controls {
-                // Of RM cells: their ways, how many leave or come late, and a lane for their ends and one for what they pass.
-                bytes += labels * (plan::BYTES_PER_RM_WAY + 8 + LIST + 32) + LANES * rm::BYTES_PER_LANE;
-                bytes += LANES * size::<Key>() * 8 / 7;
+                bytes += labels * BYTES_PER_CONTROLLED + BYTES_OF_RM_LANES;
             }
         } else {
             // Cells pass it on a stage that begins elsewhere.
-            bytes += labels * (plan::BYTES_PER_PASSED + 8);
+            bytes += labels * BYTES_PER_PASSED;
         }
-        bytes += count(shape.feeders.of(link).len()) * 4 + 4;
+        bytes += count(shape.feeders.of(link).len()) * BYTES_PER_FEEDER;
     }
     let ways = count(network.vcs.len()) * plan::BYTES_PER_WAY;
     bytes + ways + count(network.flows.len()) * 16
 }
 
-/// Most ports send over one lead or two.
-const LANES: u64 = 2;
-/// A lane: its list, its key on the agenda, and where it leads.
-const BYTES_PER_LANE: u64 = 32 + size::<Key>() * 8 / 7 + 12;
+/// The turns of a port's inputs: one more on each side, and room for a whole tree.
+fn turns(inputs: u64) -> u64 {
+    array((inputs + 2).next_power_of_two(), size::<Turn>())
+}
+
+/// A link's role, its place in the lists of stages, ways, late cells, delays and feeders.
+const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEEDER;
+/// A host's port and its number.
+const BYTES_PER_NIC: u64 = size::<Nic>() + 4;
+/// A contended port and its number.
+const BYTES_PER_SERVER: u64 = server::BYTES + 8;
+/// A transparent port on the way of a VC, with a place for what comes late.
+const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
+/// The number of a link that feeds another's port.
+const BYTES_PER_FEEDER: u64 = 4;
+/// Most ports send over one lead or two. A lane for each: its list, its key on the agenda, and where it leads.
+const BYTES_OF_LANES: u64 = 2 * (32 + size::<Key>() * 8 / 7 + 12);
+/// Of a VC's RM cells: their way, and how many leave or come late.
+const BYTES_PER_CONTROLLED: u64 = plan::BYTES_PER_RM_WAY + 8 + LIST + 32;
+/// A lane for the ends of RM cells and one for what they pass, with their keys.
+const BYTES_OF_RM_LANES: u64 = 2 * rm::BYTES_PER_LANE + 2 * size::<Key>() * 8 / 7;

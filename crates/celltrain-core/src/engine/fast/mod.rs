@@ -31,7 +31,7 @@ use crate::probe::{NetworkView, Probe, Queues};
 use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
 use crate::shaping::{Place, Shaping};
-use crate::stop::Stop;
+use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
@@ -150,15 +150,11 @@ impl<'a> Engine<'a> {
             network,
             clock,
             end,
-            nics: plan.hosts.iter().map(nic).collect::<Result<_, Interrupted>>()?,
-            servers: plan
-                .contended
-                .iter()
-                .map(|&link| {
-                    stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                    Ok(server(network, &routing, &times, &plan, &mut shaping, end, link))
-                })
-                .collect::<Result<_, Interrupted>>()?,
+            nics: all(plan.hosts.iter().map(nic))?,
+            servers: all(plan.contended.iter().map(|&link| {
+                stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
+                Ok(server(network, &routing, &times, &plan, &mut shaping, end, link))
+            }))?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             errands: Errands::new(&plan),

@@ -46,13 +46,13 @@ impl Roads<'_> {
         }
         let stage = self.plan.stages[link][label];
         let arrival = first_start + stage.lead;
-        let mut last = arrival + period * u64::from(run.cells - 1);
+        let last = arrival + period * u64::from(run.cells - 1);
         let mut run = run;
         if last > self.end {
             let of_run = (first_start, period, run.cells);
             let missed = self.count_late(link, label, stage.lead, of_run);
+            // What is cut off ends no frame, so when its last cell arrives is of use to nobody.
             run = run.at_most(run.cells - missed)?;
-            last = arrival + period * u64::from(run.cells - 1);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {

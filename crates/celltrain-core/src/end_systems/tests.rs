@@ -1,0 +1,86 @@
+use super::*;
+use crate::network::tests::n_source_network;
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::tcp::{TcpConfig, TcpOptions};
+
+/// A source for each of these options, all with their first segment to send.
+fn network(of_flows: &[TcpOptions]) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+    let mut network = n_source_network(of_flows.len(), "5us", None, policy, &tcp, "10s");
+    for (flow, options) in network.flows.iter_mut().zip(of_flows) {
+        flow.tcp = TcpConfig::Vanilla(options.clone());
+    }
+    network
+}
+
+/// Options whose retransmission clock ticks every so many milliseconds.
+fn ticking(milliseconds: u64) -> TcpOptions {
+    TcpOptions { timer_granularity: Duration::from_milliseconds(milliseconds), ..TcpOptions::default() }
+}
+
+/// What ticks, the milliseconds from tick to tick, and for which flows.
+fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
+    let clock = network.clock();
+    let of = |host: HostClock| {
+        let first = host.ticks.next();
+        let mut later = host.ticks;
+        later.advance();
+        let period = (later.next() - first).0 * 1000 / clock.units_per_second;
+        (host.kind, period, host.flows)
+    };
+    host_clocks(network, clock, &Stop::never()).unwrap().into_iter().map(of).collect()
+}
+
+#[test]
+fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
+    use ClockKind::{DelayedAck, Retransmission};
+    let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
+    // The retransmission clock of the fourth ticks with the clock of delayed acknowledgements, but is another.
+    let network = network(&[ticking(100), ticking(50), delayed(ticking(100)), delayed(ticking(200)), ticking(50)]);
+    assert_eq!(
+        clocks(&network),
+        [
+            (Retransmission, 100, vec![0, 2]),
+            (Retransmission, 50, vec![1, 4]),
+            (DelayedAck, 200, vec![2, 3]),
+            (Retransmission, 200, vec![3]),
+        ]
+    );
+}
+
+#[test]
+fn a_random_phase_makes_a_clock_of_ones_own() {
+    let random = || TcpOptions { tick_phase: TickPhase::Random, ..ticking(100) };
+    let network = network(&[random(), ticking(100), random(), ticking(100)]);
+    let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
+    assert_eq!(flows, [(100, vec![0]), (100, vec![1, 3]), (100, vec![2])]);
+    let clock = network.clock();
+    for host in host_clocks(&network, clock, &Stop::never()).unwrap() {
+        assert!(host.ticks.next() <= Time::default() + clock.span(Duration::from_milliseconds(100)));
+    }
+}
+
+#[test]
+fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
+    // The clocks are those of 0 and 2, and that of 1. All three time out at three seconds, their first timeout.
+    let network = network(&[ticking(100), ticking(50), ticking(100)]);
+    let (clock, stop) = (network.clock(), Stop::never());
+    let routing = network.routing(&stop).unwrap();
+    let mut ends = EndSystems::new(&network, &routing, clock, &stop).unwrap();
+    let mut out = Vec::new();
+    for flow in 0..3 {
+        ends.start(flow, &mut out);
+    }
+    assert_eq!(out.drain(..).map(|departure| departure.vc).collect::<Vec<_>>(), [0, 2, 4]);
+    let mut ticked = Vec::new();
+    while out.is_empty() {
+        let now = ends.next_tick().unwrap();
+        ticked.push((ends.on_tick(now, &mut out), now));
+    }
+    // At every other tick of the faster clock all three tick.
+    let at = |milliseconds| Time::default() + clock.span(Duration::from_milliseconds(milliseconds));
+    let expected: Vec<_> = (1..=60).map(|i| (if i % 2 == 0 { 3 } else { 1 }, at(50 * i))).collect();
+    assert_eq!(ticked, expected);
+    assert_eq!(out.iter().map(|departure| departure.vc).collect::<Vec<_>>(), [0, 2, 4]);
+}

@@ -1,0 +1,138 @@
+use super::*;
+use crate::tcp::TcpOptions;
+
+/// The N-source network with its flows, as the papers run it.
+pub(crate) fn n_source_network(
+    sources: usize,
+    delay: &str,
+    buffer: Option<u32>,
+    policy: PolicyConfig,
+    tcp: &TcpConfig,
+    duration: &str,
+) -> Network {
+    let graph = n_source(sources, "155.52Mbps".parse().unwrap(), delay.parse().unwrap(), &Stop::never()).unwrap();
+    let mut network = Network {
+        seed: 1,
+        duration: duration.parse().unwrap(),
+        nodes: graph.nodes.clone(),
+        links: graph.links.clone(),
+        vcs: Vec::new(),
+        merges: Vec::new(),
+        flows: Vec::new(),
+        bottleneck: N_SOURCE_BOTTLENECK,
+        tie_order: TieOrder::default(),
+        service_order: ServiceOrder::default(),
+        aal5: Aal5Options::default(),
+        file_size: None,
+    };
+    network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
+    network.links[N_SOURCE_BOTTLENECK].policy = policy;
+    for i in 0..sources {
+        let data_vc = network.vcs.len();
+        network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        network.flows.push(Flow {
+            name: format!("tcp{}", i + 1),
+            data_vc,
+            ack_vc: data_vc + 1,
+            start: Duration::default(),
+            tcp: tcp.clone(),
+            traffic: TrafficConfig::default(),
+        });
+    }
+    network
+}
+
+/// A star whose hosts each send to the next, the last to the first, with the TCP of a first test.
+pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
+    let mut graph = Graph::default();
+    let switch = graph.add_node("sw", NodeKind::Switch);
+    let (flow, rate) = (network.flows.remove(0), network.links[0].rate);
+    network.vcs.clear();
+    for host in 0..hosts {
+        let node = graph.add_node(format!("host{host}"), NodeKind::Host);
+        graph.connect(node, switch, rate, "5us".parse().unwrap());
+        let next = (host + 1) % hosts;
+        for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
+            network.vcs.push(Vc { name: format!("tcp{host}{name}"), path: path.to_vec(), ..Vc::default() });
+        }
+        let (name, data_vc) = (format!("tcp{host}"), 2 * host);
+        network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
+    }
+    Network { nodes: graph.nodes, links: graph.links, ..network }
+}
+
+#[test]
+fn every_vc_is_labelled_densely_on_each_of_its_links() {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+    let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
+    let routing = network.routing(&Stop::never()).unwrap();
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
+    assert_eq!(routing.first_label, [0; 6]);
+    let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: 0 };
+    let mut hops = 0;
+    while let Next::Port { link, label } = at {
+        at = routing.next[link as usize][label as usize];
+        hops += 1;
+    }
+    assert_eq!((hops, at), (3, Next::Host { vc: 4 }));
+}
+
+#[test]
+fn hosts_do_not_forward() {
+    let mut graph = Graph::default();
+    let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
+    graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
+    graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
+    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![0])]);
+}
+
+#[test]
+fn the_n_source_paths_are_the_shortest() {
+    let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default(), &Stop::never()).unwrap();
+    for i in 0..3 {
+        let (source, destination) = (2 + i, 5 + i);
+        let mut search = Search::new(&graph);
+        let expected = [(source, destination), (destination, source)]
+            .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
+        assert_eq!(n_source_paths(i, 3), expected);
+    }
+}
+
+#[test]
+fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
+    let mut graph = Graph::default();
+    let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
+    for kind in kinds {
+        graph.add_node("", kind);
+    }
+    // Links 0, 2, 4 and 6 lead from each node to the next, 1, 3, 5 and 7 back.
+    for node in 0..4 {
+        graph.connect(node, node + 1, BitRate::from_bits_per_second(1_000), Duration::default());
+    }
+    // More hosts: two at the switch, one at the first edge device, and a link from the first to the last.
+    for (host, at) in [(5, 2), (6, 2), (7, 1), (0, 4)] {
+        if host > 0 {
+            assert_eq!(graph.add_node("", NodeKind::Host), host);
+        }
+        graph.connect(host, at, BitRate::from_bits_per_second(1_000), Duration::default());
+    }
+    for (path, part) in [
+        // The ATM network lies between the edge devices, or begins or ends with a host's own link to a switch.
+        (&[0, 2, 4, 6][..], 1..3),
+        (&[7, 5, 3, 1], 1..3),
+        (&[0, 2, 9], 1..3),
+        (&[8, 4, 6], 0..2),
+        (&[8, 11], 0..2),
+        // Two hosts at one edge device: the second link is the one that is shaped.
+        (&[0, 13], 1..2),
+        // The only link always is.
+        (&[14], 0..1),
+        (&[0], 0..1),
+    ] {
+        assert_eq!(atm_part(&graph.nodes, &graph.links, path), part, "{path:?}");
+    }
+}
