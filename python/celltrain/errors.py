@@ -102,7 +102,7 @@ class ScenarioError(InputError):
     def of_refusal(cls, error: ValueError) -> ScenarioError:
         """The error for what the core raises where a scenario it had accepted cannot be laid out or run after all.
 
-        That is so where memory that was free is free no more.
+        That is so where memory that was free is free no more, and where an option makes no sense.
         """
         text = str(error)
         try:
