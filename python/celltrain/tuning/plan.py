@@ -268,7 +268,7 @@ class _TuneReader(Reader):
         }
         stages = self.stages(said.get("seeds"))
         if not judge.faults:
-            self.size(groups, stages[0])
+            self.size(groups, Seeds(first=1, count=1))
         if judge.faults:
             raise PlanError(judge.faults)
         measures = tuple(dict.fromkeys([*(one.measure for one in objectives), *more]))
