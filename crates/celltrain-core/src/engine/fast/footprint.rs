@@ -1,11 +1,11 @@
 //! What the fast engine needs of memory beside the models.
 
 use super::Delivery;
-use super::agenda::Key;
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
 use super::server::{self, Train};
+use super::tournament_tree::Key;
 use super::turns::Turn;
 use crate::footprint::{LIST, Shape, array, count, size};
 use crate::network::NodeKind;
@@ -59,7 +59,7 @@ const BYTES_PER_SERVER: u64 = server::BYTES + 8;
 const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
 /// The number of a link that feeds another's port.
 const BYTES_PER_FEEDER: u64 = 4;
-/// Most ports send over one lead or two. A lane for each: its list, its key on the agenda, and where it leads.
+/// Most ports send over one lead or two. A lane for each: its list, its key on the event list, and where it leads.
 const BYTES_OF_LANES: u64 = 2 * (32 + size::<Key>() * 8 / 7 + 12);
 /// Of a VC's RM cells: their way, and how many leave or come late.
 const BYTES_PER_CONTROLLED: u64 = plan::BYTES_PER_RM_WAY + 8 + LIST + 32;

@@ -3,11 +3,9 @@
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports, where
 //! arithmetic tells when each starts ([`nic`]), and at contended ports ([`server`]); everything between is a delay
 //! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
-//! ([`agenda`]). When the clock stands at an instant, everything that happened in the network before it is settled.
+//! ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the network before it is settled.
 
 // For the benchmarks.
-#[doc(hidden)]
-pub mod agenda;
 mod feeders;
 mod footprint;
 mod nic;
@@ -15,6 +13,8 @@ mod plan;
 mod rm;
 mod roads;
 mod server;
+#[doc(hidden)]
+pub mod tournament_tree;
 mod turns;
 
 use std::collections::VecDeque;
@@ -38,12 +38,12 @@ use crate::units::{Clock, Span, Time};
 pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
-use agenda::{Agenda, Key};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
 use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
 use server::{Arrival, Server, Timing};
+use tournament_tree::{Key, TournamentTree};
 
 /// Runs a network to its end, unless it is told to stop.
 ///
@@ -54,7 +54,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
-        let key = engine.agenda.first();
+        let key = engine.event_list.first();
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look, stop)?;
             let seen = engine.seen(look);
@@ -97,7 +97,7 @@ struct Engine<'a> {
     errands: Errands,
     edge: Edge,
     end_systems: EndSystems,
-    agenda: Agenda,
+    event_list: TournamentTree,
     /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how many of
     /// the cells whose departure is known arrive there only after the run.
     late: Vec<Vec<u64>>,
@@ -160,7 +160,9 @@ impl<'a> Engine<'a> {
             errands: Errands::new(&plan),
             shaping,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
-            agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
+            event_list: TournamentTree::new(
+                plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes,
+            ),
             late: plan.passed.iter().map(Ways::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
@@ -203,8 +205,8 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 let lane = leaf - self.servers.len();
-                let delivery = self.lanes[lane].pop_front().expect("a lane on the agenda has a frame");
-                schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
+                let delivery = self.lanes[lane].pop_front().expect("a lane on the event_list has a frame");
+                schedule_lane(&mut self.event_list, self.servers.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
                     let tagged = self.network.vcs[vc as usize].tagged;
@@ -250,12 +252,12 @@ impl<'a> Engine<'a> {
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let servers = self.servers.len();
-        let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
-        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers };
+        let Self { plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+        let mut roads = Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers };
         if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period)
             && let Some(effect) = self.servers[server as usize].join(input as usize, train)
         {
-            settle_by(&mut self.agenda, server as usize, effect);
+            settle_by(&mut self.event_list, server as usize, effect);
         }
     }
 
@@ -275,20 +277,21 @@ impl<'a> Engine<'a> {
     /// The same from `since` on, as far as it goes without a question in between; how far that is.
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
-        let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+        let Self { servers, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
         let link = plan.contended[number];
         let count = servers.len();
         let (before, rest) = servers.split_at_mut(number);
         let (server, behind) = rest.split_first_mut().expect("it has this number");
         let until = server.reach(since, until);
-        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+        let mut roads =
+            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers: count };
         server.work(until, |run, first_start, period| {
             if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
                 let next = server as usize;
                 // No VC comes twice to the same port.
                 let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
                 if let Some(effect) = at.join(input as usize, train) {
-                    settle_by(roads.agenda, next, effect);
+                    settle_by(roads.event_list, next, effect);
                 }
             }
         });
@@ -297,7 +300,7 @@ impl<'a> Engine<'a> {
             shaping.on_arrival(index(link), vc, run, first, period);
         }
         let effect = server.next_effect();
-        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
+        event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         until
     }
 
@@ -307,8 +310,8 @@ impl<'a> Engine<'a> {
 
     /// The first RM cell of a lane with something to do at `now` does it.
     fn run_errand(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the agenda has an errand");
-        schedule_errands(&mut self.agenda, &self.plan, self.servers.len(), lane, &self.errands);
+        let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the event_list has an errand");
+        schedule_errands(&mut self.event_list, &self.plan, self.servers.len(), lane, &self.errands);
         match what {
             What::End(turned) => {
                 let Place { link, .. } = self.shaping.goes_to(vc);
@@ -383,10 +386,10 @@ impl<'a> Engine<'a> {
         let leaf = self.servers.len() + self.lanes.len() + number;
         let start = self.shaping.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
-        self.agenda.set(leaf, start.map_or(Key::NEVER, key));
+        self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
 
-    /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
+    /// Everything up to and including `now` is settled at every contended port; nothing on the event list comes before.
     fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
@@ -406,13 +409,13 @@ impl<'a> Engine<'a> {
     fn schedule_starts(&mut self) {
         let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len();
         let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
-        self.agenda.set(leaf, key);
+        self.event_list.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 1;
         let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
-        self.agenda.set(leaf, key);
+        self.event_list.set(leaf, key);
     }
 
     fn seen(&self, now: Time) -> Seen<'_> {
@@ -423,10 +426,10 @@ impl<'a> Engine<'a> {
     fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
         self.settle(self.end, stop)?;
         for number in 0..self.servers.len() {
-            let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+            let Self { servers, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
             let (link, count) = (plan.contended[number], servers.len());
             let mut roads =
-                Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
+                Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers: count };
             servers[number].tell_all_gathered(|run, first_start, period| {
                 let onward = roads.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
@@ -602,13 +605,13 @@ fn server(
 
 /// The first frame of a lane is what happens next there.
 #[inline]
-fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
+fn schedule_lane(event_list: &mut TournamentTree, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
     let leaf = servers + lane;
     let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
-    agenda.set(leaf, frames.front().map_or(Key::NEVER, key));
+    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
-/// The errands of RM cells come after all else on the agenda.
+/// The errands of RM cells come after all else on the event list.
 #[inline]
 fn first_errand_leaf(plan: &Plan, servers: usize) -> usize {
     servers + plan.lanes.len() + plan.shaped.len() + 2
@@ -616,13 +619,13 @@ fn first_errand_leaf(plan: &Plan, servers: usize) -> usize {
 
 /// The first errand of a lane is what happens next there: ends come before passes within an instant, each by link.
 #[inline]
-fn schedule_errands(agenda: &mut Agenda, plan: &Plan, servers: usize, lane: u32, errands: &Errands) {
+fn schedule_errands(event_list: &mut TournamentTree, plan: &Plan, servers: usize, lane: u32, errands: &Errands) {
     let leaf = first_errand_leaf(plan, servers) + lane as usize;
     let key = |errand: &Errand| {
         let first_rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
         Key::new(errand.time, first_rank + errand.link, index(leaf))
     };
-    agenda.set(leaf, errands.first(lane).map_or(Key::NEVER, key));
+    event_list.set(leaf, errands.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]
@@ -632,10 +635,10 @@ fn index(leaf: usize) -> u32 {
 
 /// A port has to have settled its past by `time`.
 #[inline]
-fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
+fn settle_by(event_list: &mut TournamentTree, server: usize, time: Time) {
     let key = Key::new(time, SETTLE, index(server));
-    if key < agenda.key(server) {
-        agenda.set(server, key);
+    if key < event_list.key(server) {
+        event_list.set(server, key);
     }
 }
 

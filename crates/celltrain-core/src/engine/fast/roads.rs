@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::agenda::Agenda;
 use super::plan::{Plan, StageEnd};
 use super::rm::{Errand, Errands, What};
 use super::server::Train;
+use super::tournament_tree::TournamentTree;
 use super::{Delivery, schedule_errands, schedule_lane};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
@@ -17,7 +17,7 @@ pub(super) struct Roads<'e> {
     pub(super) plan: &'e Plan,
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
-    pub(super) agenda: &'e mut Agenda,
+    pub(super) event_list: &'e mut TournamentTree,
     pub(super) late: &'e mut Vec<Vec<u64>>,
     pub(super) shaping: &'e mut Shaping,
     pub(super) errands: &'e mut Errands,
@@ -78,14 +78,14 @@ impl Roads<'_> {
         let lane = lane as usize;
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.agenda, self.servers, lane, &self.lanes[lane]);
+            schedule_lane(self.event_list, self.servers, lane, &self.lanes[lane]);
         }
     }
 
     #[inline]
     fn send(&mut self, lane: u32, errand: Errand) {
         if self.errands.push(lane, errand) {
-            schedule_errands(self.agenda, self.plan, self.servers, lane, self.errands);
+            schedule_errands(self.event_list, self.plan, self.servers, lane, self.errands);
         }
     }
 

@@ -46,14 +46,14 @@ impl Key {
 /// A tree with eight children a node: a change goes on upwards only from who was or is the least of eight, and looks at the
 /// seven beside it only if it was; a look at the eight on top. Up to eight keys are all on top, and changing one is only
 /// writing it down. With four a node it is 3 % more instructions on a LAN of 5 sources and no fewer with 50 keys.
-pub struct Agenda {
+pub struct TournamentTree {
     /// The top first, the keys themselves last.
     levels: Vec<Vec<[Key; GROUP]>>,
 }
 
 const GROUP: usize = 8;
 
-impl Agenda {
+impl TournamentTree {
     /// So many keys, all of them never.
     pub fn new(size: usize) -> Self {
         let mut levels = Vec::new();
@@ -116,18 +116,18 @@ mod tests {
 
     #[test]
     fn the_first_is_the_least_after_any_changes() {
-        let mut rng = Stream::new(1, "agenda");
+        let mut rng = Stream::new(1, "event_list");
         for size in [1, 2, 3, 8, 9, 13, 64, 65, 100] {
-            let mut agenda = Agenda::new(size);
+            let mut event_list = TournamentTree::new(size);
             let mut keys = vec![Key::NEVER; size];
             for _ in 0..500 {
                 let leaf = rng.below(u32::try_from(size).unwrap()) as usize;
                 let rank = rng.below(3);
                 keys[leaf] = Key::new(Time(u64::from(rng.below(20))), rank, u32::try_from(leaf).unwrap());
-                agenda.set(leaf, keys[leaf]);
-                let first = agenda.first();
+                event_list.set(leaf, keys[leaf]);
+                let first = event_list.first();
                 assert_eq!(first, *keys.iter().min().unwrap());
-                assert_eq!(first, agenda.key(first.leaf()));
+                assert_eq!(first, event_list.key(first.leaf()));
             }
         }
     }
