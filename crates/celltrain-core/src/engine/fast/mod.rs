@@ -1,18 +1,18 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports, where
-//! arithmetic tells when each starts ([`nic`]), and at contended ports ([`server`]); everything between is a delay
+//! arithmetic tells when each starts ([`nic`]), and at contended ports ([`contended_port`]); everything between is a delay
 //! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
 //! ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the network before it is settled.
 
-// For the benchmarks.
+mod contended_port;
 mod feeders;
 mod footprint;
 mod nic;
 mod plan;
 mod rm;
 mod roads;
-mod server;
+// For the benchmarks.
 #[doc(hidden)]
 pub mod tournament_tree;
 mod turns;
@@ -38,11 +38,11 @@ use crate::units::{Clock, Span, Time};
 pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
+use contended_port::{Arrival, ContendedPort, Timing};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
 use rm::{Errand, Errands, What};
 use roads::{Onward, Roads};
-use server::{Arrival, Server, Timing};
 use tournament_tree::{Key, TournamentTree};
 
 /// Runs a network to its end, unless it is told to stop.
@@ -78,7 +78,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
     engine.measure(stop)
 }
 
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`Server::reach`].
+/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Counted together, which costs less than to count them one by one.
 const EVENTS_AT_ONCE: usize = 8;
@@ -90,7 +90,7 @@ struct Engine<'a> {
     end: Time,
     plan: Plan,
     nics: Vec<Nic>,
-    servers: Vec<Server>,
+    contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
     shaping: Shaping,
@@ -151,9 +151,9 @@ impl<'a> Engine<'a> {
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?,
-            servers: all(plan.contended.iter().map(|&link| {
+            contended_ports: all(plan.contended.iter().map(|&link| {
                 stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(server(network, &routing, &times, &plan, &mut shaping, end, link))
+                Ok(contended_port(network, &routing, &times, &plan, &mut shaping, end, link))
             }))?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
@@ -177,7 +177,7 @@ impl<'a> Engine<'a> {
 
     fn step(&mut self, key: Key, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let (now, leaf) = (key.time(), key.leaf());
-        if leaf < self.servers.len() {
+        if leaf < self.contended_ports.len() {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
@@ -197,16 +197,16 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
             SHAPED => {
-                self.shape(leaf - self.servers.len() - self.lanes.len(), now);
+                self.shape(leaf - self.contended_ports.len() - self.lanes.len(), now);
                 return Ok(());
             }
             _ if leaf >= self.first_errand_leaf() => {
                 return self.run_errand(index(leaf - self.first_errand_leaf()), now, stop);
             }
             _ => {
-                let lane = leaf - self.servers.len();
+                let lane = leaf - self.contended_ports.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the event_list has a frame");
-                schedule_lane(&mut self.event_list, self.servers.len(), lane, &self.lanes[lane]);
+                schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
                     let tagged = self.network.vcs[vc as usize].tagged;
@@ -251,13 +251,14 @@ impl<'a> Engine<'a> {
     /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
-        let servers = self.servers.len();
+        let contended_ports = self.contended_ports.len();
         let Self { plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
-        let mut roads = Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers };
-        if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period)
-            && let Some(effect) = self.servers[server as usize].join(input as usize, train)
+        let mut roads =
+            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports };
+        if let Some(Onward { contended_port, input, train }) = roads.go(link, run, first_start, period)
+            && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
         {
-            settle_by(&mut self.event_list, server as usize, effect);
+            settle_by(&mut self.event_list, contended_port as usize, effect);
         }
     }
 
@@ -277,17 +278,17 @@ impl<'a> Engine<'a> {
     /// The same from `since` on, as far as it goes without a question in between; how far that is.
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
-        let Self { servers, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+        let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
         let link = plan.contended[number];
-        let count = servers.len();
-        let (before, rest) = servers.split_at_mut(number);
-        let (server, behind) = rest.split_first_mut().expect("it has this number");
-        let until = server.reach(since, until);
+        let count = contended_ports.len();
+        let (before, rest) = contended_ports.split_at_mut(number);
+        let (contended_port, behind) = rest.split_first_mut().expect("it has this number");
+        let until = contended_port.reach(since, until);
         let mut roads =
-            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers: count };
-        server.work(until, |run, first_start, period| {
-            if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
-                let next = server as usize;
+            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports: count };
+        contended_port.work(until, |run, first_start, period| {
+            if let Some(Onward { contended_port, input, train }) = roads.go(link, run, first_start, period) {
+                let next = contended_port as usize;
                 // No VC comes twice to the same port.
                 let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
                 if let Some(effect) = at.join(input as usize, train) {
@@ -295,23 +296,23 @@ impl<'a> Engine<'a> {
                 }
             }
         });
-        for Arrival { run, first, period } in server.arrivals() {
+        for Arrival { run, first, period } in contended_port.arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             shaping.on_arrival(index(link), vc, run, first, period);
         }
-        let effect = server.next_effect();
+        let effect = contended_port.next_effect();
         event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         until
     }
 
     fn first_errand_leaf(&self) -> usize {
-        first_errand_leaf(&self.plan, self.servers.len())
+        first_errand_leaf(&self.plan, self.contended_ports.len())
     }
 
     /// The first RM cell of a lane with something to do at `now` does it.
     fn run_errand(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the event_list has an errand");
-        schedule_errands(&mut self.event_list, &self.plan, self.servers.len(), lane, &self.errands);
+        schedule_errands(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.errands);
         match what {
             What::End(turned) => {
                 let Place { link, .. } = self.shaping.goes_to(vc);
@@ -325,12 +326,12 @@ impl<'a> Engine<'a> {
                 }
             }
             What::Pass(place) => {
-                let Role::Contended(server) = self.plan.roles[place.link as usize] else {
+                let Role::Contended(contended_port) = self.plan.roles[place.link as usize] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(server, now, stop)?;
-                self.servers[server].look_at(now);
-                let queue = self.servers[server].port.occupancy();
+                self.work(contended_port, now, stop)?;
+                self.contended_ports[contended_port].look_at(now);
+                let queue = self.contended_ports[contended_port].port.occupancy();
                 self.shaping.write(vc, number, place, queue, now);
             }
         }
@@ -374,16 +375,17 @@ impl<'a> Engine<'a> {
     fn take_back(&mut self, link: u32, now: Time) {
         let port = self.shaping.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { server, input, .. } = self.plan.stages[link as usize][label as usize].end else {
+            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
+            else {
                 unreachable!("cells are given away only to contended ports");
             };
-            self.servers[server as usize].take_back(input as usize, cells);
+            self.contended_ports[contended_port as usize].take_back(input as usize, cells);
         }
     }
 
     fn schedule_shaped(&mut self, link: u32, now: Time) {
         let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
-        let leaf = self.servers.len() + self.lanes.len() + number;
+        let leaf = self.contended_ports.len() + self.lanes.len() + number;
         let start = self.shaping.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
@@ -397,40 +399,49 @@ impl<'a> Engine<'a> {
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
-        for number in 0..self.servers.len() {
+        for number in 0..self.contended_ports.len() {
             stop.step()?;
             self.work(number, now + Span(1), stop)?;
-            self.servers[number].look_at(now + Span(1));
+            self.contended_ports[number].look_at(now + Span(1));
         }
         // Whatever is looked at takes its time too.
         stop.step()
     }
 
     fn schedule_starts(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len();
+        let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len();
         let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
         self.event_list.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 1;
+        let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len() + 1;
         let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
         self.event_list.set(leaf, key);
     }
 
     fn seen(&self, now: Time) -> Seen<'_> {
-        let Self { plan, nics, servers, shaping, routing, .. } = self;
-        Seen { plan, nics, servers, shaping, routing, now }
+        let Self { plan, nics, contended_ports, shaping, routing, .. } = self;
+        Seen { plan, nics, contended_ports, shaping, routing, now }
     }
 
     fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
         self.settle(self.end, stop)?;
-        for number in 0..self.servers.len() {
-            let Self { servers, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
-            let (link, count) = (plan.contended[number], servers.len());
-            let mut roads =
-                Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, servers: count };
-            servers[number].tell_all_gathered(|run, first_start, period| {
+        for number in 0..self.contended_ports.len() {
+            let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+            let (link, count) = (plan.contended[number], contended_ports.len());
+            let mut roads = Roads {
+                plan,
+                lanes,
+                end_systems,
+                event_list,
+                late,
+                shaping,
+                errands,
+                end: *end,
+                contended_ports: count,
+            };
+            contended_ports[number].tell_all_gathered(|run, first_start, period| {
                 let onward = roads.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });
@@ -442,7 +453,7 @@ impl<'a> Engine<'a> {
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
                 Role::Shaped(_) => self.shaping.port(index(link)).expect("it has this role").state(),
-                Role::Contended(number) => self.servers[number].port.state(),
+                Role::Contended(number) => self.contended_ports[number].port.state(),
                 Role::Transparent => {
                     PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
                 }
@@ -451,7 +462,7 @@ impl<'a> Engine<'a> {
         let mut on_links = vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
             let departs_late = match *role {
-                Role::Contended(number) => self.servers[number].departs_late(),
+                Role::Contended(number) => self.contended_ports[number].departs_late(),
                 Role::Host(_) => false,
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
@@ -462,7 +473,9 @@ impl<'a> Engine<'a> {
                 let counters = ports[link].counters[label];
                 let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
-                    Role::Contended(number) if !departs_late => u64::from(self.servers[number].port.held(index(label))),
+                    Role::Contended(number) if !departs_late => {
+                        u64::from(self.contended_ports[number].port.held(index(label)))
+                    }
                     _ => 0,
                 };
                 // Cells whose departure is known, those that will only start after the run among them.
@@ -512,7 +525,7 @@ impl<'a> Engine<'a> {
 struct Seen<'a> {
     plan: &'a Plan,
     nics: &'a [Nic],
-    servers: &'a [Server],
+    contended_ports: &'a [ContendedPort],
     shaping: &'a Shaping,
     routing: &'a Routing,
     now: Time,
@@ -529,7 +542,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.servers[number].port.occupancy(),
+            Role::Contended(number) => self.contended_ports[number].port.occupancy(),
             Role::Transparent => 0,
         }
     }
@@ -538,7 +551,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.servers[number].port.per_vc()),
+            Role::Contended(number) => into.extend(self.contended_ports[number].port.per_vc()),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }
@@ -556,7 +569,7 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) ->
 }
 
 /// The contended port of a link.
-fn server(
+fn contended_port(
     network: &Network,
     routing: &Routing,
     times: &[LinkTimes],
@@ -564,7 +577,7 @@ fn server(
     shaping: &mut Shaping,
     end: Time,
     index: usize,
-) -> Server {
+) -> ContendedPort {
     let link = &network.links[index];
     let allocator = shaping.allocator(self::index(index));
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
@@ -600,27 +613,33 @@ fn server(
     };
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
-    Server::new(port, breaker, vcs, inputs, timing)
+    ContendedPort::new(port, breaker, vcs, inputs, timing)
 }
 
 /// The first frame of a lane is what happens next there.
 #[inline]
-fn schedule_lane(event_list: &mut TournamentTree, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let leaf = servers + lane;
+fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: usize, frames: &VecDeque<Delivery>) {
+    let leaf = contended_ports + lane;
     let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
     event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
 /// The errands of RM cells come after all else on the event list.
 #[inline]
-fn first_errand_leaf(plan: &Plan, servers: usize) -> usize {
-    servers + plan.lanes.len() + plan.shaped.len() + 2
+fn first_errand_leaf(plan: &Plan, contended_ports: usize) -> usize {
+    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
 }
 
 /// The first errand of a lane is what happens next there: ends come before passes within an instant, each by link.
 #[inline]
-fn schedule_errands(event_list: &mut TournamentTree, plan: &Plan, servers: usize, lane: u32, errands: &Errands) {
-    let leaf = first_errand_leaf(plan, servers) + lane as usize;
+fn schedule_errands(
+    event_list: &mut TournamentTree,
+    plan: &Plan,
+    contended_ports: usize,
+    lane: u32,
+    errands: &Errands,
+) {
+    let leaf = first_errand_leaf(plan, contended_ports) + lane as usize;
     let key = |errand: &Errand| {
         let first_rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
         Key::new(errand.time, first_rank + errand.link, index(leaf))
@@ -635,10 +654,10 @@ fn index(leaf: usize) -> u32 {
 
 /// A port has to have settled its past by `time`.
 #[inline]
-fn settle_by(event_list: &mut TournamentTree, server: usize, time: Time) {
-    let key = Key::new(time, SETTLE, index(server));
-    if key < event_list.key(server) {
-        event_list.set(server, key);
+fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
+    let key = Key::new(time, SETTLE, index(contended_port));
+    if key < event_list.key(contended_port) {
+        event_list.set(contended_port, key);
     }
 }
 
@@ -649,7 +668,7 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<server::Train>(), 32);
+        assert_eq!(size_of::<contended_port::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
     }

@@ -3,7 +3,7 @@
 //! A switch port fed by one link that is no faster than its own never keeps a cell waiting: every cell leaves in the
 //! instant it arrives. Such a port is *transparent*: the way through it is a delay and nothing more. What remains are the
 //! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
-//! several links meet ([`super::server`]).
+//! several links meet ([`super::contended_port`]).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -63,7 +63,7 @@ pub(super) enum StageEnd {
     /// A contended port.
     Port {
         /// Its number among contended ports.
-        server: u32,
+        contended_port: u32,
         /// Number of the input among those of the port.
         input: u32,
         /// The VC's label on its link.
@@ -329,9 +329,9 @@ impl Plan {
                         at = label as usize;
                         match self.roles[link] {
                             Role::Transparent => ways.passed.push(Passed { link, label, lead }),
-                            Role::Contended(server) => {
+                            Role::Contended(contended_port) => {
                                 let input = self.feeders.input(link, came_in);
-                                break StageEnd::Port { server: index(server), input, label };
+                                break StageEnd::Port { contended_port: index(contended_port), input, label };
                             }
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{Errand, Errands, What};
-use super::server::Train;
 use super::tournament_tree::TournamentTree;
 use super::{Delivery, schedule_errands, schedule_lane};
 use crate::cell::Run;
@@ -23,13 +23,13 @@ pub(super) struct Roads<'e> {
     pub(super) errands: &'e mut Errands,
     pub(super) end: Time,
     /// How many contended ports there are.
-    pub(super) servers: usize,
+    pub(super) contended_ports: usize,
 }
 
 /// Cells on their way to a contended port.
 #[derive(Clone, Copy)]
 pub(super) struct Onward {
-    pub(super) server: u32,
+    pub(super) contended_port: u32,
     pub(super) input: u32,
     pub(super) train: Train,
 }
@@ -67,8 +67,8 @@ impl Roads<'_> {
                 }
                 None
             }
-            StageEnd::Port { server, input, label } => {
-                Some(Onward { server, input, train: Train::of(run, arrival, period, label) })
+            StageEnd::Port { contended_port, input, label } => {
+                Some(Onward { contended_port, input, train: Train::of(run, arrival, period, label) })
             }
         }
     }
@@ -78,14 +78,14 @@ impl Roads<'_> {
         let lane = lane as usize;
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.event_list, self.servers, lane, &self.lanes[lane]);
+            schedule_lane(self.event_list, self.contended_ports, lane, &self.lanes[lane]);
         }
     }
 
     #[inline]
     fn send(&mut self, lane: u32, errand: Errand) {
         if self.errands.push(lane, errand) {
-            schedule_errands(self.event_list, self.plan, self.servers, lane, self.errands);
+            schedule_errands(self.event_list, self.plan, self.contended_ports, lane, self.errands);
         }
     }
 

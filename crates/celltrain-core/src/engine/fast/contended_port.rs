@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 
 /// A contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
-pub(super) struct Server {
+pub(super) struct ContendedPort {
     pub(super) port: Port,
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
@@ -57,7 +57,7 @@ pub(super) struct Server {
     most_in_one_go: Span,
 }
 
-/// What a server needs to know about when things happen.
+/// What a contended port needs to know about when things happen.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
@@ -197,7 +197,7 @@ struct Line {
 }
 
 /// Memory of a contended port beside its [`Port`], with lists it works with: four at least have had some records.
-pub(super) const BYTES: u64 = size::<Server>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
+pub(super) const BYTES: u64 = size::<ContendedPort>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input and its number at the node; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
 /// Memory of a VC beside that at the [`Port`].
@@ -216,7 +216,7 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// Beyond so many active inputs the bound on effects is taken more simply.
 const FEW: usize = 8;
 
-impl Server {
+impl ContendedPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
@@ -681,7 +681,7 @@ impl Server {
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more cells
     /// leave than arrive: the queue is largest with the last. That a train's cells are there early changes nothing
-    /// ([`Server::admit_late`]), whatever other VCs' cells come meanwhile.
+    /// ([`ContendedPort::admit_late`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.timing.cell_time;
