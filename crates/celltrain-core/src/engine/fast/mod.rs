@@ -6,12 +6,12 @@
 //! ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the network before it is settled.
 
 mod contended_port;
+mod fabric;
 mod feeders;
 mod footprint;
 mod nic;
 mod plan;
 mod rm;
-mod roads;
 // For the benchmarks.
 #[doc(hidden)]
 pub mod tournament_tree;
@@ -39,10 +39,10 @@ pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use contended_port::{Arrival, ContendedPort, Timing};
+use fabric::{Fabric, Onward};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
 use rm::{Errand, Errands, What};
-use roads::{Onward, Roads};
 use tournament_tree::{Key, TournamentTree};
 
 /// Runs a network to its end, unless it is told to stop.
@@ -253,9 +253,9 @@ impl<'a> Engine<'a> {
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let contended_ports = self.contended_ports.len();
         let Self { plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
-        let mut roads =
-            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports };
-        if let Some(Onward { contended_port, input, train }) = roads.go(link, run, first_start, period)
+        let mut fabric =
+            Fabric { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports };
+        if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
             && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
         {
             settle_by(&mut self.event_list, contended_port as usize, effect);
@@ -284,15 +284,15 @@ impl<'a> Engine<'a> {
         let (before, rest) = contended_ports.split_at_mut(number);
         let (contended_port, behind) = rest.split_first_mut().expect("it has this number");
         let until = contended_port.reach(since, until);
-        let mut roads =
-            Roads { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports: count };
+        let mut fabric =
+            Fabric { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports: count };
         contended_port.work(until, |run, first_start, period| {
-            if let Some(Onward { contended_port, input, train }) = roads.go(link, run, first_start, period) {
+            if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period) {
                 let next = contended_port as usize;
                 // No VC comes twice to the same port.
                 let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
                 if let Some(effect) = at.join(input as usize, train) {
-                    settle_by(roads.event_list, next, effect);
+                    settle_by(fabric.event_list, next, effect);
                 }
             }
         });
@@ -430,7 +430,7 @@ impl<'a> Engine<'a> {
         for number in 0..self.contended_ports.len() {
             let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
             let (link, count) = (plan.contended[number], contended_ports.len());
-            let mut roads = Roads {
+            let mut fabric = Fabric {
                 plan,
                 lanes,
                 end_systems,
@@ -442,7 +442,7 @@ impl<'a> Engine<'a> {
                 contended_ports: count,
             };
             contended_ports[number].tell_all_gathered(|run, first_start, period| {
-                let onward = roads.go(link, run, first_start, period);
+                let onward = fabric.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });
         }

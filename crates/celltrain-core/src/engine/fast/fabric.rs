@@ -13,7 +13,7 @@ use crate::shaping::Shaping;
 use crate::units::{Span, Time};
 
 /// All that lies between ports.
-pub(super) struct Roads<'e> {
+pub(super) struct Fabric<'e> {
     pub(super) plan: &'e Plan,
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
@@ -34,7 +34,7 @@ pub(super) struct Onward {
     pub(super) train: Train,
 }
 
-impl Roads<'_> {
+impl Fabric<'_> {
     /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended port
     /// they go to, if that is what comes next.
     #[inline(always)]
