@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
-use super::rm::{Errand, Errands, What};
+use super::rm::{RmEvent, RmEvents, What};
 use super::tournament_tree::TournamentTree;
-use super::{Delivery, schedule_errands, schedule_lane};
+use super::{Delivery, schedule_lane, schedule_rm_events};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
 use crate::shaping::Shaping;
@@ -20,7 +20,7 @@ pub(super) struct Fabric<'e> {
     pub(super) event_list: &'e mut TournamentTree,
     pub(super) late: &'e mut Vec<Vec<u64>>,
     pub(super) shaping: &'e mut Shaping,
-    pub(super) errands: &'e mut Errands,
+    pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
     /// How many contended ports there are.
     pub(super) contended_ports: usize,
@@ -83,9 +83,9 @@ impl Fabric<'_> {
     }
 
     #[inline]
-    fn send(&mut self, lane: u32, errand: Errand) {
-        if self.errands.push(lane, errand) {
-            schedule_errands(self.event_list, self.plan, self.contended_ports, lane, self.errands);
+    fn send(&mut self, lane: u32, rm_event: RmEvent) {
+        if self.rm_events.push(lane, rm_event) {
+            schedule_rm_events(self.event_list, self.plan, self.contended_ports, lane, self.rm_events);
         }
     }
 
@@ -106,15 +106,15 @@ impl Fabric<'_> {
             let end = self.end;
             for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
                 let what = What::Pass(pass.place);
-                let errand = Errand { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
-                self.send(pass.lane, errand);
+                let rm_event = RmEvent { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
+                self.send(pass.lane, rm_event);
             }
         }
         let Some(end) = way.end else { return false };
-        if self.errands.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
+        if self.rm_events.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
             let what = What::End(self.shaping.turn_around(way.vc, number));
-            let errand = Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what };
-            self.send(end.lane, errand);
+            let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
+            self.send(end.lane, rm_event);
         }
         true
     }

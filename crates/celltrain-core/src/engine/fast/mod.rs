@@ -42,7 +42,7 @@ use contended_port::{Arrival, ContendedPort, Timing};
 use fabric::{Fabric, Onward};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
-use rm::{Errand, Errands, What};
+use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, TournamentTree};
 
 /// Runs a network to its end, unless it is told to stop.
@@ -94,7 +94,7 @@ struct Engine<'a> {
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
     shaping: Shaping,
-    errands: Errands,
+    rm_events: RmEvents,
     edge: Edge,
     end_systems: EndSystems,
     event_list: TournamentTree,
@@ -157,11 +157,11 @@ impl<'a> Engine<'a> {
             }))?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
-            errands: Errands::new(&plan),
+            rm_events: RmEvents::new(&plan),
             shaping,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
             event_list: TournamentTree::new(
-                plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes,
+                plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
             ),
             late: plan.passed.iter().map(Ways::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
@@ -200,8 +200,8 @@ impl<'a> Engine<'a> {
                 self.shape(leaf - self.contended_ports.len() - self.lanes.len(), now);
                 return Ok(());
             }
-            _ if leaf >= self.first_errand_leaf() => {
-                return self.run_errand(index(leaf - self.first_errand_leaf()), now, stop);
+            _ if leaf >= self.first_rm_event_leaf() => {
+                return self.run_rm_event(index(leaf - self.first_rm_event_leaf()), now, stop);
             }
             _ => {
                 let lane = leaf - self.contended_ports.len();
@@ -252,9 +252,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let contended_ports = self.contended_ports.len();
-        let Self { plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+        let Self { plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } = self;
         let mut fabric =
-            Fabric { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports };
+            Fabric { plan, lanes, end_systems, event_list, late, shaping, rm_events, end: *end, contended_ports };
         if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
             && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
         {
@@ -278,14 +278,23 @@ impl<'a> Engine<'a> {
     /// The same from `since` on, as far as it goes without a question in between; how far that is.
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
-        let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+        let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } = self;
         let link = plan.contended[number];
         let count = contended_ports.len();
         let (before, rest) = contended_ports.split_at_mut(number);
         let (contended_port, behind) = rest.split_first_mut().expect("it has this number");
         let until = contended_port.reach(since, until);
-        let mut fabric =
-            Fabric { plan, lanes, end_systems, event_list, late, shaping, errands, end: *end, contended_ports: count };
+        let mut fabric = Fabric {
+            plan,
+            lanes,
+            end_systems,
+            event_list,
+            late,
+            shaping,
+            rm_events,
+            end: *end,
+            contended_ports: count,
+        };
         contended_port.work(until, |run, first_start, period| {
             if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period) {
                 let next = contended_port as usize;
@@ -305,14 +314,15 @@ impl<'a> Engine<'a> {
         until
     }
 
-    fn first_errand_leaf(&self) -> usize {
-        first_errand_leaf(&self.plan, self.contended_ports.len())
+    fn first_rm_event_leaf(&self) -> usize {
+        first_rm_event_leaf(&self.plan, self.contended_ports.len())
     }
 
     /// The first RM cell of a lane with something to do at `now` does it.
-    fn run_errand(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the event_list has an errand");
-        schedule_errands(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.errands);
+    fn run_rm_event(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        let RmEvent { vc, number, what, .. } =
+            self.rm_events.pop(lane).expect("a lane on the event_list has an rm_event");
+        schedule_rm_events(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.rm_events);
         match what {
             What::End(turned) => {
                 let Place { link, .. } = self.shaping.goes_to(vc);
@@ -428,7 +438,8 @@ impl<'a> Engine<'a> {
     fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
         self.settle(self.end, stop)?;
         for number in 0..self.contended_ports.len() {
-            let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, errands, end, .. } = self;
+            let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } =
+                self;
             let (link, count) = (plan.contended[number], contended_ports.len());
             let mut fabric = Fabric {
                 plan,
@@ -437,7 +448,7 @@ impl<'a> Engine<'a> {
                 event_list,
                 late,
                 shaping,
-                errands,
+                rm_events,
                 end: *end,
                 contended_ports: count,
             };
@@ -479,7 +490,7 @@ impl<'a> Engine<'a> {
                     _ => 0,
                 };
                 // Cells whose departure is known, those that will only start after the run among them.
-                let leaving = self.errands.counted(link, label);
+                let leaving = self.rm_events.counted(link, label);
                 let known = counters.forwarded + waiting - held - leaving.all;
                 let passed = self.plan.passed[link].of(label).iter().zip(late);
                 for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
@@ -624,27 +635,27 @@ fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: 
     event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
-/// The errands of RM cells come after all else on the event list.
+/// The RM events come after all else on the event list.
 #[inline]
-fn first_errand_leaf(plan: &Plan, contended_ports: usize) -> usize {
+fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
     contended_ports + plan.lanes.len() + plan.shaped.len() + 2
 }
 
-/// The first errand of a lane is what happens next there: ends come before passes within an instant, each by link.
+/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
 #[inline]
-fn schedule_errands(
+fn schedule_rm_events(
     event_list: &mut TournamentTree,
     plan: &Plan,
     contended_ports: usize,
     lane: u32,
-    errands: &Errands,
+    rm_events: &RmEvents,
 ) {
-    let leaf = first_errand_leaf(plan, contended_ports) + lane as usize;
-    let key = |errand: &Errand| {
-        let first_rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(errand.time, first_rank + errand.link, index(leaf))
+    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
+    let key = |rm_event: &RmEvent| {
+        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
+        Key::new(rm_event.time, first_rank + rm_event.link, index(leaf))
     };
-    event_list.set(leaf, errands.first(lane).map_or(Key::NEVER, key));
+    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]

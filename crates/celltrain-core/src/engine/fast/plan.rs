@@ -152,7 +152,7 @@ pub(super) struct RmPass {
     pub(super) place: Place,
     /// Index of the link they come in on.
     pub(super) link: u32,
-    /// Number of the errand lane.
+    /// Number of the RM event lane.
     pub(super) lane: u32,
 }
 
@@ -165,7 +165,7 @@ pub(super) struct RmEnd {
     pub(super) link: u32,
     /// How many transparent ports they have passed.
     pub(super) passed: usize,
-    /// Number of the errand lane.
+    /// Number of the RM event lane.
     pub(super) lane: u32,
 }
 
@@ -198,8 +198,8 @@ pub(super) struct Plan {
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
-    /// Errand lanes: what RM cells from one port do after one lead.
-    pub(super) errand_lanes: usize,
+    /// RmEvent lanes: what RM cells from one port do after one lead.
+    pub(super) rm_event_lanes: usize,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
     /// By VC; none where the host's own port shapes it.
@@ -226,7 +226,7 @@ impl Plan {
             marks: (0..network.links.len()).any(|link| shaping.marks(index(link))),
             rm_ways: Vec::with_capacity(network.links.len()),
             lanes: Vec::new(),
-            errand_lanes: 0,
+            rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
@@ -285,12 +285,12 @@ impl Plan {
     ) -> Result<Stages, Interrupted> {
         let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
         // By lead, and whether they end there.
-        let mut errand_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
-        let all_errand_lanes = &mut self.errand_lanes;
-        let mut errand_lane = |of: (Span, bool)| {
-            *errand_lanes.entry(of).or_insert_with(|| {
-                *all_errand_lanes += 1;
-                index(*all_errand_lanes - 1)
+        let mut rm_event_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
+        let all_rm_event_lanes = &mut self.rm_event_lanes;
+        let mut rm_event_lane = |of: (Span, bool)| {
+            *rm_event_lanes.entry(of).or_insert_with(|| {
+                *all_rm_event_lanes += 1;
+                index(*all_rm_event_lanes - 1)
             })
         };
         let mut stages = Vec::with_capacity(routing.next[start].len());
@@ -305,11 +305,11 @@ impl Plan {
                 stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
                 if shaping.ends(vc, index(link)) {
-                    let lane = errand_lane((lead, true));
+                    let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
                 }
                 rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| {
-                    let lane = errand_lane((lead, false));
+                    let lane = rm_event_lane((lead, false));
                     RmPass { lead, place, link: index(link), lane }
                 }));
                 match routing.next[link][at] {
