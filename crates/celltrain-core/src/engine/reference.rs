@@ -18,8 +18,8 @@ use crate::metrics::Ended;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
+use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
-use crate::shaping::{Place, Shaping};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
@@ -67,7 +67,7 @@ struct Engine<'a> {
     ports: Vec<Port>,
     ties: Vec<TieBreaker>,
     transmitting: Vec<bool>,
-    shaping: Shaping,
+    rate_control: RateControl,
     /// By link: when its shaped port is next looked after, as far as it is on the list.
     looked_after: Vec<Option<Time>>,
     edge: Edge,
@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
             ports: all(network.links.iter().enumerate().map(port))?,
             ties: all(network.links.iter().enumerate().map(ties))?,
             transmitting: vec![false; network.links.len()],
-            shaping: Shaping::new(network, &routing, clock, stop)?,
+            rate_control: RateControl::new(network, &routing, clock, stop)?,
             looked_after: vec![None; network.links.len()],
             edge: Edge::new(network, clock, stop)?,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
@@ -194,7 +194,7 @@ impl<'a> Engine<'a> {
         if self.network.service_order == ServiceOrder::BeforeArrivals {
             // That is a matter of ports that cells come to; shaped ones take packets.
             let shaped: Vec<u32> =
-                self.now.to_serve.extract_if(.., |link| self.shaping.port(*link).is_some()).collect();
+                self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now);
             self.now.to_serve = shaped;
         }
@@ -229,17 +229,17 @@ impl<'a> Engine<'a> {
     /// A cell reaches the end of a link.
     fn arrive(&mut self, link: u32, cell: Cell, now: Time) {
         let vc = self.routing.vcs[link as usize][cell.label() as usize];
-        if self.shaping.ends(vc, link) {
+        if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
                 self.now.at_ends.push((vc, cell.frame));
                 return;
             }
-            self.shaping.on_data_end(vc, cell.efci());
+            self.rate_control.on_data_end(vc, cell.efci());
         }
         match self.routing.next[link as usize][cell.label() as usize] {
             Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
             Next::Port { link: port, label } => {
-                if let Some(place) = self.shaping.pass(link, cell.label()).filter(|_| cell.is_rm()) {
+                if let Some(place) = self.rate_control.pass(link, cell.label()).filter(|_| cell.is_rm()) {
                     self.now.passing.push((vc, cell.frame, place));
                 }
                 let input = self.routing.input[link as usize];
@@ -252,9 +252,9 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, number) in self.now.at_ends.drain(..) {
-            let turned = self.shaping.turn_around(vc, number);
-            self.shaping.deliver(vc, number, turned, now);
-            self.now.to_serve.push(self.shaping.goes_to(vc).link);
+            let turned = self.rate_control.turn_around(vc, number);
+            self.rate_control.deliver(vc, number, turned, now);
+            self.now.to_serve.push(self.rate_control.goes_to(vc).link);
         }
         for (vc, cell) in self.now.at_hosts.drain(..) {
             if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
@@ -275,7 +275,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self) {
         for departure in self.now.departures.drain(..) {
             self.now.to_serve.push(departure.link);
-            if let Some(port) = self.shaping.port_mut(departure.link) {
+            if let Some(port) = self.rate_control.port_mut(departure.link) {
                 let Departure { frame, cells, tagged, .. } = departure;
                 port.on_packet(departure.label, Packet { frame, cells, tagged });
                 continue;
@@ -291,9 +291,9 @@ impl<'a> Engine<'a> {
     /// Allocators write into the backward RM cells that pass their switches.
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
-            if self.shaping.goes_backward(vc, number) {
+            if self.rate_control.goes_backward(vc, number) {
                 let queue = self.ports[place.link as usize].occupancy();
-                self.shaping.write(vc, number, place, queue, now);
+                self.rate_control.write(vc, number, place, queue, now);
             }
         }
     }
@@ -303,7 +303,7 @@ impl<'a> Engine<'a> {
         for together in self.now.at_ports.chunk_by_mut(|a, b| a.port == b.port) {
             let port = together[0].port;
             self.now.to_serve.push(port);
-            if let Some(shaped) = self.shaping.port_mut(port) {
+            if let Some(shaped) = self.rate_control.port_mut(port) {
                 for arrival in together {
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
                 }
@@ -312,7 +312,7 @@ impl<'a> Engine<'a> {
             self.ties[port as usize].order(together, |arrival| arrival.input);
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
-                self.shaping.on_arrival(port, arrival.vc, run, now, Span(0));
+                self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
                 self.ports[port as usize].offer(arrival.cell);
             }
         }
@@ -324,7 +324,7 @@ impl<'a> Engine<'a> {
         for link in self.now.to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link as usize];
             let sent = now + cell_time;
-            if let Some(port) = self.shaping.port_mut(link) {
+            if let Some(port) = self.rate_control.port_mut(link) {
                 if let Some((Run { last: cell, .. }, _)) = port.send(now, None) {
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
                 }
@@ -342,7 +342,7 @@ impl<'a> Engine<'a> {
             }
             let port = &mut self.ports[link as usize];
             let Some(cell) = port.take() else { continue };
-            let cell = match self.shaping.allocator(link) {
+            let cell = match self.rate_control.allocator(link) {
                 Some(allocator)
                     if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
                 {
@@ -357,7 +357,7 @@ impl<'a> Engine<'a> {
     }
 
     fn view(&self) -> NetworkView<'_> {
-        NetworkView { queues: self, shaping: &self.shaping, end_systems: &self.end_systems }
+        NetworkView { queues: self, rate_control: &self.rate_control, end_systems: &self.end_systems }
     }
 
     fn measure(&self, stop: &Stop<'_>) -> Outcome {
@@ -366,7 +366,7 @@ impl<'a> Engine<'a> {
             let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
             on_links[vc as usize] += 1;
         }
-        let state = |(port, link): (&Port, u32)| match self.shaping.port(link) {
+        let state = |(port, link): (&Port, u32)| match self.rate_control.port(link) {
             Some(shaped) => shaped.state(),
             None => port.state(),
         };
@@ -380,7 +380,7 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop,
         };
         ended.measure()
@@ -389,14 +389,14 @@ impl<'a> Engine<'a> {
 
 impl Queues for Engine<'_> {
     fn occupancy(&self, link: usize) -> u32 {
-        match self.shaping.port(index(link)) {
+        match self.rate_control.port(index(link)) {
             Some(shaped) => shaped.occupancy(),
             None => self.ports[link].occupancy(),
         }
     }
 
     fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
-        match self.shaping.port(index(link)) {
+        match self.rate_control.port(index(link)) {
             Some(shaped) => into.extend(shaped.per_vc()),
             None => into.extend(self.ports[link].per_vc()),
         }

@@ -15,7 +15,7 @@ struct Stage {
     ports: Vec<PortState>,
     end_systems: EndSystems,
     edge: Edge,
-    shaping: Shaping,
+    rate_control: RateControl,
     stop: Stop<'static>,
 }
 
@@ -37,7 +37,7 @@ impl Stage {
             ports: routing.vcs.iter().map(vcs).collect(),
             end_systems: EndSystems::new(&network, &routing, clock, &stop).unwrap(),
             edge: Edge::new(&network, clock, &stop).unwrap(),
-            shaping: Shaping::new(&network, &routing, clock, &stop).unwrap(),
+            rate_control: RateControl::new(&network, &routing, clock, &stop).unwrap(),
             network,
             routing,
             clock,
@@ -55,7 +55,7 @@ impl Stage {
             end_systems: &self.end_systems,
             on_links: &[0; 4],
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop: &self.stop,
         }
     }

@@ -9,7 +9,7 @@ use super::tournament_tree::TournamentTree;
 use super::{Delivery, schedule_lane, schedule_rm_events};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
-use crate::shaping::Shaping;
+use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
 /// All that lies between ports.
@@ -19,7 +19,7 @@ pub(super) struct Fabric<'e> {
     pub(super) end_systems: &'e mut EndSystems,
     pub(super) event_list: &'e mut TournamentTree,
     pub(super) late: &'e mut Vec<Vec<u64>>,
-    pub(super) shaping: &'e mut Shaping,
+    pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
     /// How many contended ports there are.
@@ -97,12 +97,12 @@ impl Fabric<'_> {
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
             if way.end.is_some() {
-                self.shaping.on_data_end(way.vc, run.last.efci());
+                self.rate_control.on_data_end(way.vc, run.last.efci());
             }
             return false;
         }
         let number = run.last.frame;
-        if !way.passes.is_empty() && self.shaping.goes_backward(way.vc, number) {
+        if !way.passes.is_empty() && self.rate_control.goes_backward(way.vc, number) {
             let end = self.end;
             for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
                 let what = What::Pass(pass.place);
@@ -112,7 +112,7 @@ impl Fabric<'_> {
         }
         let Some(end) = way.end else { return false };
         if self.rm_events.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
-            let what = What::End(self.shaping.turn_around(way.vc, number));
+            let what = What::End(self.rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
             self.send(end.lane, rm_event);
         }

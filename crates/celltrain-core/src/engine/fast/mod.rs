@@ -28,9 +28,9 @@ use crate::metrics::Ended;
 use crate::network::{LinkTimes, Network, Routing};
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
+use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
-use crate::shaping::{Place, Shaping};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
@@ -58,8 +58,8 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look, stop)?;
             let seen = engine.seen(look);
-            let Engine { shaping, end_systems, .. } = &engine;
-            probe.look(look, &NetworkView { queues: &seen, shaping, end_systems });
+            let Engine { rate_control, end_systems, .. } = &engine;
+            probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
             // A look works on ports, and what they settle may come before what was next.
             continue;
         }
@@ -93,7 +93,7 @@ struct Engine<'a> {
     contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
-    shaping: Shaping,
+    rate_control: RateControl,
     rm_events: RmEvents,
     edge: Edge,
     end_systems: EndSystems,
@@ -132,8 +132,8 @@ impl<'a> Engine<'a> {
         let end = network.end(clock);
         let routing = network.routing(stop)?;
         let times = LinkTimes::of(network, clock);
-        let mut shaping = Shaping::new(network, &routing, clock, stop)?;
-        let plan = Plan::new(network, &routing, &shaping, &times, stop)?;
+        let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, stop)?;
         let nic = |&link: &usize| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
@@ -153,12 +153,12 @@ impl<'a> Engine<'a> {
             nics: all(plan.hosts.iter().map(nic))?,
             contended_ports: all(plan.contended.iter().map(|&link| {
                 stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(contended_port(network, &routing, &times, &plan, &mut shaping, end, link))
+                Ok(contended_port(network, &routing, &times, &plan, &mut rate_control, end, link))
             }))?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             rm_events: RmEvents::new(&plan),
-            shaping,
+            rate_control,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
             event_list: TournamentTree::new(
                 plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
@@ -252,9 +252,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let contended_ports = self.contended_ports.len();
-        let Self { plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } = self;
+        let Self { plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, .. } = self;
         let mut fabric =
-            Fabric { plan, lanes, end_systems, event_list, late, shaping, rm_events, end: *end, contended_ports };
+            Fabric { plan, lanes, end_systems, event_list, late, rate_control, rm_events, end: *end, contended_ports };
         if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
             && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
         {
@@ -278,7 +278,8 @@ impl<'a> Engine<'a> {
     /// The same from `since` on, as far as it goes without a question in between; how far that is.
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
-        let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } = self;
+        let Self { contended_ports, plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, .. } =
+            self;
         let link = plan.contended[number];
         let count = contended_ports.len();
         let (before, rest) = contended_ports.split_at_mut(number);
@@ -290,7 +291,7 @@ impl<'a> Engine<'a> {
             end_systems,
             event_list,
             late,
-            shaping,
+            rate_control,
             rm_events,
             end: *end,
             contended_ports: count,
@@ -307,7 +308,7 @@ impl<'a> Engine<'a> {
         });
         for Arrival { run, first, period } in contended_port.arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
-            shaping.on_arrival(index(link), vc, run, first, period);
+            rate_control.on_arrival(index(link), vc, run, first, period);
         }
         let effect = contended_port.next_effect();
         event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
@@ -325,12 +326,12 @@ impl<'a> Engine<'a> {
         schedule_rm_events(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.rm_events);
         match what {
             What::End(turned) => {
-                let Place { link, .. } = self.shaping.goes_to(vc);
-                let goes_on = turned.is_none() && self.shaping.keeps_rate(vc, number);
+                let Place { link, .. } = self.rate_control.goes_to(vc);
+                let goes_on = turned.is_none() && self.rate_control.keeps_rate(vc, number);
                 if !goes_on {
                     self.take_back(link, now);
                 }
-                self.shaping.deliver(vc, number, turned, now);
+                self.rate_control.deliver(vc, number, turned, now);
                 if !goes_on {
                     self.schedule_shaped(link, now);
                 }
@@ -342,7 +343,7 @@ impl<'a> Engine<'a> {
                 self.work(contended_port, now, stop)?;
                 self.contended_ports[contended_port].look_at(now);
                 let queue = self.contended_ports[contended_port].port.occupancy();
-                self.shaping.write(vc, number, place, queue, now);
+                self.rate_control.write(vc, number, place, queue, now);
             }
         }
         Ok(())
@@ -354,10 +355,10 @@ impl<'a> Engine<'a> {
             Phase::BeforeService => now,
             Phase::Timers => now + Span(1),
         };
-        let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+        let port = self.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
         if !port.on_packet_behind(place.label, packet, not_started) {
             self.take_back(place.link, not_started);
-            let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+            let port = self.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
             port.on_packet(place.label, packet);
         }
         self.schedule_shaped(place.link, now);
@@ -366,7 +367,7 @@ impl<'a> Engine<'a> {
     /// A shaped port sends what may start at `now`, and gives away what will follow if nothing comes in between.
     fn shape(&mut self, number: usize, now: Time) {
         let link = self.plan.shaped[number];
-        let port = self.shaping.port_mut(index(link)).expect("it has this role");
+        let port = self.rate_control.port_mut(index(link)).expect("it has this role");
         // What was given away before has all started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
@@ -383,7 +384,7 @@ impl<'a> Engine<'a> {
 
     /// Cells a shaped port has given away that would start at `now` or later are its own again. It is to be scheduled anew.
     fn take_back(&mut self, link: u32, now: Time) {
-        let port = self.shaping.port_mut(link).expect("only shaped ports give cells away");
+        let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
             let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
             else {
@@ -396,7 +397,7 @@ impl<'a> Engine<'a> {
     fn schedule_shaped(&mut self, link: u32, now: Time) {
         let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
         let leaf = self.contended_ports.len() + self.lanes.len() + number;
-        let start = self.shaping.port(link).and_then(ShapedPort::next_start);
+        let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
@@ -431,15 +432,16 @@ impl<'a> Engine<'a> {
     }
 
     fn seen(&self, now: Time) -> Seen<'_> {
-        let Self { plan, nics, contended_ports, shaping, routing, .. } = self;
-        Seen { plan, nics, contended_ports, shaping, routing, now }
+        let Self { plan, nics, contended_ports, rate_control, routing, .. } = self;
+        Seen { plan, nics, contended_ports, rate_control, routing, now }
     }
 
     fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
         self.settle(self.end, stop)?;
         for number in 0..self.contended_ports.len() {
-            let Self { contended_ports, plan, lanes, end_systems, event_list, late, shaping, rm_events, end, .. } =
-                self;
+            let Self {
+                contended_ports, plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, ..
+            } = self;
             let (link, count) = (plan.contended[number], contended_ports.len());
             let mut fabric = Fabric {
                 plan,
@@ -447,7 +449,7 @@ impl<'a> Engine<'a> {
                 end_systems,
                 event_list,
                 late,
-                shaping,
+                rate_control,
                 rm_events,
                 end: *end,
                 contended_ports: count,
@@ -463,7 +465,7 @@ impl<'a> Engine<'a> {
             stop.steps(vcs)?;
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
-                Role::Shaped(_) => self.shaping.port(index(link)).expect("it has this role").state(),
+                Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
                 Role::Contended(number) => self.contended_ports[number].port.state(),
                 Role::Transparent => {
                     PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
@@ -507,7 +509,7 @@ impl<'a> Engine<'a> {
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
-                    let port = self.shaping.port(place.link).expect("the lane of a shaped port");
+                    let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ports[place.link as usize];
                     let came = came.expect("fewer than a packet has");
@@ -525,7 +527,7 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop,
         };
         ended.measure()
@@ -537,14 +539,14 @@ struct Seen<'a> {
     plan: &'a Plan,
     nics: &'a [Nic],
     contended_ports: &'a [ContendedPort],
-    shaping: &'a Shaping,
+    rate_control: &'a RateControl,
     routing: &'a Routing,
     now: Time,
 }
 
 impl Seen<'_> {
     fn shaped(&self, link: usize) -> &ShapedPort {
-        self.shaping.port(index(link)).expect("its role says so")
+        self.rate_control.port(index(link)).expect("its role says so")
     }
 }
 
@@ -585,12 +587,12 @@ fn contended_port(
     routing: &Routing,
     times: &[LinkTimes],
     plan: &Plan,
-    shaping: &mut Shaping,
+    rate_control: &mut RateControl,
     end: Time,
     index: usize,
 ) -> ContendedPort {
     let link = &network.links[index];
-    let allocator = shaping.allocator(self::index(index));
+    let allocator = rate_control.allocator(self::index(index));
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));

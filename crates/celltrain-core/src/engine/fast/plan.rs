@@ -13,7 +13,7 @@ use super::feeders::Feeders;
 use crate::cell::Label;
 use crate::footprint::size;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
-use crate::shaping::{Place, Shaping};
+use crate::rate_control::{Place, RateControl};
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
@@ -210,7 +210,7 @@ impl Plan {
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
-        shaping: &Shaping,
+        rate_control: &RateControl,
         times: &[LinkTimes],
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
@@ -223,7 +223,7 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: (0..network.links.len()).any(|link| shaping.marks(index(link))),
+            marks: (0..network.links.len()).any(|link| rate_control.marks(index(link))),
             rm_ways: Vec::with_capacity(network.links.len()),
             lanes: Vec::new(),
             rm_event_lanes: 0,
@@ -232,7 +232,7 @@ impl Plan {
         };
         for link in 0..network.links.len() {
             stop.steps(routing.merging[link].len())?;
-            let role = if shaping.port(index(link)).is_some() {
+            let role = if rate_control.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
@@ -252,7 +252,7 @@ impl Plan {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (Vec::new(), Ways::default(), Vec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, shaping, times, link, stop)?
+                    plan.stages_of(routing, rate_control, times, link, stop)?
                 }
             };
             plan.stages.push(stages);
@@ -278,7 +278,7 @@ impl Plan {
     fn stages_of(
         &mut self,
         routing: &Routing,
-        shaping: &Shaping,
+        rate_control: &RateControl,
         times: &[LinkTimes],
         start: usize,
         stop: &Stop<'_>,
@@ -304,11 +304,11 @@ impl Plan {
             let end = loop {
                 stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
-                if shaping.ends(vc, index(link)) {
+                if rate_control.ends(vc, index(link)) {
                     let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
                 }
-                rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| {
+                rm_way.passes.extend(rate_control.pass(index(link), index(at)).map(|place| {
                     let lane = rm_event_lane((lead, false));
                     RmPass { lead, place, link: index(link), lane }
                 }));
@@ -346,7 +346,7 @@ impl Plan {
             stages.push(Stage { lead, end });
             ways.end_way();
             if self.controls {
-                rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
+                rm_ways.push(rate_control.home(vc as usize).map(|_| rm_way));
             }
         }
         Ok((stages, ways, rm_ways))

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::footprint::size;
-use crate::shaping::Place;
+use crate::rate_control::Place;
 use crate::units::Time;
 
 /// Something an RM cell does at an instant.
