@@ -159,7 +159,7 @@ pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
 pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 
 /// What an engine hands over when a run has ended.
-pub struct Ended<'a> {
+pub struct FinalState<'a> {
     /// What was run.
     pub network: &'a Network,
     /// Its labels.
@@ -182,7 +182,7 @@ pub struct Ended<'a> {
     pub stop: &'a Stop<'a>,
 }
 
-impl Ended<'_> {
+impl FinalState<'_> {
     /// Measures the run, after asserting that no cell was made or lost unaccounted, by VC and by port.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, size};
 use crate::gfr::Edge;
-use crate::metrics::Ended;
+use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
@@ -371,7 +371,7 @@ impl<'a> Engine<'a> {
             None => port.state(),
         };
         let ports: Vec<_> = self.ports.iter().zip(0..).map(state).collect();
-        let ended = Ended {
+        let final_state = FinalState {
             network: self.network,
             routing: &self.routing,
             clock: self.clock,
@@ -383,7 +383,7 @@ impl<'a> Engine<'a> {
             rate_control: &self.rate_control,
             stop,
         };
-        ended.measure()
+        final_state.measure()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::metrics::Ended;
+use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Routing};
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
@@ -518,7 +518,7 @@ impl<'a> Engine<'a> {
                 }
             }
         }
-        let ended = Ended {
+        let final_state = FinalState {
             network: self.network,
             routing: &self.routing,
             clock: self.clock,
@@ -530,7 +530,7 @@ impl<'a> Engine<'a> {
             rate_control: &self.rate_control,
             stop,
         };
-        ended.measure()
+        final_state.measure()
     }
 }
 
