@@ -9,7 +9,7 @@ use crate::cell::{Cell, Label, Run};
 use crate::footprint::{array, size};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::scheduler::{Filling, Queues, Telling};
+use crate::scheduler::{BacklogSensitivity, Queues, Telling};
 
 /// An output port's buffer with its policy.
 pub struct Port {
@@ -350,13 +350,13 @@ impl Port {
 
     /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own: it
     /// decides when queues fill, and nothing else.
-    pub fn keeps_vcs_apart(&self) -> Option<Filling> {
-        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.filling())
+    pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
+        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
 
     /// Whether it means something to the scheduler that a queue was empty for less than a cell time.
     pub fn fills_exactly(&self) -> bool {
-        self.queues.as_ref().is_some_and(|queues| queues.filling() == Filling::Exactly)
+        self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
     /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:

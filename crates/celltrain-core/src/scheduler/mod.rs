@@ -157,20 +157,20 @@ pub trait Scheduler: Send {
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>);
 
     /// What it is to it when a queue fills. Asked once.
-    fn filling(&self) -> Filling {
-        Filling::BeforeItIsServed
+    fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        BacklogSensitivity::Insensitive
     }
 }
 
 /// What it is to a scheduler when an empty queue fills, beside that it comes before the next cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filling {
+pub enum BacklogSensitivity {
     /// Nothing.
-    BeforeItIsServed,
+    Insensitive,
     /// The order in which queues fill matters; not that one was empty for less than a cell time.
-    InOrder,
+    Order,
     /// All of it matters.
-    Exactly,
+    Exact,
 }
 
 /// What every scheduler's `Config` can do.
@@ -365,8 +365,8 @@ impl Queues {
     }
 
     /// What it is to the scheduler when a queue fills.
-    pub fn filling(&self) -> Filling {
-        self.scheduler.filling()
+    pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        self.scheduler.backlog_sensitivity()
     }
 
     /// Whether no two VCs share a queue.

@@ -12,7 +12,7 @@ use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::footprint::size;
 use crate::port::{self, Fate, Port};
-use crate::scheduler::{Filling, Telling};
+use crate::scheduler::{BacklogSensitivity, Telling};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -220,12 +220,12 @@ impl ContendedPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
-            any_order: port.keeps_vcs_apart().is_some_and(|filling| filling != Filling::Exactly)
+            any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // What comes to an empty queue would find the departure of its instant still to come.
                 && !timing.serve_first,
-            fills_in_order: port.keeps_vcs_apart() == Some(Filling::InOrder),
+            fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
             weaves: !timing.departs_late && !port.merges() && !timing.every_cell_matters,
