@@ -287,7 +287,7 @@ impl Port {
     }
 
     /// Whether a cell's departure is known only as it happens: one that comes later may go first, or push it out.
-    pub fn departs_late(&self) -> bool {
+    pub fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
 
@@ -359,7 +359,7 @@ impl Port {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
+    /// Whether a port with deferred order has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
     /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_tell_before(&self, label: Label) -> bool {
@@ -375,7 +375,7 @@ impl Port {
         self.queues.as_ref().map_or(self.occupancy + self.uncounted, |queues| queues.ahead(label))
     }
 
-    /// Of the cells that wait in a port that departs late, and of which there are some, no frame's last is among fewer of
+    /// Of the cells that wait in a port with deferred order, and of which there are some, no frame's last is among fewer of
     /// the next than this.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
@@ -424,7 +424,7 @@ impl Port {
     }
 
     /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
-    /// A port that departs late must not have to tell before any of them.
+    /// A port with deferred order must not have to tell before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
@@ -627,7 +627,7 @@ impl Port {
         self.occupancy -= cells;
         self.uncounted += cells;
         self.gone += u64::from(cells);
-        if self.uncounted > UNCOUNTED_CELLS && !self.departs_late() {
+        if self.uncounted > UNCOUNTED_CELLS && !self.defers_order() {
             self.count_off();
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct ContendedPort {
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
+    /// A port with deferred order tells of each cell's start from here on, not only of those that end a run.
     tells_each: bool,
     /// The links its VCs come in on.
     inputs: Vec<Input>,
@@ -72,7 +72,7 @@ pub(super) struct Timing {
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
     /// Admitted cells may be pushed out again, overtaken or marked, so their departure is known only as it happens.
-    pub(super) departs_late: bool,
+    pub(super) defers_order: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
     /// Whether cells that arrive are noted: the port has an allocator.
@@ -228,7 +228,7 @@ impl ContendedPort {
             fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            weaves: !timing.departs_late && !port.merges() && !timing.every_cell_matters,
+            weaves: !timing.defers_order && !port.merges() && !timing.every_cell_matters,
             woven: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -250,8 +250,8 @@ impl ContendedPort {
     }
 
     /// Whether a cell's departure is known only as it happens.
-    pub(super) fn departs_late(&self) -> bool {
-        self.timing.departs_late
+    pub(super) fn defers_order(&self) -> bool {
+        self.timing.defers_order
     }
 
     /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere, where that
@@ -316,7 +316,7 @@ impl ContendedPort {
         } else {
             self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
         };
-        if !self.timing.departs_late || self.port.ready() == 0 {
+        if !self.timing.defers_order || self.port.ready() == 0 {
             return to_come;
         }
         let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
@@ -328,7 +328,7 @@ impl ContendedPort {
     /// than anybody would wait for may come before.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let waits_late = self.timing.departs_late && self.port.ready() > 0;
+        let waits_late = self.timing.defers_order && self.port.ready() > 0;
         let from = if waits_late { self.next.first().time().min(self.next_start) } else { self.next.first().time() };
         let from = from.max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
@@ -359,7 +359,7 @@ impl ContendedPort {
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
-        if self.timing.departs_late {
+        if self.timing.defers_order {
             self.serve_before(until);
             self.tell(&mut depart);
         }
@@ -598,7 +598,7 @@ impl ContendedPort {
         }
     }
 
-    /// Tells which cells have gone from a port that departs late. The link was never idle since it last did.
+    /// Tells which cells have gone from a port with deferred order. The link was never idle since it last did.
     #[inline(never)]
     fn tell(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
         for (cell, start) in self.gone.drain(..) {
@@ -650,7 +650,7 @@ impl ContendedPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
     /// long as nothing else comes before `until`.
     fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.timing.departs_late {
+        if self.timing.defers_order {
             // What was put in its queue early is more than waits.
             self.catch_up(now);
         }
@@ -681,7 +681,7 @@ impl ContendedPort {
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more cells
     /// leave than arrive: the queue is largest with the last. That a train's cells are there early changes nothing
-    /// ([`ContendedPort::admit_late`]), whatever other VCs' cells come meanwhile.
+    /// ([`ContendedPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.timing.cell_time;
@@ -797,7 +797,7 @@ impl ContendedPort {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
     /// when a single one departs, and is to be told as it arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.every_cell_matters && !self.timing.departs_late {
+        if self.timing.every_cell_matters && !self.timing.defers_order {
             return 0;
         }
         let period = self.inputs[self.next.first().input() as usize].train.period;
@@ -831,7 +831,7 @@ impl ContendedPort {
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
-            if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
+            if self.timing.defers_order && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
                 self.tell(depart);
             }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
@@ -846,7 +846,7 @@ impl ContendedPort {
             train.next = at;
             self.next.put_back_first(Turn::new(at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
-            if !self.timing.departs_late && !self.port.holds(cell.label()) {
+            if !self.timing.defers_order && !self.port.holds(cell.label()) {
                 self.tell_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }
@@ -864,7 +864,7 @@ impl ContendedPort {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.timing.departs_late && self.port.must_tell_before(run.last.label()) {
+        if self.timing.defers_order && self.port.must_tell_before(run.last.label()) {
             self.tell(depart);
         }
         match self.port.fate(run.last) {
@@ -888,8 +888,8 @@ impl ContendedPort {
     /// Admits all cells of a run at once, if that comes to the same as one by one.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        if self.timing.departs_late {
-            self.admit_late(now, period, run, depart)
+        if self.timing.defers_order {
+            self.admit_deferred(now, period, run, depart)
         } else if self.port.holds(run.last.label()) {
             self.admit_held(now, period, run, depart)
         } else {
@@ -936,13 +936,13 @@ impl ContendedPort {
         true
     }
 
-    /// Admits a run where cells depart late. How many wait does not depend on which of them goes first.
+    /// Admits a run where the order is deferred. How many wait does not depend on which of them goes first.
     ///
     /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they arrive a
     /// cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the same queue will
     /// still wait when the last of them arrives.
     #[inline(never)]
-    fn admit_late(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         self.start_anew_if_idle(now, depart);
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
@@ -1022,7 +1022,7 @@ impl ContendedPort {
     #[inline]
     fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
-            if self.timing.departs_late {
+            if self.timing.defers_order {
                 self.tell(depart);
             }
             self.next_start = now;
@@ -1032,7 +1032,7 @@ impl ContendedPort {
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
         self.start_anew_if_idle(now, depart);
-        if self.timing.departs_late {
+        if self.timing.defers_order {
             if self.port.must_tell_before(cell.label()) {
                 self.tell(depart);
             }
@@ -1092,12 +1092,12 @@ impl ContendedPort {
         }
     }
 
-    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where cells depart late
+    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where the order is deferred
     /// may go before it.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
-            Some(next) if self.timing.departs_late => first.min(self.effect_at(next.last(), 0)),
+            Some(next) if self.timing.defers_order => first.min(self.effect_at(next.last(), 0)),
             _ => first,
         }
     }
@@ -1107,14 +1107,14 @@ impl ContendedPort {
         if self.timing.every_cell_matters {
             return self.effect_at(train.next, 0);
         }
-        let ahead = if self.timing.departs_late { self.port.least_ahead(train.cell.label()) } else { 0 };
+        let ahead = if self.timing.defers_order { self.port.least_ahead(train.cell.label()) } else { 0 };
         self.effect_at(train.last(), ahead)
     }
 
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where cells
-    /// depart late, so many go before it.
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where the
+    /// order is deferred, `ahead` cells go before it.
     fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.timing.departs_late { ahead } else { self.port.ready() };
+        let ahead = if self.timing.defers_order { ahead } else { self.port.ready() };
         arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 }

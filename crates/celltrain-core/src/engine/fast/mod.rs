@@ -474,8 +474,8 @@ impl<'a> Engine<'a> {
         }
         let mut on_links = vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
-            let departs_late = match *role {
-                Role::Contended(number) => self.contended_ports[number].departs_late(),
+            let defers_order = match *role {
+                Role::Contended(number) => self.contended_ports[number].defers_order(),
                 Role::Host(_) => false,
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
@@ -484,9 +484,9 @@ impl<'a> Engine<'a> {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
-                let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
-                    Role::Contended(number) if !departs_late => {
+                    Role::Contended(number) if !defers_order => {
                         u64::from(self.contended_ports[number].port.held(index(label)))
                     }
                     _ => 0,
@@ -620,7 +620,7 @@ fn contended_port(
             .zip(&routing.merging[index])
             .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        departs_late: port.departs_late() || marks_above.is_some(),
+        defers_order: port.defers_order() || marks_above.is_some(),
         marks_above,
         notes: allocator.is_some(),
     };
