@@ -35,23 +35,23 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
         for port in &mut ports {
             assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
         }
-        let [single, woven] = &mut ports;
+        let [single, interleaved] = &mut ports;
         for cell in cells {
             assert!(single.offer(cell));
         }
         single.let_go(gone);
         for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
-            woven.fate(Cell::new(label, 5, false));
-            woven.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+            interleaved.fate(Cell::new(label, 5, false));
+            interleaved.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
         }
-        woven.count_in_turns(Run { last: rm, cells: 1 });
-        woven.admit_in_turns(&cells, 7, gone);
-        for port in [&mut *single, &mut *woven] {
+        interleaved.count_in_turns(Run { last: rm, cells: 1 });
+        interleaved.admit_in_turns(&cells, 7, gone);
+        for port in [&mut *single, &mut *interleaved] {
             port.count_off();
         }
-        assert_eq!((single.state(), single.active_vcs()), (woven.state(), woven.active_vcs()));
-        assert!(single.waiting().eq(woven.waiting()));
-        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| woven.starts_frame(vc)));
+        assert_eq!((single.state(), single.active_vcs()), (interleaved.state(), interleaved.active_vcs()));
+        assert!(single.waiting().eq(interleaved.waiting()));
+        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| interleaved.starts_frame(vc)));
     }
 }
 

@@ -47,9 +47,9 @@ pub(super) struct ContendedPort {
     gathered: Vec<Run>,
     /// Cells of trains that take turns are admitted in one go: one queue holds all, they leave as they come, and when a
     /// single one does matters to nobody.
-    weaves: bool,
+    interleaves: bool,
     /// Such cells, and the inputs they came in on.
-    woven: Vec<Cell>,
+    interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
     timing: Timing,
@@ -163,14 +163,15 @@ fn number(input: usize) -> u32 {
 struct Input {
     train: Train,
     behind: VecDeque<Train>,
-    /// Cells of the train that are being woven, and the arrival of the first.
-    woven: u32,
-    woven_since: Time,
+    /// Cells of the train that are being interleaved, and the arrival of the first.
+    interleaved: u32,
+    interleaved_since: Time,
 }
 
 impl Input {
     /// Nothing comes in.
-    const NONE: Input = Input { train: Train::NONE, behind: VecDeque::new(), woven: 0, woven_since: Time(0) };
+    const NONE: Input =
+        Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
 }
 
 /// Cells of one train that arrive in a stretch of several.
@@ -228,8 +229,8 @@ impl ContendedPort {
             fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            weaves: !timing.defers_order && !port.merges() && !timing.every_cell_matters,
-            woven: Vec::new(),
+            interleaves: !timing.defers_order && !port.merges() && !timing.every_cell_matters,
+            interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
             port,
@@ -349,7 +350,7 @@ impl ContendedPort {
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.weaves && self.takes_turns(until) && self.weave(until, &mut depart) {
+            if self.interleaves && self.takes_turns(until) && self.interleave(until, &mut depart) {
                 continue;
             }
             if other == now {
@@ -387,7 +388,7 @@ impl ContendedPort {
     /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done for
     /// all of its cells when it ends, or when the stretch does.
     #[inline(never)]
-    fn weave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
         let capacity = self.port.capacity();
         loop {
@@ -398,7 +399,7 @@ impl ContendedPort {
             }
             self.pass(&mut line, now);
             if second.time() == now {
-                if !self.weave_tied(&mut line, until, depart) {
+                if !self.interleave_tied(&mut line, until, depart) {
                     break;
                 }
                 continue;
@@ -407,11 +408,11 @@ impl ContendedPort {
             let input = first.input();
             if line.waiting >= capacity
                 || start > self.timing.latest_start
-                || (self.inputs[input as usize].woven == 0 && !self.is_welcome(input))
+                || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
             }
-            match self.weave_one(input, now, start, &mut line, depart) {
+            match self.interleave_one(input, now, start, &mut line, depart) {
                 Some(next) => {
                     let is_first = self.next.put_back_first(Turn::new(next, input));
                     if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
@@ -421,30 +422,30 @@ impl ContendedPort {
                 None => self.next.pop_first(),
             }
         }
-        if self.woven.is_empty() {
+        if self.interleaved.is_empty() {
             return false;
         }
         self.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
-            let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
+            let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
             // A train that has ended since may have none left.
-            if *woven > 0 {
-                let (first, period) = (*woven_since, train.period);
-                let run = Run { last: train.cell, cells: std::mem::take(woven) };
+            if *interleaved > 0 {
+                let (first, period) = (*interleaved_since, train.period);
+                let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.end_turns(run, first, period);
                 self.gather(run, depart);
             }
         }
         self.touched = touched;
-        self.port.admit_in_turns(&self.woven, line.peak, line.gone);
-        self.woven.clear();
+        self.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+        self.interleaved.clear();
         true
     }
 
     /// The cells that arrive together as the first ones, if all find room and take turns with others.
     #[inline(never)]
-    fn weave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn interleave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let (tied, _) = self.next.tied();
         let now = self.next.first().time();
         let with_all = u64::from(line.waiting) + tied as u64;
@@ -463,7 +464,7 @@ impl ContendedPort {
         self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(line);
-            if let Some(next) = self.weave_one(input, now, start, line, depart) {
+            if let Some(next) = self.interleave_one(input, now, start, line, depart) {
                 self.next.put(Turn::new(next, input));
             }
         }
@@ -474,7 +475,7 @@ impl ContendedPort {
     /// The next cell of an input, which arrives `now`; the arrival of the one after.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
-    fn weave_one(
+    fn interleave_one(
         &mut self,
         input: u32,
         now: Time,
@@ -482,40 +483,40 @@ impl ContendedPort {
         line: &mut Line,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
-        let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
-        if *woven == 0 {
+        let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+        if *interleaved == 0 {
             if !train.cell.is_rm() {
                 self.port.fate(train.cell);
             }
-            *woven_since = now;
+            *interleaved_since = now;
             self.touched.push(input);
         }
         line.waiting += 1;
         line.peak = line.peak.max(line.waiting);
         self.port.follow(train.cell.label(), line.gone);
-        *woven += 1;
+        *interleaved += 1;
         train.cells -= 1;
         train.next = now + train.period;
         if train.cells == 0 {
             return self.end_train(input, start, depart);
         }
         let (cell, next) = (train.cell, train.next);
-        self.woven.push(cell);
+        self.interleaved.push(cell);
         Some(next)
     }
 
-    /// The last cell of a train has been woven; when the next one on its input begins.
+    /// The last cell of a train has been interleaved; when the next one on its input begins.
     #[inline(never)]
     fn end_train(&mut self, input: u32, start: Time, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
-        let Input { train, behind, woven, woven_since } = &mut self.inputs[input as usize];
+        let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
         let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
-        let (first, period) = (*woven_since, train.period);
-        let run = Run { last, cells: std::mem::take(woven) };
+        let (first, period) = (*interleaved_since, train.period);
+        let run = Run { last, cells: std::mem::take(interleaved) };
         let next = behind.pop_front().map(|next| {
             *train = next;
             next.next
         });
-        self.woven.push(last);
+        self.interleaved.push(last);
         self.end_turns(run, first, period);
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were gathered before go with the last one.
@@ -559,11 +560,11 @@ impl ContendedPort {
     /// Whether the next cell of an input is admitted if there is room for it.
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
-        let Input { train, woven, .. } = &self.inputs[input as usize];
-        *woven > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
+        let Input { train, interleaved, .. } = &self.inputs[input as usize];
+        *interleaved > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
     }
 
-    /// What concerns the cells of one train that were woven, all but their departure.
+    /// What concerns the cells of one train that were interleaved, all but their departure.
     #[inline]
     fn end_turns(&mut self, run: Run, first: Time, period: Span) {
         self.port.count_in_turns(run);
