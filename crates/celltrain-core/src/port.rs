@@ -14,12 +14,12 @@ use crate::scheduler::{BacklogSensitivity, Queues, Telling};
 /// An output port's buffer with its policy.
 pub struct Port {
     capacity: u32,
-    /// Cells waiting: those of the queue but for `uncounted` that go first.
+    /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
     occupancy: u32,
     max_queue: u32,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`Port::let_go`]) and are still to be taken off the queue and the per-VC counts.
-    uncounted: u32,
+    /// Cells that have gone ([`Port::defer_dequeue`]) and are still to be taken off the queue and the per-VC counts.
+    deferred_dequeues: u32,
     counts: Counts,
     vcs: Vec<VcState>,
     refused: Vec<Refused>,
@@ -209,7 +209,7 @@ const RESERVED_RUNS_PER_VC: usize = 16;
 
 /// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
 /// their places to be still in the nearest cache.
-const UNCOUNTED_CELLS: u32 = 256;
+const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 /// Memory of a port.
 pub(crate) const BYTES: u64 = size::<Port>();
@@ -241,7 +241,7 @@ impl Port {
             occupancy: 0,
             max_queue: 0,
             fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
-            uncounted: 0,
+            deferred_dequeues: 0,
             counts: Counts::new(vcs),
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
@@ -363,16 +363,16 @@ impl Port {
     /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_tell_before(&self, label: Label) -> bool {
-        self.uncounted > 0
+        self.deferred_dequeues > 0
             && ((self.may_refuse_frames && self.vcs[label as usize].at_start)
                 || self.occupancy >= self.capacity
-                || self.ahead(label) <= self.uncounted)
+                || self.ahead(label) <= self.deferred_dequeues)
     }
 
     /// Cells in the queue of a VC, those among them that have gone and were not told of.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
-        self.queues.as_ref().map_or(self.occupancy + self.uncounted, |queues| queues.ahead(label))
+        self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
     /// Of the cells that wait in a port with deferred order, and of which there are some, no frame's last is among fewer of
@@ -384,7 +384,7 @@ impl Port {
     /// No fewer cells than this will go before a cell of the VC that arrives now.
     pub fn least_ahead(&self, label: Label) -> u32 {
         // What waits in front may be pushed out.
-        self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.uncounted)
+        self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
     /// Whether a VC's next cell starts a frame.
@@ -420,7 +420,7 @@ impl Port {
         self.count_in(run);
         self.occupancy += run.cells;
         self.max_queue = self.max_queue.max(peak);
-        self.let_go(gone);
+        self.defer_dequeue(gone);
     }
 
     /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
@@ -459,12 +459,12 @@ impl Port {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
-        let queued = self.occupancy + self.uncounted;
-        let all_gone = self.uncounted + gone;
+        let queued = self.occupancy + self.deferred_dequeues;
+        let all_gone = self.deferred_dequeues + gone;
         let through = all_gone.saturating_sub(queued);
-        self.uncounted = all_gone - through;
+        self.deferred_dequeues = all_gone - through;
         if through > 0 {
-            self.count_off();
+            self.dequeue_deferred();
         }
         for &cell in &cells[through as usize..] {
             self.counts.put(cell.label(), 1);
@@ -473,8 +473,8 @@ impl Port {
         self.occupancy = self.occupancy + arrived - gone;
         self.max_queue = self.max_queue.max(peak);
         self.gone += u64::from(gone);
-        if self.uncounted > UNCOUNTED_CELLS {
-            self.count_off();
+        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES {
+            self.dequeue_deferred();
         }
     }
 
@@ -548,7 +548,7 @@ impl Port {
             self.refused[vc].is_cut = false;
             return;
         }
-        self.count_off();
+        self.dequeue_deferred();
         self.tell_policy();
         let label = cell.label();
         let view = View {
@@ -609,13 +609,13 @@ impl Port {
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
         if self.queues.is_none() {
-            self.count_off();
+            self.dequeue_deferred();
         }
         if self.ready() == 0 {
             return None;
         }
         let mut cell = None;
-        self.let_go(1);
+        self.defer_dequeue(1);
         self.tell(Telling::Each, |run, _| cell = Some(run.last));
         assert!(cell.is_some(), "a cell that waits can be sent");
         cell
@@ -623,26 +623,26 @@ impl Port {
 
     /// Hands the next `cells` to the transmitter, of which there are as many, for one who knows already which they are.
     #[inline]
-    pub fn let_go(&mut self, cells: u32) {
+    pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
-        self.uncounted += cells;
+        self.deferred_dequeues += cells;
         self.gone += u64::from(cells);
-        if self.uncounted > UNCOUNTED_CELLS && !self.defers_order() {
-            self.count_off();
+        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES && !self.defers_order() {
+            self.dequeue_deferred();
         }
     }
 
     /// Cells that have gone and were not yet taken off the per-VC counts.
     #[inline]
-    pub fn uncounted(&self) -> u32 {
-        self.uncounted
+    pub fn deferred_dequeues(&self) -> u32 {
+        self.deferred_dequeues
     }
 
     /// Brings the per-VC counts up to date with what has gone, and tells of it: runs of cells and how many have gone since
     /// they were up to date last, as `telling` says.
     #[inline]
     pub fn tell(&mut self, telling: Telling, mut tell: impl FnMut(Run, u32)) {
-        let gone = std::mem::take(&mut self.uncounted);
+        let gone = std::mem::take(&mut self.deferred_dequeues);
         if let Some(queues) = &mut self.queues {
             queues.serve(gone, &mut self.counts, telling, tell);
             return;
@@ -663,21 +663,24 @@ impl Port {
         }
     }
 
-    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::let_go`] asks for it
+    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::defer_dequeue`] asks for it
     /// first; the policy is asked with counts that are.
     #[inline]
-    pub fn count_off(&mut self) {
-        debug_assert!(self.uncounted == 0 || self.queues.is_none(), "what was sent of several queues has to be told");
-        let mut uncounted = std::mem::take(&mut self.uncounted);
-        while uncounted > 0 {
+    pub fn dequeue_deferred(&mut self) {
+        debug_assert!(
+            self.deferred_dequeues == 0 || self.queues.is_none(),
+            "what was sent of several queues has to be told"
+        );
+        let mut deferred_dequeues = std::mem::take(&mut self.deferred_dequeues);
+        while deferred_dequeues > 0 {
             let run = self.fifo.front_mut().expect("what has gone was in the queue");
             let label = run.last.label();
-            if run.cells > uncounted {
-                run.cells -= uncounted;
-                self.counts.take(label, uncounted);
+            if run.cells > deferred_dequeues {
+                run.cells -= deferred_dequeues;
+                self.counts.take(label, deferred_dequeues);
                 return;
             }
-            uncounted -= run.cells;
+            deferred_dequeues -= run.cells;
             let cells = run.cells;
             self.fifo.pop_front();
             self.counts.take(label, cells);
@@ -707,13 +710,13 @@ impl Port {
 
     /// `Y_i`: cells waiting of each VC, by label.
     pub fn per_vc(&self) -> &[u32] {
-        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
 
     /// `N_a`: VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
-        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         self.counts.active_vcs
     }
 
@@ -726,7 +729,7 @@ impl Port {
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
         let queued = self.queues.iter().flat_map(|queues| queues.waiting());
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held).chain(queued)
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(held).chain(queued)
     }
 
     /// What became of each VC's cells, by label.
@@ -834,7 +837,7 @@ impl Port {
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
     fn push_out_front(&mut self, arriving: Cell) {
-        self.count_off();
+        self.dequeue_deferred();
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
         let data = || self.fifo.iter().filter(|run| !run.last.is_rm());
         let Some(&victim) = data().find(|run| !ends_frame(run)).or_else(|| data().next()) else {

@@ -585,7 +585,7 @@ impl ContendedPort {
             gone += 1;
         }
         if gone > 0 {
-            self.port.let_go(gone);
+            self.port.defer_dequeue(gone);
         }
     }
 
@@ -605,7 +605,7 @@ impl ContendedPort {
         for (cell, start) in self.gone.drain(..) {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
-        let gone = self.port.uncounted();
+        let gone = self.port.deferred_dequeues();
         if gone == 0 {
             return;
         }
@@ -626,7 +626,7 @@ impl ContendedPort {
     /// Everything before `until` is worked on; the counts are brought to that instant too.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
-        self.port.count_off();
+        self.port.dequeue_deferred();
     }
 
     /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
