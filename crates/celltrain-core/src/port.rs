@@ -9,7 +9,7 @@ use crate::cell::{Cell, Label, Run};
 use crate::footprint::{array, size};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::scheduler::{BacklogSensitivity, Queues, Telling};
+use crate::scheduler::{BacklogSensitivity, Queues, ReportGranularity};
 
 /// An output port's buffer with its policy.
 pub struct Port {
@@ -35,8 +35,8 @@ pub struct Port {
     released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
-    /// Of these, those the policy was told of, if it follows cells.
-    told_gone: u64,
+    /// Of these, those reported to the policy, if it follows cells.
+    reported_gone: u64,
     follows: bool,
     policy: Box<dyn BufferPolicy>,
     /// Whether there is a frame the policy could refuse.
@@ -251,7 +251,7 @@ impl Port {
             held_cells: 0,
             released: 0,
             gone: 0,
-            told_gone: 0,
+            reported_gone: 0,
             follows: policy.follows_cells(),
             may_refuse_frames: !policy.admits_all(),
             overflow: policy.overflow(),
@@ -359,17 +359,17 @@ impl Port {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether a port with deferred order has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
+    /// Whether a port with deferred order has to know which cells have gone ([`Port::report_departures`]) before a VC's next cell is offered:
     /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
-    pub fn must_tell_before(&self, label: Label) -> bool {
+    pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
             && ((self.may_refuse_frames && self.vcs[label as usize].at_start)
                 || self.occupancy >= self.capacity
                 || self.ahead(label) <= self.deferred_dequeues)
     }
 
-    /// Cells in the queue of a VC, those among them that have gone and were not told of.
+    /// Cells in the queue of a VC, those among them included whose departure was not reported.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
@@ -424,7 +424,7 @@ impl Port {
     }
 
     /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
-    /// A port with deferred order must not have to tell before any of them.
+    /// A port with deferred order must not have to report departures before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
@@ -493,13 +493,13 @@ impl Port {
         }
     }
 
-    /// Tells a policy that follows cells of one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
+    /// Reports to a policy that follows cells one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
     /// those that will go meanwhile have gone.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {
-            let cells = self.gone + u64::from(gone) - self.told_gone;
-            self.told_gone += cells;
+            let cells = self.gone + u64::from(gone) - self.reported_gone;
+            self.reported_gone += cells;
             if cells > 0 {
                 self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
             }
@@ -507,29 +507,29 @@ impl Port {
         }
     }
 
-    /// Tells a policy that follows cells of those that have gone: before it is asked, and before another enters.
+    /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
     #[inline]
-    fn tell_policy(&mut self) {
-        if self.follows && self.told_gone < self.gone {
-            let cells = self.gone - std::mem::replace(&mut self.told_gone, self.gone);
+    fn report_to_policy(&mut self) {
+        if self.follows && self.reported_gone < self.gone {
+            let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
         }
     }
 
-    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be told to the policy with the first of
+    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the first of
     /// them ([`BufferPolicy::enters_at_once`]).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
             return true;
         }
-        self.tell_policy();
+        self.report_to_policy();
         self.policy.enters_at_once(label, left, close)
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
     pub fn virtual_queues(&mut self) -> Option<&[u32]> {
-        self.tell_policy();
+        self.report_to_policy();
         self.policy.virtual_queues()
     }
 
@@ -549,7 +549,7 @@ impl Port {
             return;
         }
         self.dequeue_deferred();
-        self.tell_policy();
+        self.report_to_policy();
         let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
@@ -616,7 +616,7 @@ impl Port {
         }
         let mut cell = None;
         self.defer_dequeue(1);
-        self.tell(Telling::Each, |run, _| cell = Some(run.last));
+        self.report_departures(ReportGranularity::Each, |run, _| cell = Some(run.last));
         assert!(cell.is_some(), "a cell that waits can be sent");
         cell
     }
@@ -638,28 +638,28 @@ impl Port {
         self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone, and tells of it: runs of cells and how many have gone since
-    /// they were up to date last, as `telling` says.
+    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone since
+    /// they were up to date last, as `granularity` says.
     #[inline]
-    pub fn tell(&mut self, telling: Telling, mut tell: impl FnMut(Run, u32)) {
+    pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
         if let Some(queues) = &mut self.queues {
-            queues.serve(gone, &mut self.counts, telling, tell);
+            queues.serve(gone, &mut self.counts, granularity, report);
             return;
         }
         let mut after = 0;
         while after < gone {
             let run = Run::take_first_cells(&mut self.fifo, gone - after).expect("what has gone was in the queue");
             self.counts.take(run.last.label(), run.cells);
-            tell(run, if telling == Telling::Each { after } else { after + run.cells - 1 });
+            report(run, if granularity == ReportGranularity::Each { after } else { after + run.cells - 1 });
             after += run.cells;
         }
     }
 
-    /// Tells of what has gone of runs that were told of as a whole so far.
-    pub fn tell_parts(&mut self, tell: impl FnMut(Run)) {
+    /// Reports what has gone of runs that were reported as a whole so far.
+    pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
-            queues.tell_parts(tell);
+            queues.report_parts(report);
         }
     }
 
@@ -669,7 +669,7 @@ impl Port {
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
             self.deferred_dequeues == 0 || self.queues.is_none(),
-            "what was sent of several queues has to be told"
+            "departures from several queues have to be reported"
         );
         let mut deferred_dequeues = std::mem::take(&mut self.deferred_dequeues);
         while deferred_dequeues > 0 {
@@ -757,8 +757,12 @@ impl Port {
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
         if let Some(virtual_queues) = self.policy.virtual_queues() {
             let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
-            let untold = self.gone - self.told_gone;
-            assert_eq!(sum, u64::from(self.occupancy) + untold, "the virtual queues hold as many cells as the FIFO");
+            let unreported = self.gone - self.reported_gone;
+            assert_eq!(
+                sum,
+                u64::from(self.occupancy) + unreported,
+                "the virtual queues hold as many cells as the FIFO"
+            );
         }
         state
     }
@@ -784,7 +788,7 @@ impl Port {
         } else if let Some(queues) = &mut self.queues {
             queues.push(run);
         } else if self.follows {
-            self.tell_policy();
+            self.report_to_policy();
             self.policy.on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {

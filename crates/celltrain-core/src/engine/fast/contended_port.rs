@@ -12,7 +12,7 @@ use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::footprint::size;
 use crate::port::{self, Fate, Port};
-use crate::scheduler::{BacklogSensitivity, Telling};
+use crate::scheduler::{BacklogSensitivity, ReportGranularity};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -23,8 +23,8 @@ pub(super) struct ContendedPort {
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    /// A port with deferred order tells of each cell's start from here on, not only of those that end a run.
-    tells_each: bool,
+    /// A port with deferred order reports each cell's start from here on, not only of those that end a run.
+    reports_each: bool,
     /// The links its VCs come in on.
     inputs: Vec<Input>,
     /// Their numbers at the node, by which ties go.
@@ -43,7 +43,7 @@ pub(super) struct ContendedPort {
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
-    /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
+    /// By label: cells of a frame under way whose departure is known and was not reported, as it matters to nobody.
     gathered: Vec<Run>,
     /// Cells of trains that take turns are admitted in one go: one queue holds all, they leave as they come, and when a
     /// single one does matters to nobody.
@@ -236,7 +236,7 @@ impl ContendedPort {
             port,
             ties,
             next_start: Time::default(),
-            tells_each: false,
+            reports_each: false,
             inputs: vec![Input::NONE; at_node.len()],
             next: Turns::new(at_node.len()),
             most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
@@ -362,7 +362,7 @@ impl ContendedPort {
         }
         if self.timing.defers_order {
             self.serve_before(until);
-            self.tell(&mut depart);
+            self.report_departures(&mut depart);
         }
     }
 
@@ -522,7 +522,7 @@ impl ContendedPort {
             // Cells of the frame that were gathered before go with the last one.
             let gathered = &mut self.gathered[last.label() as usize];
             let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
-            self.tell_gathered(last.label(), depart);
+            self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
             self.gather(run, depart);
@@ -599,9 +599,9 @@ impl ContendedPort {
         }
     }
 
-    /// Tells which cells have gone from a port with deferred order. The link was never idle since it last did.
+    /// Reports which cells have gone from a port with deferred order. The link was never idle since it last did.
     #[inline(never)]
-    fn tell(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn report_departures(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
         for (cell, start) in self.gone.drain(..) {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
@@ -611,15 +611,15 @@ impl ContendedPort {
         }
         let cell_time = self.timing.cell_time;
         let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
-        if !self.tells_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
-            self.tells_each = true;
-            self.port.tell_parts(|run| depart(run, first_start, Span(0)));
+        if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
+            self.reports_each = true;
+            self.port.report_parts(|run| depart(run, first_start, Span(0)));
         }
         let start = |after: u32| first_start + cell_time * u64::from(after);
-        if self.tells_each {
-            self.port.tell(Telling::Each, |run, after| depart(run, start(after), cell_time));
+        if self.reports_each {
+            self.port.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
         } else {
-            self.port.tell(Telling::Runs, |run, after| depart(run, start(after), Span(0)));
+            self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
     }
 
@@ -755,8 +755,8 @@ impl ContendedPort {
                 self.next.put(Turn::new(next, input));
             }
             self.catch_up(first);
-            if self.port.must_tell_before(run.last.label()) {
-                self.tell(depart);
+            if self.port.must_report_before(run.last.label()) {
+                self.report_departures(depart);
             }
             let fate = self.port.fate(run.last);
             debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
@@ -796,7 +796,7 @@ impl ContendedPort {
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
-    /// when a single one departs, and is to be told as it arrives.
+    /// when a single one departs, and is to be reported as it arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.timing.every_cell_matters && !self.timing.defers_order {
             return 0;
@@ -832,14 +832,15 @@ impl ContendedPort {
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
-            if self.timing.defers_order && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
-                self.tell(depart);
+            if self.timing.defers_order && together.iter().any(|&(_, cell)| self.port.must_report_before(cell.label()))
+            {
+                self.report_departures(depart);
             }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
             together.clear();
             at += period;
         }
-        // None of them completes a frame, so it is enough to tell them all with the start of the last.
+        // None of them completes a frame, so it is enough to report them all with the start of the last.
         let last_start = self.tail_start().0.saturating_sub(self.timing.cell_time.0);
         for (input, cell) in in_step.drain(..) {
             let train = &mut self.inputs[input as usize].train;
@@ -848,7 +849,7 @@ impl ContendedPort {
             self.next.put_back_first(Turn::new(at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
             if !self.timing.defers_order && !self.port.holds(cell.label()) {
-                self.tell_gathered(cell.label(), depart);
+                self.report_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }
         }
@@ -865,8 +866,8 @@ impl ContendedPort {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.timing.defers_order && self.port.must_tell_before(run.last.label()) {
-            self.tell(depart);
+        if self.timing.defers_order && self.port.must_report_before(run.last.label()) {
+            self.report_departures(depart);
         }
         match self.port.fate(run.last) {
             Fate::Refused => {
@@ -922,7 +923,7 @@ impl ContendedPort {
         if !self.port.enters_at_once(run.last.label(), gone, period <= self.timing.cell_time) {
             return false;
         }
-        self.tell_gathered(run.last.label(), depart);
+        self.report_gathered(run.last.label(), depart);
         self.port.admit(run, peak, gone);
         self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
@@ -1024,7 +1025,7 @@ impl ContendedPort {
     fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
             if self.timing.defers_order {
-                self.tell(depart);
+                self.report_departures(depart);
             }
             self.next_start = now;
         }
@@ -1034,8 +1035,8 @@ impl ContendedPort {
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
         self.start_anew_if_idle(now, depart);
         if self.timing.defers_order {
-            if self.port.must_tell_before(cell.label()) {
-                self.tell(depart);
+            if self.port.must_report_before(cell.label()) {
+                self.report_departures(depart);
             }
             self.port.offer(cell);
             return;
@@ -1058,7 +1059,7 @@ impl ContendedPort {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.timing.latest_start;
         if matters || self.timing.every_cell_matters {
-            self.tell_gathered(cell.label(), depart);
+            self.report_gathered(cell.label(), depart);
             depart(run, start, self.timing.cell_time);
             return;
         }
@@ -1073,23 +1074,23 @@ impl ContendedPort {
             gathered.cells += run.cells;
             return;
         }
-        self.tell_gathered(run.last.label(), depart);
+        self.report_gathered(run.last.label(), depart);
         self.gathered[run.last.label() as usize] = run;
     }
 
-    /// Tells of the cells of a VC whose starts matter to nobody.
+    /// Reports the cells of a VC whose starts matter to nobody.
     #[inline]
-    fn tell_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
         let gathered = &mut self.gathered[label as usize];
         if gathered.cells > 0 {
             depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
         }
     }
 
-    /// Tells of all such cells, at the end of the run.
-    pub(super) fn tell_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+    /// Reports all such cells, at the end of the run.
+    pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
         for label in 0..self.gathered.len() {
-            self.tell_gathered(number(label), &mut depart);
+            self.report_gathered(number(label), &mut depart);
         }
     }
 

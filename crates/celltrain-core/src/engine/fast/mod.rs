@@ -454,7 +454,7 @@ impl<'a> Engine<'a> {
                 end: *end,
                 contended_ports: count,
             };
-            contended_ports[number].tell_all_gathered(|run, first_start, period| {
+            contended_ports[number].report_all_gathered(|run, first_start, period| {
                 let onward = fabric.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });

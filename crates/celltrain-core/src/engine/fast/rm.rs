@@ -61,7 +61,7 @@ impl RmEvents {
     /// One more; whether it is the first of its lane.
     pub(super) fn push(&mut self, lane: u32, rm_event: RmEvent) -> bool {
         let lane = &mut self.lanes[lane as usize];
-        // A port with deferred order may tell of one class's cells before another's.
+        // A port with deferred order may report one class's cells before another's.
         let behind = lane.iter().rev().take_while(|other| other.time > rm_event.time).count();
         lane.insert(lane.len() - behind, rm_event);
         behind + 1 == lane.len()
