@@ -14,7 +14,7 @@ from celltrain.cancel import check
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
-from celltrain.running import Chunk, Ran, Rows, Task, Worker
+from celltrain.running import Chunk, Rows, RunRecord, Task, Worker
 from celltrain.store import Store
 from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
@@ -67,7 +67,7 @@ class Coordinator:
         #: Keys of runs that were handed out and did not come back yet.
         self._out: set[str] = set()
         #: Runs that came back and are in no part yet, by key.
-        self._held: dict[str, Ran] = {}
+        self._held: dict[str, RunRecord] = {}
         self._repeats: list[Repeat] = []
         self._done, self._failed, _, self._repeated = store.ledger.counts()
         self._now = self._wide = 0
@@ -118,7 +118,7 @@ class Coordinator:
     def _until_narrow(self, first: int, last: int) -> None:
         """Rounds over some points, until the interval of each is narrow enough, or it has all the seeds it may have.
 
-        Which seeds a point gets follows from the values of its earlier ones alone, whoever ran them, and when.
+        Which seeds a point gets follows from the values of its earlier ones alone, whichever worker runs them, and when.
         """
         begin, targets_before = self._plan.seeds.first, 0
         until = self._plan.seeds.until
@@ -175,7 +175,7 @@ class Coordinator:
                 if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
                     continue
                 if refusal is not None:
-                    self._keep(Ran(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+                    self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
                     continue
                 place = places.setdefault(text, len(places))
                 if place == len(memory):
@@ -224,8 +224,8 @@ class Coordinator:
                 f"({rows.profile}): install the same on all machines"
             )
             raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
-        for ran in rows.runs:
-            self._keep(ran)
+        for record in rows.runs:
+            self._keep(record)
         check()
         now = time.monotonic()
         pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
@@ -233,16 +233,16 @@ class Coordinator:
             self._write()
         self._report()
 
-    def _keep(self, ran: Ran) -> None:
+    def _keep(self, record: RunRecord) -> None:
         """Keeps a run for the next part; one that came already is dropped."""
         with self._lock:
-            if ran.run_key not in self._out:
+            if record.run_key not in self._out:
                 return
-            self._held[ran.run_key] = ran
-            self._out.discard(ran.run_key)
+            self._held[record.run_key] = record
+            self._out.discard(record.run_key)
             self._done += 1
             self._now += 1
-            self._failed += ran.error is not None
+            self._failed += record.error is not None
 
     def _write(self) -> None:
         # Ctrl-C waits: what is written and what is held must not say the same.

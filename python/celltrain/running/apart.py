@@ -18,7 +18,7 @@ from typing import IO
 
 from celltrain import _core
 from celltrain.running.here import stream_here
-from celltrain.running.work import Chunk, Ran
+from celltrain.running.work import Chunk, RunRecord
 
 #: A run that takes more than this part of the memory there is has a process of its own.
 SHARE = 0.25
@@ -44,7 +44,7 @@ def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
     return shared, apart
 
 
-def stream(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+def stream(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
     """Runs each run of a chunk in a process of its own, as many at a time as threads and memory allow.
 
     Hands over each as it ends, on the calling thread; one whose process died is handed over with the reason as its error.
@@ -77,7 +77,7 @@ def main() -> None:
     os.dup2(2, 1)
     chunk: Chunk = pickle.loads(_read(sent))
     threading.Thread(target=_end_with, args=(sent,), daemon=True).start()
-    rows: list[Ran] = []
+    rows: list[RunRecord] = []
     stream_here(chunk, 1, rows.append)
     _write(answers, pickle.dumps(rows[0]))
     answers.close()
@@ -104,7 +104,7 @@ class _Children:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._over = False
 
-    def run(self, chunk: Chunk) -> Ran:
+    def run(self, chunk: Chunk) -> RunRecord:
         """Runs the one run of a chunk; its row."""
         with self._lock:
             if self._over:
@@ -133,8 +133,8 @@ class _Children:
             child.stdout.close()
             child.stderr.close()
         if answer:
-            ran: Ran = pickle.loads(answer)
-            return ran
+            record: RunRecord = pickle.loads(answer)
+            return record
         return _failed(chunk, _how_it_died(code, b"".join(said), chunk.memory[0]))
 
     def kill(self) -> None:
@@ -145,10 +145,10 @@ class _Children:
                 child.kill()
 
 
-def _failed(chunk: Chunk, error: str) -> Ran:
+def _failed(chunk: Chunk, error: str) -> RunRecord:
     [task] = chunk.tasks
     [configuration] = chunk.configurations
-    return Ran(point=task.point, seed=task.seed, run_key=task.run_key, configuration=configuration, error=error)
+    return RunRecord(point=task.point, seed=task.seed, run_key=task.run_key, configuration=configuration, error=error)
 
 
 def _how_it_died(code: int, said: bytes, needed: int) -> str:

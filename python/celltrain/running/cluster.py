@@ -24,7 +24,7 @@ from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.running.work import Chunk, Ran, Rows
+from celltrain.running.work import Chunk, Rows, RunRecord
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
@@ -203,14 +203,14 @@ class Cluster:
             return
         [task] = chunk.tasks
         build = _core.build()
-        ran = Ran(
+        record = RunRecord(
             point=task.point,
             seed=task.seed,
             run_key=task.run_key,
             configuration=chunk.configurations[task.configuration],
             error="the worker that ran it died, however often it was tried",
         )
-        take(Rows(version=build["version"], profile=build["profile"], runs=(ran,)))
+        take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
 
     def _hand_out_again(self, parcel: _Parcel) -> None:
         parcel = replace(parcel, dropped=parcel.dropped + 1)

@@ -46,7 +46,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class RunRecord:
     """What came of one run."""
 
     point: int
@@ -75,7 +75,7 @@ class Rows:
 
     version: str
     profile: str
-    runs: tuple[Ran, ...]
+    runs: tuple[RunRecord, ...]
 
 
 @runtime_checkable

@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-from celltrain.running import Ran
+from celltrain.running import RunRecord
 from celltrain.store.columns import Measured, measured
 from celltrain.store.layout import FORMAT
 from celltrain.store.store import Store
 
-__all__ = ["FORMAT", "Measured", "Ran", "Store", "measured"]
+__all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]

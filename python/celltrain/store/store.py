@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.running import Ran
+from celltrain.running import RunRecord
 from celltrain.store import columns, parts, rewrite, shapes
 from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
@@ -203,16 +203,16 @@ class Store:
         assert self._ledger is not None, "a store that is open to write has its ledger"
         return self._ledger
 
-    def write(self, rows: Sequence[Ran], repeats: Sequence[Repeat] = ()) -> None:
+    def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
         with uninterrupted():
             if not rows:
                 if repeats:
                     self.ledger.enter_repeats(repeats)
                 return
-            for ran in rows:
-                if ran.series is not None:
-                    put(self.path / SERIES / f"{ran.run_key}.parquet", ran.series)
+            for record in rows:
+                if record.series is not None:
+                    put(self.path / SERIES / f"{record.run_key}.parquet", record.series)
             content = parts.encode(rows, self.plan, self.schema, (self.version, self.manifest["profile"]))
             number, self._next = self._next, self._next + 1
             put(parts.named(self.path / PARTS, number), content)
@@ -258,17 +258,17 @@ class Store:
         }
         return columns.schema(columns.fixed(self.plan), metadata)
 
-    def _entry(self, ran: Ran) -> Entry:
+    def _entry(self, record: RunRecord) -> Entry:
         until = self.plan.seeds.until
         value = None
-        if until is not None and ran.error is None:
-            value = ran.values[self.plan.measures.index(until.measure)]
+        if until is not None and record.error is None:
+            value = record.values[self.plan.measures.index(until.measure)]
         return Entry(
-            point=ran.point,
-            seed=ran.seed,
-            run_key=ran.run_key,
-            failed=ran.error is not None,
-            seconds=ran.seconds,
+            point=record.point,
+            seed=record.seed,
+            run_key=record.run_key,
+            failed=record.error is not None,
+            seconds=record.seconds,
             value=value,
         )
 
