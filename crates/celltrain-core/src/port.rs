@@ -45,7 +45,7 @@ pub struct Port {
     rng: Stream,
 }
 
-/// What became of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
+/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
 /// the others and the cells waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
@@ -73,7 +73,7 @@ impl PortCounters {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Cells discarded by the policy's word.
+    /// Cells discarded by decision of the policy.
     pub fn discarded(&self) -> u64 {
         self.discarded_frame + self.discarded_remainder
     }
@@ -142,7 +142,7 @@ impl Counts {
     }
 }
 
-/// What every arriving cell of a VC looks at, beside the count of its waiting cells.
+/// The state read for every arriving cell of a VC, beside the count of its waiting cells.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
     /// Cells that arrived.
@@ -202,8 +202,8 @@ enum Mode {
     RefuseRest { keep_last_cell: bool },
 }
 
-/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows into its
-/// room as it fills. A large network has thousands of ports that one or two VCs cross.
+/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows
+/// into its room as it fills. A large network has thousands of ports that one or two VCs cross.
 const RESERVED_RUNS: usize = 1 << 14;
 const RESERVED_RUNS_PER_VC: usize = 16;
 
@@ -272,8 +272,8 @@ impl Port {
         self
     }
 
-    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy pushes
-    /// out no cell.
+    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
+    /// pushes out no cell.
     #[must_use]
     pub fn scheduled(mut self, queues: Option<Queues>) -> Self {
         if let Some(queues) = queues {
@@ -301,7 +301,7 @@ impl Port {
         !self.held.is_empty()
     }
 
-    /// Admits an arriving cell, or counts why not; whether it was admitted.
+    /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -348,8 +348,8 @@ impl Port {
         if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
     }
 
-    /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own: it
-    /// decides when queues fill, and nothing else.
+    /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own:
+    /// it decides when queues fill, and nothing else.
     pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
         self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
@@ -359,8 +359,8 @@ impl Port {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether a port with deferred order has to know which cells have gone ([`Port::report_departures`]) before a VC's next cell is offered:
-    /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    /// Whether a port with deferred order has to know which cells have gone ([`Port::report_departures`]) before a VC's
+    /// next cell is offered: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -375,8 +375,8 @@ impl Port {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
-    /// Of the cells that wait in a port with deferred order, and of which there are some, no frame's last is among fewer of
-    /// the next than this.
+    /// Of the cells that wait in a port with deferred order, and of which there are some, no frame's last is among
+    /// fewer of the next than this.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
@@ -393,8 +393,8 @@ impl Port {
         self.vcs[label as usize].at_start
     }
 
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy
-    /// where a frame starts, as the first cell's arrival would, and is followed by that arrival.
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the
+    /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
         let vc = cell.label() as usize;
@@ -408,8 +408,8 @@ impl Port {
         }
     }
 
-    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There was
-    /// room for each of them, and never more than `peak` cells waited.
+    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
+    /// was room for each of them, and never more than `peak` cells waited.
     #[inline]
     pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
@@ -423,8 +423,8 @@ impl Port {
         self.defer_dequeue(gone);
     }
 
-    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
-    /// A port with deferred order must not have to report departures before any of them.
+    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its
+    /// frame. A port with deferred order must not have to report departures before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
@@ -453,8 +453,9 @@ impl Port {
         }
     }
 
-    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
-    /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between
+    /// and after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells
+    /// waited.
     pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
@@ -493,8 +494,8 @@ impl Port {
         }
     }
 
-    /// Reports to a policy that follows cells one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
-    /// those that will go meanwhile have gone.
+    /// Reports to a policy that follows cells one that will be admitted with others ([`Port::admit_in_turns`]), when
+    /// `gone` of those that will go meanwhile have gone.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {
@@ -516,8 +517,8 @@ impl Port {
         }
     }
 
-    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the first of
-    /// them ([`BufferPolicy::enters_at_once`]).
+    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the
+    /// first of them ([`BufferPolicy::enters_at_once`]).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
@@ -621,7 +622,8 @@ impl Port {
         cell
     }
 
-    /// Hands the next `cells` to the transmitter, of which there are as many, for one who knows already which they are.
+    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must wait,
+    /// and the caller must already know them.
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -632,14 +634,14 @@ impl Port {
         }
     }
 
-    /// Cells that have gone and were not yet taken off the per-VC counts.
+    /// Deferred dequeues: cells that have gone and still stand in the queue and the per-VC counts.
     #[inline]
     pub fn deferred_dequeues(&self) -> u32 {
         self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone since
-    /// they were up to date last, as `granularity` says.
+    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone
+    /// since they were up to date last, as `granularity` says.
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
@@ -663,8 +665,8 @@ impl Port {
         }
     }
 
-    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::defer_dequeue`] asks for it
-    /// first; the policy is asked with counts that are.
+    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::defer_dequeue`] asks
+    /// for it first; the policy is asked with counts that are.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -725,7 +727,8 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole last.
+    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
+    /// last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
         let queued = self.queues.iter().flat_map(|queues| queues.waiting());
@@ -796,7 +799,8 @@ impl Port {
         }
     }
 
-    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet whole.
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
+    /// whole.
     fn hold(&mut self, run: Run) {
         self.released = 0;
         let Some(held) = &mut self.held[run.last.label() as usize] else {
@@ -825,7 +829,7 @@ impl Port {
         self.held.get(label as usize).is_some_and(Option::is_some)
     }
 
-    /// A frame that waited to be whole never will be.
+    /// Discards the waiting cells of a frame that cannot become whole.
     fn discard_held(&mut self, label: Label) {
         let Some(held) = &mut self.held[label as usize] else { return };
         held.runs.clear();

@@ -1,9 +1,10 @@
-//! The reference engine: one list of events, one event for every cell's arrival and one for the end of its transmission.
+//! The reference engine: one list of events, one event for every cell's arrival and one for the end of its
+//! transmission.
 //!
-//! It is naive on purpose: whatever a faster engine does must give the same fingerprint as this one. The total order
-//! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources, admission,
-//! service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the same instant are
-//! put into the order the scenario asks for.
+//! It is naive on purpose: a faster engine must give the same fingerprint. The total order
+//! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
+//! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
+//! same instant are put into the order the scenario asks for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +25,7 @@ use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// Runs a network to its end, unless it is told to stop.
+/// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
 /// When it is.
@@ -68,7 +69,7 @@ struct Engine<'a> {
     ties: Vec<TieBreaker>,
     transmitting: Vec<bool>,
     rate_control: RateControl,
-    /// By link: when its shaped port is next looked after, as far as it is on the list.
+    /// By link: the time of the shaped port's next event, if it is on the event list.
     looked_after: Vec<Option<Time>>,
     edge: Edge,
     end_systems: EndSystems,
@@ -92,7 +93,7 @@ enum What {
     Arrival,
     /// A connection starts to send.
     Start,
-    /// A link has sent a cell whole and is free, or a shaped port may send one.
+    /// A link has finished a cell and is free, or a shaped port may send one.
     Sent,
 }
 
@@ -192,7 +193,7 @@ impl<'a> Engine<'a> {
         self.start_sources();
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // That is a matter of ports that cells come to; shaped ones take packets.
+            // The service order concerns ports that receive cells; shaped ports receive packets.
             let shaped: Vec<u32> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now);

@@ -1,10 +1,10 @@
 //! A contended port: trains of cells come in on several links, one cell leaves a cell time.
 //!
-//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells from
-//! its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the reference
-//! engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known as it is
-//! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
-//! instants in question, and never later than the earliest effect these could have anywhere else.
+//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
+//! from its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the
+//! reference engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
+//! as it is admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time
+//! after the instants in question, and never later than the earliest effect these could have anywhere else.
 
 use std::collections::VecDeque;
 
@@ -25,57 +25,59 @@ pub(super) struct ContendedPort {
     next_start: Time,
     /// A port with deferred order reports each cell's start from here on, not only of those that end a run.
     reports_each: bool,
-    /// The links its VCs come in on.
+    /// The links on which its VCs arrive.
     inputs: Vec<Input>,
-    /// Their numbers at the node, by which ties go.
+    /// Their numbers at the node, which decide ties.
     at_node: Vec<u32>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
     next: Turns,
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Each VC has a queue of its own, nobody is told of arrivals, and they precede the departure of their instant: trains that overlap are admitted one after the other.
+    /// Each VC has a queue of its own, no allocator notes arrivals, and arrivals precede the departure of their
+    /// instant. Trains that overlap may then be admitted one after the other.
     any_order: bool,
-    /// The order in which queues fill matters all the same.
+    /// The order in which empty queues fill affects the scheduler.
     fills_in_order: bool,
-    /// It matters that a queue was empty for less than a cell time.
+    /// A queue that is empty for less than a cell time affects the scheduler.
     fills_exactly: bool,
     stretch: Vec<Part>,
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
-    /// By label: cells of a frame under way whose departure is known and was not reported, as it matters to nobody.
+    /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     gathered: Vec<Run>,
-    /// Cells of trains that take turns are admitted in one go: one queue holds all, they leave as they come, and when a
-    /// single one does matters to nobody.
+    /// Cells of trains that take turns are admitted together: one queue holds all, they leave in the order of arrival,
+    /// and the departure of a single cell has no effect.
     interleaves: bool,
-    /// Such cells, and the inputs they came in on.
+    /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
     timing: Timing,
-    /// In this time all its inputs together bring a million cells, as far as they are as fast as this port.
+    /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
 }
 
-/// What a contended port needs to know about when things happen.
+/// The times that govern a contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     /// One cell's transmission.
     pub(super) cell_time: Span,
-    /// Least time from the start of a transmission to its arrival anywhere it matters.
+    /// Least time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
-    /// A cell that starts no later is in time for the end of the run, wherever it goes.
+    /// A cell that starts no later than this arrives before the end of the run, on every way.
     pub(super) latest_start: Time,
-    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
+    /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Admitted cells may be pushed out again, overtaken or marked, so their departure is known only as it happens.
+    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
+    /// later.
     pub(super) defers_order: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
-    /// Whether cells that arrive are noted: the port has an allocator.
+    /// Whether arrivals are noted, because the port has an allocator.
     pub(super) notes: bool,
 }
 
@@ -94,11 +96,11 @@ pub(super) struct Train {
     pub(super) next: Time,
     /// From one to the next.
     pub(super) period: Span,
-    /// How many are to come.
+    /// Cells still to come.
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
-    /// One of them that is not, under their label at this port.
+    /// A cell that is not the last, under its label at this port.
     pub(super) cell: Cell,
 }
 
@@ -146,7 +148,7 @@ impl Train {
     const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(0, 0, false) };
 
-    /// Whether cells of one frame that left one by one are still in step with these.
+    /// Whether a later train of the same frame continues this one in step.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         // RM cells have numbers of their own, so none is like another.
@@ -181,7 +183,7 @@ struct Part {
     cells: u32,
     /// Arrival of the first.
     first: Time,
-    /// Those of a phase, a time within a period, tie whenever they arrive in the same round.
+    /// The arrival within a period: parts of equal phase tie in every common round.
     phase: Span,
     /// The first one's round, counted from the beginning of the stretch.
     round: u32,
@@ -210,11 +212,11 @@ const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
 /// A train has so many cells in a row, or more, only where nothing else comes between.
 const FEW_IN_A_ROW: u32 = 4;
 
-/// A port works on so many cells within some ten milliseconds. In tests few, so that wherever engines are compared it is
-/// seen that this changes nothing.
+/// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
+/// engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// Beyond so many active inputs the bound on effects is taken more simply.
+/// With more active inputs than this, a simpler bound on effects is used.
 const FEW: usize = 8;
 
 impl ContendedPort {
@@ -224,7 +226,7 @@ impl ContendedPort {
             any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
-                // What comes to an empty queue would find the departure of its instant still to come.
+                // An arrival at an empty queue would come before the departure of its instant.
                 && !timing.serve_first,
             fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
@@ -250,13 +252,13 @@ impl ContendedPort {
         }
     }
 
-    /// Whether a cell's departure is known only as it happens.
+    /// Whether the order of departures is worked out later than the admission.
     pub(super) fn defers_order(&self) -> bool {
         self.timing.defers_order
     }
 
-    /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere, where that
-    /// may come before those of what is there.
+    /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
+    /// effects of earlier trains.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
@@ -275,11 +277,11 @@ impl ContendedPort {
                 return None;
             }
         }
-        // Joined to another train or not, it is its own cells that could matter first.
+        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
         Some(self.effect_of(&train))
     }
 
-    /// The last cells that were to arrive on an input never will: they have not started.
+    /// Removes the last cells due on an input, which have not started.
     pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         while cells > 0 {
@@ -295,7 +297,7 @@ impl ContendedPort {
         }
     }
 
-    /// The cells that have arrived since this was asked before, where they are noted.
+    /// The arrivals noted since the last call.
     pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
         self.arrivals.drain(..)
     }
@@ -308,7 +310,7 @@ impl ContendedPort {
         }
     }
 
-    /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
+    /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
         let to_come = if self.next.len() == 0 {
             None
@@ -325,8 +327,8 @@ impl ContendedPort {
         Some(to_come.map_or(of_waiting, |to_come| to_come.min(of_waiting)))
     }
 
-    /// Until when it may work in one go, having worked on everything before `since`: `until`, or earlier where more cells
-    /// than anybody would wait for may come before.
+    /// The end of the next batch, given that everything before `since` is settled: `until`, or earlier where the batch
+    /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
         let waits_late = self.timing.defers_order && self.port.ready() > 0;
@@ -335,8 +337,8 @@ impl ContendedPort {
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
-    /// Works on everything before `until`. `depart` is told of cells whose departure became known: when the first of
-    /// them starts, and the time from one to the next.
+    /// Settles everything before `until`. `depart` receives the cells whose departure became known: the start of the
+    /// first, and the period.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
         loop {
@@ -385,8 +387,8 @@ impl ContendedPort {
     /// Admits cells of trains that take turns, as far as `until` or to the first that is one of many in a row, asks the
     /// policy, finds no room, or may be too late for the end of the run. Whether there was any before that.
     ///
-    /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done for
-    /// all of its cells when it ends, or when the stretch does.
+    /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done
+    /// for all of its cells when it ends, or when the stretch does.
     #[inline(never)]
     fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
@@ -530,8 +532,8 @@ impl ContendedPort {
         next
     }
 
-    /// What of a line has left before the arrivals of `now`. Hardly ever more than two: whether it is none, one or two is
-    /// nothing a branch could foresee, so those are counted without.
+    /// What of a line has left before the arrivals of `now`. Hardly ever more than two: whether it is none, one or two
+    /// is nothing a branch could foresee, so those are counted without.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
     fn pass(&self, line: &mut Line, now: Time) {
@@ -648,8 +650,8 @@ impl ContendedPort {
         (run, period)
     }
 
-    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
-    /// long as nothing else comes before `until`.
+    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
+    /// as long as nothing else comes before `until`.
     fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.timing.defers_order {
             // What was put in its queue early is more than waits.
@@ -677,12 +679,13 @@ impl ContendedPort {
         self.together = together;
     }
 
-    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. As far as `until`
-    /// or to the first of which it is not known that this comes to the same as one by one; whether it could be done at all.
+    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. As far as
+    /// `until` or to the first of which it is not known that this comes to the same as one by one; whether it could be
+    /// done at all.
     ///
-    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more cells
-    /// leave than arrive: the queue is largest with the last. That a train's cells are there early changes nothing
-    /// ([`ContendedPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
+    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
+    /// cells leave than arrive: the queue is largest with the last. That a train's cells are there early changes
+    /// nothing ([`ContendedPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.timing.cell_time;
@@ -795,8 +798,8 @@ impl ContendedPort {
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
-    /// when a single one departs, and is to be reported as it arrives.
+    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it
+    /// matters when a single one departs, and is to be reported as it arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.timing.every_cell_matters && !self.timing.defers_order {
             return 0;
@@ -857,7 +860,7 @@ impl ContendedPort {
         self.together = together;
     }
 
-    /// Cells that arrive a period apart, the first of them `now`, and nothing else between them.
+    /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         self.catch_up(now);
@@ -887,7 +890,7 @@ impl ContendedPort {
         }
     }
 
-    /// Admits all cells of a run at once, if that comes to the same as one by one.
+    /// Admits all cells of a run at once, if the result is the same as one by one.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         if self.timing.defers_order {
@@ -901,8 +904,8 @@ impl ContendedPort {
 
     /// Admits all cells of a run at once, unless the buffer would be full for one of them.
     ///
-    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or only
-    /// shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
+    /// only shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
     #[inline]
     fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let behind = u64::from(run.cells - 1);
@@ -940,9 +943,9 @@ impl ContendedPort {
 
     /// Admits a run where the order is deferred. How many wait does not depend on which of them goes first.
     ///
-    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they arrive a
-    /// cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the same queue will
-    /// still wait when the last of them arrives.
+    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they
+    /// arrive a cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the
+    /// same queue will still wait when the last of them arrives.
     #[inline(never)]
     fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         self.start_anew_if_idle(now, depart);
@@ -967,7 +970,8 @@ impl ContendedPort {
     }
 
     /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
-    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the ends.
+    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
+    /// ends.
     #[inline(never)]
     fn admit_held(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);
@@ -992,7 +996,7 @@ impl ContendedPort {
         true
     }
 
-    /// What the latest arrival made whole starts at `start`.
+    /// Reports the frame that the latest arrival completed; it starts at `start`.
     #[inline]
     fn release(&mut self, mut start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         for run in self.port.released() {
@@ -1008,7 +1012,8 @@ impl ContendedPort {
         u32::try_from((ahead - gone_at_once) / self.timing.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
     }
 
-    /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
+    /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
+    /// first.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
@@ -1020,7 +1025,7 @@ impl ContendedPort {
         self.next_start + self.timing.cell_time * u64::from(self.port.ready())
     }
 
-    /// With nothing to send, what arrives at `now` starts then, or when the link is free.
+    /// An idle port starts a cell that arrives at `now` at once, or when the link is free.
     #[inline]
     fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
@@ -1052,8 +1057,8 @@ impl ContendedPort {
         }
     }
 
-    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too late
-    /// for the end of the run.
+    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too
+    /// late for the end of the run.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
@@ -1066,7 +1071,7 @@ impl ContendedPort {
         self.gather(run, depart);
     }
 
-    /// Cells of a frame under way have a start that matters to nobody.
+    /// Collects cells of a frame under way whose start has no effect.
     #[inline]
     fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         let gathered = &mut self.gathered[run.last.label() as usize];
@@ -1078,7 +1083,7 @@ impl ContendedPort {
         self.gathered[run.last.label() as usize] = run;
     }
 
-    /// Reports the cells of a VC whose starts matter to nobody.
+    /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
     fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
         let gathered = &mut self.gathered[label as usize];
@@ -1094,8 +1099,8 @@ impl ContendedPort {
         }
     }
 
-    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where the order is deferred
-    /// may go before it.
+    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where the order
+    /// is deferred may go before it.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
@@ -1104,7 +1109,7 @@ impl ContendedPort {
         }
     }
 
-    /// When a train can matter elsewhere.
+    /// The earliest effect of a train elsewhere.
     fn effect_of(&self, train: &Train) -> Time {
         if self.timing.every_cell_matters {
             return self.effect_at(train.next, 0);
@@ -1113,8 +1118,8 @@ impl ContendedPort {
         self.effect_at(train.last(), ahead)
     }
 
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where the
-    /// order is deferred, `ahead` cells go before it.
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
+    /// the order is deferred, `ahead` cells go before it.
     fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
         let ahead = if self.timing.defers_order { ahead } else { self.port.ready() };
         arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead

@@ -1,4 +1,5 @@
-//! What becomes of cells once their departure from a port is known: where they arrive, when, and whom that concerns.
+//! The fabric between ports: given the departure of cells from a port, where and when they arrive, and which end
+//! system, shaped port or contended port receives them.
 
 use std::collections::VecDeque;
 
@@ -35,8 +36,8 @@ pub(super) struct Onward {
 }
 
 impl Fabric<'_> {
-    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended port
-    /// they go to, if that is what comes next.
+    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended
+    /// port they go to, if that is what comes next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
@@ -51,7 +52,7 @@ impl Fabric<'_> {
         if last > self.end {
             let of_run = (first_start, period, run.cells);
             let missed = self.count_late(link, label, stage.lead, of_run);
-            // What is cut off ends no frame, so when its last cell arrives is of use to nobody.
+            // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
             run = run.at_most(run.cells - missed)?;
         }
         match stage.end {
@@ -89,8 +90,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// RM cells are told of where they need an instant of their own, and data where it passes the end of a loop. Whether
-    /// nothing goes on.
+    /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
     fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
         let plan = self.plan;
@@ -119,8 +119,9 @@ impl Fabric<'_> {
         true
     }
 
-    /// Counts cells that arrive after the end at the transparent ports they pass and at the end of their stage; how many miss
-    /// the latter. They are told by when the first starts, the time from one to the next, and their number.
+    /// Counts cells that arrive after the end, at the transparent ports they pass and at the end of their stage.
+    /// Returns how many miss the end of the stage. The cells are given as the start of the first, the period, and their
+    /// number.
     #[cold]
     fn count_late(
         &mut self,

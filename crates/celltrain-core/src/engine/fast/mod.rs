@@ -1,9 +1,10 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
-//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports, where
-//! arithmetic tells when each starts ([`nic`]), and at contended ports ([`contended_port`]); everything between is a delay
-//! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
-//! ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the network before it is settled.
+//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
+//! where arithmetic gives the start of each cell ([`nic`]), and at contended ports ([`contended_port`]). Everything
+//! between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which
+//! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
+//! network before it is settled.
 
 mod contended_port;
 mod fabric;
@@ -45,7 +46,7 @@ use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
 use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, TournamentTree};
 
-/// Runs a network to its end, unless it is told to stop.
+/// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
 /// When it is.
@@ -60,7 +61,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
             let seen = engine.seen(look);
             let Engine { rate_control, end_systems, .. } = &engine;
             probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
-            // A look works on ports, and what they settle may come before what was next.
+            // A probe makes ports settle, which may schedule an event before the one that was next.
             continue;
         }
         if key.time() > engine.end {
@@ -78,9 +79,10 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
     engine.measure(stop)
 }
 
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`ContendedPort::reach`].
+/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
+/// [`ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
-/// Counted together, which costs less than to count them one by one.
+/// Events are counted in groups, which costs less than counting single events.
 const EVENTS_AT_ONCE: usize = 8;
 
 struct Engine<'a> {
@@ -98,10 +100,11 @@ struct Engine<'a> {
     edge: Edge,
     end_systems: EndSystems,
     event_list: TournamentTree,
-    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how many of
-    /// the cells whose departure is known arrive there only after the run.
+    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how
+    /// many of the cells whose departure is known arrive there only after the run.
     late: Vec<Vec<u64>>,
-    /// By shaped port: until when cells may start that are given away before; none are where that could not be taken back.
+    /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
+    /// could not be taken back.
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
 }
@@ -364,16 +367,17 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(place.link, now);
     }
 
-    /// A shaped port sends what may start at `now`, and gives away what will follow if nothing comes in between.
+    /// A shaped port sends the cells that may start at `now`, and hands on the cells that will follow if nothing comes
+    /// in between.
     fn shape(&mut self, number: usize, now: Time) {
         let link = self.plan.shaped[number];
         let port = self.rate_control.port_mut(index(link)).expect("it has this role");
-        // What was given away before has all started, or this would not be the next start.
+        // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
-                // A VC with a contract goes at the line's rate, and nothing of it is given away ahead.
+                // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
@@ -382,7 +386,8 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(index(link), now);
     }
 
-    /// Cells a shaped port has given away that would start at `now` or later are its own again. It is to be scheduled anew.
+    /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
+    /// port anew.
     fn take_back(&mut self, link: u32, now: Time) {
         let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
@@ -402,7 +407,7 @@ impl<'a> Engine<'a> {
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
 
-    /// Everything up to and including `now` is settled at every contended port; nothing on the event list comes before.
+    /// Settles every contended port up to and including `now`; no event on the event list comes before.
     fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
@@ -415,7 +420,7 @@ impl<'a> Engine<'a> {
             self.work(number, now + Span(1), stop)?;
             self.contended_ports[number].look_at(now + Span(1));
         }
-        // Whatever is looked at takes its time too.
+        // The probe itself takes time too.
         stop.step()
     }
 
@@ -491,7 +496,7 @@ impl<'a> Engine<'a> {
                     }
                     _ => 0,
                 };
-                // Cells whose departure is known, those that will only start after the run among them.
+                // Cells whose departure is known, including those that will start after the run.
                 let leaving = self.rm_events.counted(link, label);
                 let known = counters.forwarded + waiting - held - leaving.all;
                 let passed = self.plan.passed[link].of(label).iter().zip(late);
@@ -534,7 +539,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// What a probe sees of the queues at an instant everything is settled at.
+/// A probe's view of the queues at an instant at which every port is settled.
 struct Seen<'a> {
     plan: &'a Plan,
     nics: &'a [Nic],
@@ -570,8 +575,8 @@ impl Queues for Seen<'_> {
     }
 }
 
-/// Until when cells of a shaped port may start that are given away before: they all go to contended ports, which can give
-/// them back, and arrive there before the run ends. Policing cannot be undone.
+/// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
+/// which can give them back, and arrive there before the run ends. Policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) -> Option<Time> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
@@ -614,7 +619,7 @@ fn contended_port(
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        // Where VCs merge, one that does not complete a frame does not even leave.
+        // Where VCs merge, a cell that does not complete a frame does not leave.
         every_cell_matters: stages
             .iter()
             .zip(&routing.merging[index])
@@ -629,7 +634,7 @@ fn contended_port(
     ContendedPort::new(port, breaker, vcs, inputs, timing)
 }
 
-/// The first frame of a lane is what happens next there.
+/// Enters the first frame of a lane as its next event.
 #[inline]
 fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: usize, frames: &VecDeque<Delivery>) {
     let leaf = contended_ports + lane;
@@ -665,7 +670,7 @@ fn index(leaf: usize) -> u32 {
     u32::try_from(leaf).expect("indices fit 32 bits")
 }
 
-/// A port has to have settled its past by `time`.
+/// A port settles everything before `time` at that time at the latest.
 #[inline]
 fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
     let key = Key::new(time, SETTLE, index(contended_port));

@@ -1,5 +1,5 @@
-//! RM cells on their way, as far as they need an instant of their own: passing a switch that writes into them, and at the
-//! end of their loop. The cells themselves travel like any others.
+//! RM events: an RM cell passes a switch that writes into it, or comes to the end of its loop. The cells themselves
+//! travel like any others.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::footprint::size;
 use crate::rate_control::Place;
 use crate::units::Time;
 
-/// Something an RM cell does at an instant.
+/// An event of one RM cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEvent {
     pub(super) time: Time,
@@ -25,7 +25,7 @@ pub(super) struct RmEvent {
 /// What it does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// It comes to the end of its loop: as what it is turned around, if it goes forward.
+    /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
     End(Option<RmCell>),
     /// It passes the switch of this place, whose allocator writes into it if it goes backward.
     Pass(Place),
@@ -38,7 +38,8 @@ pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<RmEvent>>() + 4 * size::<
 pub(super) struct RmEvents {
     /// By lane: those of RM cells that leave one port for places equally far, in order of time.
     lanes: Vec<VecDeque<RmEvent>>,
-    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC before the stage ends.
+    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
+    /// before the stage ends.
     leaving: Vec<Vec<u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
@@ -58,7 +59,7 @@ impl RmEvents {
         }
     }
 
-    /// One more; whether it is the first of its lane.
+    /// Adds an event; returns whether it is the first of its lane.
     pub(super) fn push(&mut self, lane: u32, rm_event: RmEvent) -> bool {
         let lane = &mut self.lanes[lane as usize];
         // A port with deferred order may report one class's cells before another's.
@@ -95,8 +96,8 @@ impl RmEvents {
         start + here.lead <= end
     }
 
-    /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th transparent
-    /// port, and how many have left.
+    /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
+    /// transparent port, and how many have left.
     pub(super) fn counted(&self, link: usize, label: usize) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {
             (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },
