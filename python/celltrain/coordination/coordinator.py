@@ -1,4 +1,4 @@
-"""The one process that expands the plan, hands out what is missing, and writes what comes back."""
+"""The one process that expands the plan, hands out missing runs, and writes their rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK = 1000
 BLOCK_RUNS = 100_000
 #: Runs of a part, at most.
 PART_RUNS = 4096
-#: Seconds between two parts: what a kill costs. Longer sweeps write seldom, so that there are not too many.
+#: Seconds between two parts, and so the work that a kill can lose. Longer sweeps write less often, to limit the number of parts.
 PART_SECONDS, MOST_PART_SECONDS, PART_SHARE = 10.0, 60.0, 0.02
 
 
@@ -75,7 +75,7 @@ class Coordinator:
         self._begun = self._written = self._told = time.monotonic()
 
     def run(self) -> Progress:
-        """Runs what is missing. However it ends, what is done is in the store; Ctrl-C and errors are raised then."""
+        """Runs the missing runs. Finished runs are in the store however it ends; Ctrl-C and errors are raised after that."""
         try:
             if self._plan.seeds.until is None:
                 if not self._finished():
@@ -88,7 +88,7 @@ class Coordinator:
             raise
         except BaseException:
             self._write()
-            # Whoever is told now and then is told how it ended.
+            # A caller that follows the progress also receives the final state.
             self._report(last=True)
             raise
         self._write()
@@ -188,7 +188,7 @@ class Coordinator:
             yield self._chunk(tasks, places, memory)
 
     def _is_new(self, run: Repeat) -> bool:
-        """Whether nobody has a run yet, and then it is handed out; otherwise it repeats an earlier point's."""
+        """Whether a run is new and so is handed out; otherwise it repeats a run of an earlier point."""
         with self._lock:
             if run.run_key in self._out or run.run_key in self._held or self._store.ledger.knows(run.run_key):
                 self._repeats.append(run)
@@ -245,9 +245,9 @@ class Coordinator:
             self._failed += record.error is not None
 
     def _write(self) -> None:
-        # Ctrl-C waits: what is written and what is held must not say the same.
+        # Ctrl-C waits, so that no run is both written and held.
         with uninterrupted():
-            # Whoever draws chunks may add some meanwhile.
+            # A worker's thread that draws chunks may add runs meanwhile.
             with self._lock:
                 held, repeats = dict(self._held), list(self._repeats)
             self._store.write(list(held.values()), repeats)

@@ -12,7 +12,7 @@ from celltrain.errors import ScenarioError
 from celltrain.plan import Plan, canonical, run_key
 from celltrain.running import RunRecord
 
-#: Seconds a probe may take; what is missing of it is worked out from the share that is done.
+#: Seconds a probe may take; the time of an unfinished probe follows from the share that is done.
 PROBE_SECONDS = 2.0
 #: Points that are probed, spread over the plan.
 PROBES = 5

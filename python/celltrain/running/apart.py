@@ -1,4 +1,4 @@
-"""Runs that take much memory, each in a process of its own: what kills it costs one row, not the sweep."""
+"""Runs that take much memory, each in a process of its own: the death of the process costs one row, not the sweep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARE = 0.25
 TOGETHER = 0.75
 #: How long a text is, before it.
 LENGTH = struct.Struct("<Q")
-#: Of what a process complains, so many characters are told.
+#: The most characters of a process's error output that are reported.
 COMPLAINT = 300
 
 
@@ -66,14 +66,14 @@ def stream(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> N
 
 
 def command() -> list[str]:
-    """What runs a chunk of one run: it comes on standard input, and its row goes to standard output."""
+    """The command that runs a chunk of one run: standard input has the chunk, standard output receives its row."""
     return [sys.executable, "-c", "from celltrain.running.apart import main; main()"]
 
 
 def main() -> None:
-    """Runs the one run that is told on standard input."""
+    """Runs the one run that standard input describes."""
     sent, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Whatever else prints must not come between.
+    # Other output must not mix with the row.
     os.dup2(2, 1)
     chunk: Chunk = pickle.loads(_read(sent))
     threading.Thread(target=_end_with, args=(sent,), daemon=True).start()
@@ -192,6 +192,6 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def _end_with(stream: IO[bytes]) -> None:
-    """Ends this process when whoever started it is gone."""
+    """Ends this process when its parent process is gone."""
     stream.read(1)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Runs of a chunk in this process: it writes nothing."""
+"""Runs a chunk in this process, without writing files."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ class Ledger:
 
     def __init__(self, path: Path, *, write: bool) -> None:
         self.path = path
-        # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
+        # A thread that prepares chunks reads the ledger too, and may still do so when Ctrl-C closes it.
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            # Somebody else's file would be written to, or a pipe waited for.
+            # Otherwise a file outside the store could be written to, or a pipe could block.
             problem = "is a link" if path.is_symlink() else "is not a regular file"
             raise self._fault(
                 f"{problem}, and celltrain did not make it; make it again from the parts: celltrain store repair"
@@ -117,7 +117,7 @@ class Ledger:
             return dict(self._connection.execute("SELECT part, count(*) FROM runs GROUP BY part").fetchall())
 
     def double(self) -> int:
-        """How many runs it has both as done and as another point's, and so counts twice."""
+        """The number of runs entered both as done and as another point's, which are counted twice."""
         with self._telling():
             query = "SELECT count(*) FROM repeats JOIN runs USING (point, seed)"
             [count] = self._connection.execute(query).fetchone()

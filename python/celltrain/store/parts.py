@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Of a part, or of the series of a run: more than a sweep writes.
 MOST_BYTES = 4 << 30
-#: What comes of reading a damaged file, beside Arrow's own.
+#: Exceptions of reading a damaged file, beside Arrow's own.
 DAMAGE = (OSError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError)
 
 
@@ -42,7 +42,7 @@ def listed(folder: Path) -> dict[int, Path]:
 
 
 def digest(content: bytes | pa.Buffer) -> str:
-    """What tells whether a part is still what it was."""
+    """The sha256 by which a change of a part is found."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -104,7 +104,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         source = pa.BufferReader(content(path))
         file = pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
         table = file.read(columns=columns, use_threads=False)
-        # What no page's checksum covers: codes beyond their dictionary, texts that are none, names of columns.
+        # No page's checksum covers codes beyond their dictionary, invalid texts and names of columns.
         table.validate(full=True)
         missing = set(columns or ()) - set(table.column_names)
         if missing:
@@ -143,7 +143,7 @@ def content(path: Path) -> pa.Buffer:
 
 
 def damaged(path: Path, error: BaseException) -> Fault:
-    """What to say of a part whose rows cannot be had."""
+    """The fault of a part whose rows cannot be read."""
     problem = f"is cut short or damaged ({_first_line(error)})"
     return Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
 

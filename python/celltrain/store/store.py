@@ -38,7 +38,7 @@ class Store:
         self._lock: Lock | None = None
         self._ledger: Ledger | None = None
         self._next = 1
-        #: What holds the folder while the store is used, where it is a temporary one.
+        #: Keeps a temporary folder alive while the store is used.
         self.keeper: object = None
 
     # To read.
@@ -273,7 +273,7 @@ class Store:
         )
 
     def _open_ledger(self) -> None:
-        """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        """Opens the ledger, removes half-written files, and enters the parts that are missing in it."""
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
@@ -319,7 +319,7 @@ def _part(runs: int, content: bytes | pa.Buffer) -> Part:
 
 
 def _half_made(folder: Path) -> bool:
-    """Whether all that is there is what a creation leaves that was killed or found no room."""
+    """Whether the folder holds only the leftovers of a creation that was killed or found no room."""
     names = [one.name for one in folder.iterdir()]
     known = {LEDGER, JOURNAL, PARTS, SERIES, LOCK}
     ours = all(name in known or (name.startswith(".") and name.endswith(".tmp")) for name in names)
@@ -327,7 +327,7 @@ def _half_made(folder: Path) -> bool:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    """What else a store says about itself."""
+    """The keys of a store's manifest beyond those of every manifest."""
     return {
         # None: how many there will be follows from what they show.
         "runs": plan.runs if plan.seeds.until is None else None,
