@@ -28,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Fill the page of tuned parameters with the numbers of searches.")
     parser.add_argument("answers", type=Path, nargs="+", help="report/tune.json of each search")
     for path in parser.parse_args().answers:
-        tuned = Tuned.of_dict(json.loads(path.read_text(encoding="utf-8")))
+        tuned = Tuned._of_dict(json.loads(path.read_text(encoding="utf-8")))
         name = policy(tuned).replace("_", "-")
         print(f"wrote {shutil.copyfile(path, STUDIES / f'tuned-{name}.json')}")
         image = IMAGES / f"tuned-{name}.png"

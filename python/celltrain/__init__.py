@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from celltrain.errors import MissingExtraError as MissingExtraError
     from celltrain.errors import NotTracedError as NotTracedError
     from celltrain.errors import OutputError as OutputError
+    from celltrain.errors import PaperError as PaperError
     from celltrain.errors import PlanError as PlanError
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
@@ -69,6 +70,7 @@ _HOMES = {
     "MissingExtraError": "errors",
     "NotTracedError": "errors",
     "OutputError": "errors",
+    "PaperError": "errors",
     "PlanError": "errors",
     "Report": "reports",
     "ScenarioError": "errors",

@@ -1,5 +1,18 @@
-"""`python -m celltrain`: the command line."""
+"""`python -m celltrain`, and the `celltrain` command: the command line."""
 
-from celltrain.cli import main
+from __future__ import annotations
 
-main()
+from celltrain import stopping
+
+
+def main() -> None:
+    """Runs the command line; the entry point of the `celltrain` command."""
+    stopping.end_at_once()
+    # Imports take up to a second, in which Ctrl-C has its word too.
+    from celltrain import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,9 @@ import collections.abc
 import errno
 import functools
 import inspect
+import operator
 import os
+import pathlib
 import sys
 import types
 import typing
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
-from celltrain.text import described
+from celltrain.text import described, is_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +37,9 @@ _WORDS: dict[Any, str] = {
 
 def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function refuse arguments of types it does not take; nothing is looked at before its first call.
+
+    What stands for a number, a list or a path comes as Python's own: numbers and arrays of numpy, views of tables, anything
+    with a path's protocol.
 
     Args:
         error: What it raises, with every argument that is wrong.
@@ -64,7 +69,10 @@ def checked(error: type[InputError] = InputError) -> Callable[[Callable[P, R]], 
             ]
             if faults:
                 raise error(faults)
-            return function(*args, **options)
+            given.arguments.update(
+                {name: taken(value, hints[name]) for name, value in given.arguments.items() if name in hints}
+            )
+            return function(*given.args, **given.kwargs)
 
         return guarded
 
@@ -124,7 +132,7 @@ def fits(value: object, hint: Any) -> bool:
     if hint is None or hint is types.NoneType:
         return value is None
     if hint is str:
-        return isinstance(value, str) and _can_be_written(value)
+        return isinstance(value, str) and is_text(value)
     if hint is bool:
         return isinstance(value, bool)
     if hint in (int, float):
@@ -144,6 +152,33 @@ def fits(value: object, hint: Any) -> bool:
         return is_list and all(fits(part, inner[0]) for part in typing.cast("typing.Iterable[object]", value))
     kind = origin or hint
     return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def taken(value: Any, hint: Any) -> Any:
+    """A value that fits, as the number, the text, the list or the path that its annotation names.
+
+    >>> import numpy as np
+    >>> taken(np.array([1, 2]), typing.Sequence[int]), taken(np.int64(3), int | None)
+    ([1, 2], 3)
+    """
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if any(_is_path(one) for one in inner) and isinstance(value, os.PathLike):
+            return value if isinstance(value, pathlib.PurePath) else os.fsdecode(value)
+        return taken(value, next((one for one in inner if fits(value, one)), Any))
+    if hint is int and type(value) is not int:
+        return int.__index__(value) if isinstance(value, int) else operator.index(value)
+    if hint is float and not isinstance(value, int | float):
+        return float(value)
+    if hint is str and type(value) is not str:
+        return str.__str__(value)
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping) and inner[1] is not Any:
+        return {name: taken(part, inner[1]) for name, part in value.items()}
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Sequence):
+        parts = [taken(part, inner[0]) for part in value]
+        kept = isinstance(value, collections.abc.Sequence) and all(map(operator.is_, parts, value))
+        return value if kept else parts
+    return value
 
 
 def expected(hint: Any) -> Iterator[str]:
@@ -168,6 +203,17 @@ def expected(hint: Any) -> Iterator[str]:
         yield _WORDS.get(hint, f"a {getattr(hint, '__name__', hint)}")
 
 
+class Answer:
+    """A class of answers: calls of celltrain give them, and nobody else makes one."""
+
+    _call = ""
+    """The call."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        name = type(self).__name__
+        raise InputError([Fault.of_option(name, "", f"is made by {self._call}, and cannot be made otherwise")])
+
+
 def _is_path(hint: Any) -> bool:
     return hint is os.PathLike or typing.get_origin(hint) is os.PathLike
 
@@ -180,14 +226,6 @@ def _can_be_path(value: str | os.PathLike[str]) -> bool:
         return False
     except OSError as error:
         return error.errno != errno.ENAMETOOLONG
-    return True
-
-
-def _can_be_written(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
     return True
 
 

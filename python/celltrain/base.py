@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
 from celltrain.errors import Fault, ScenarioError
@@ -73,7 +73,15 @@ class Model(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """The table with its keys as in a TOML file."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return self._to_dict()
+
+    def _to_dict(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
+        try:
+            return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
+        except PydanticSerializationError:
+            # Copies that pydantic makes (`model_copy`, `model_construct`) may hold anything.
+            problem = "holds a value of no type that a scenario has; a copy made with replace() says which"
+            raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
 
 class Keyed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 from celltrain import _core
 from celltrain.errors import CancelledError, Fault, InputError
@@ -46,6 +46,10 @@ class Cancel:
     def cancelled(self) -> bool:
         """Whether it was cancelled."""
         return self._handle.cancelled
+
+    def __reduce__(self) -> NoReturn:
+        problem = "cannot be copied or pickled: it ends calls of this process. Give the same handle to several calls"
+        raise InputError([Fault.of_option("Cancel", "", problem)])
 
     def __repr__(self) -> str:
         return f"Cancel(cancelled={self.cancelled})"

@@ -13,6 +13,7 @@ from celltrain.arguments import checked
 from celltrain.errors import ScenarioError
 from celltrain.network import Network, OneWayLink, network
 from celltrain.plot import LONGEST_TITLE, brief, require_matplotlib
+from celltrain.writing import named
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,8 +87,9 @@ def save(net: Network, path: Path) -> None:
     figure = Figure(figsize=size(positions(net)), layout="constrained")
     draw_network(net, ax=figure.add_subplot())
     # The same network gives the same file, byte for byte.
-    with rc_context({"svg.hashsalt": "celltrain"}):
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    kind = path.suffix.removeprefix(".")
+    with rc_context({"svg.hashsalt": "celltrain"}), named(path) as file:
+        figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
 
 
 def size(places: Points) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -96,9 +98,31 @@ class ScenarioError(InputError):
         """The error for faults as the core reports them."""
         return cls(Fault(**fault) for fault in faults)
 
+    @classmethod
+    def of_refusal(cls, error: ValueError) -> ScenarioError:
+        """The error for what the core raises where a scenario it had accepted cannot be laid out or run after all.
+
+        That is so where memory that was free is free no more, and where an option makes no sense.
+        """
+        text = str(error)
+        try:
+            return cls.from_core(json.loads(text)["faults"])
+        except json.JSONDecodeError:
+            pass
+        # An option: `step = "5" is no time`, or `"sw9" is not a port`, which the option's name goes before.
+        option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
+        if option is None:
+            return cls([Fault.of(text)])
+        key, value, problem = option.groups()
+        return cls([Fault.of_option(key or "ports", value, problem)])
+
 
 class PlanError(InputError):
     """A plan that is refused."""
+
+
+class PaperError(InputError):
+    """What was asked of a paper or a study, or what its folder says, makes no sense; the message says what would."""
 
 
 class StoreError(InputError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from celltrain.tables import write_csv
+from celltrain.tables import write_csv, write_parquet
 from celltrain.text import as_json
+from celltrain.writing import replace, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,15 +27,13 @@ def write(result: RunResult, folder: Path, *, plots: bool) -> list[Path]:
             written += _plots(result, name, folder)
     # Last, so that a folder with an answer has everything.
     answer = folder / "result.json"
-    answer.write_text(as_json(result.to_dict()) + "\n", encoding="utf-8")
+    replace(answer, as_json(result.to_dict()) + "\n")
     return [answer, *written]
 
 
 def _tables(table: pa.Table, stem: Path) -> list[Path]:
-    import pyarrow.parquet
-
     parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
-    pyarrow.parquet.write_table(table, parquet)
+    write_parquet(table, parquet)
     write_csv(table, csv)
     return [parquet, csv]
 
@@ -47,8 +46,9 @@ def _plots(result: RunResult, name: str, folder: Path) -> list[Path]:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     getattr(result.plot, name)(ax=figure.add_subplot())
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    figure.savefig(png, dpi=150)
+    with replacing(png) as file:
+        figure.savefig(file, format="png", dpi=150)
     # The same run gives the same file, byte for byte.
-    with rc_context({"svg.hashsalt": "celltrain"}):
-        figure.savefig(svg, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "celltrain"}), replacing(svg) as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
     return [png, svg]

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.cancel import current
-from celltrain.errors import CelltrainError
+from celltrain.errors import CelltrainError, ScenarioError
 
 Series = Mapping[str, Any]
 
@@ -45,6 +46,8 @@ class NoValueError(MeasureError):
     """A run has no such number, though others may: the mean of files of which none is complete."""
 
 
+#: Characters of a measure, and parentheses that it opens: more are a mistake, and take long to look at.
+MOST_CHARACTERS, MOST_PARENTHESES = 10_000, 100
 #: Time between two samples of a trace that is taken for a measure.
 STEP = "10ms"
 #: Seconds: several round trips, so that a climb is not all recovery.
@@ -53,16 +56,19 @@ SHORTEST_CLIMB = 0.4
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """What a measure comes to in a run: its answer (with the scenario under "scenario"), and its trace."""
-    tokens = text.split()
-    value = _sum(tokens, text, lambda token: _factor(token, answer, series))
-    if tokens:
-        raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
-    return value
+    return _evaluated(text, lambda token: _factor(token, answer, series))
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
-    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario."""
-    return {**json.loads(scenario.outline(current())), "scenario": table}
+    """What the answer of a run would have, every number 1, by the core's tables of measures; `table` is the scenario.
+
+    Raises `ScenarioError` where the scenario does not fit the memory there is now.
+    """
+    try:
+        outline = json.loads(scenario.outline(current()))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+    return {**outline, "scenario": table}
 
 
 def problem(text: str, outline: Mapping[str, Any]) -> str:
@@ -84,12 +90,19 @@ def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
 
 
 def check_syntax(text: str) -> None:
-    """Raises `MeasureError` when a measure is not paths and numbers with signs between."""
-    tokens = text.split()
+    """Raises `MeasureError` when a measure is not paths and numbers with signs between, or has no path at all."""
+    if len(text) > MOST_CHARACTERS:
+        raise MeasureError(f"it has {len(text):,} characters, and a measure at most {MOST_CHARACTERS:,}")
     # Of no number, so that nothing is divided by zero.
-    _sum(tokens, text, lambda token: math.nan)
-    if tokens:
-        raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
+    numbers: list[float | None] = []
+
+    def unknown(token: str) -> float:
+        numbers.append(_number(token))
+        return math.nan
+
+    _evaluated(text, unknown)
+    if None not in numbers:
+        raise MeasureError(f"{text!r} names nothing that is measured")
 
 
 def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -114,20 +127,23 @@ def needs_series(text: str) -> bool:
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
-    """The number at a path."""
+    """The number at a path; raises `MeasureError` with a clause that says why there is none."""
     if not path:
-        if answer is None:
-            raise NoValueError("there is no value")
-        return float(answer)
+        return _number_there(answer)
     step, *rest = path
-    members = {m.get("name", m.get("vc")): m for m in answer} if isinstance(answer, list) else answer
+    members = _members(answer, step)
     several = _several(step)
     if several is None:
+        if step not in members:
+            raise MeasureError(f"there is no {step!r}")
         return follow(members[step], rest)
     combine, names = several
     if combine not in COMBINE:
-        raise MeasureError(f"{step!r}: there is no {combine!r}; there are {', '.join(COMBINE)}")
-    return COMBINE[combine](np.array([follow(members[name], rest) for name in named(names, list(members))]))
+        raise MeasureError(f"there is no {combine!r}; there are {', '.join(COMBINE)}")
+    values = [follow(members[name], rest) for name in named(names, list(members))]
+    if not values and combine in ("mean", "least", "largest"):
+        raise MeasureError(f"{step!r} is of nothing")
+    return COMBINE[combine](np.array(values))
 
 
 def named(text: str, known: Sequence[str]) -> list[str]:
@@ -137,15 +153,64 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     if text in known:
         return [text]
     if "*" in text:
-        pattern = ".*".join(re.escape(part) for part in text.split("*"))
-        if fitting := [name for name in known if re.fullmatch(pattern, name)]:
+        if fitting := _fitting(text, known):
             return fitting
         raise MeasureError(f"no name fits {text!r}")
-    several = re.fullmatch(r"(\D*)(\d+)-(\d+)", text)
+    several = re.fullmatch(r"([^0-9]*)([0-9]{1,19})-([0-9]{1,19})", text)
     if several is None:
         raise MeasureError(f"{text!r} is neither a name nor a range of names")
-    stem, first, last = several.groups()
-    return [f"{stem}{number}" for number in range(int(first), int(last) + 1)]
+    stem, first, last = several[1], int(several[2]), int(several[3])
+    if first > last:
+        raise MeasureError(f"{text!r} is an empty range: the lower number goes first")
+    # Names are looked for before a range is written out: it may be longer than any memory.
+    if last - first >= len(known):
+        raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, and there are {len(known):,}")
+    names = [f"{stem}{number}" for number in range(first, last + 1)]
+    there = set(known)
+    if missing := next((name for name in names if name not in there), None):
+        raise MeasureError(f"there is no {missing!r}")
+    return names
+
+
+def _fitting(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that fit a pattern in which `*` stands for any characters; no name is gone over twice."""
+    first, *between, last = pattern.split("*")
+    parts = [part for part in between if part]
+    shortest = len(pattern) - pattern.count("*")
+
+    def fits(name: str) -> bool:
+        if len(name) < shortest or not (name.startswith(first) and name.endswith(last)):
+            return False
+        place, end = len(first), len(name) - len(last)
+        for part in parts:
+            # Where a part first occurs leaves the most to those that follow.
+            if (found := name.find(part, place, end)) < 0:
+                return False
+            place = found + len(part)
+        return True
+
+    return [name for name in names if fits(name)]
+
+
+def _members(answer: Any, step: str) -> Mapping[str, Any]:
+    """What a step may lead to: the members of a table, or of a list by their names."""
+    if isinstance(answer, Mapping):
+        return answer
+    if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
+        return {member.get("name", member.get("vc")): member for member in answer}
+    raise MeasureError(f"there is nothing inside for {step!r} to be")
+
+
+def _number_there(answer: Any) -> float:
+    """The number at the end of a path."""
+    if answer is None:
+        raise NoValueError("there is no value")
+    if isinstance(answer, Mapping | list):
+        raise MeasureError("a table or a list is there, and no number: the path goes on")
+    try:
+        return float(answer)
+    except ValueError:
+        raise MeasureError("a text is there, and no number") from None
 
 
 @cache
@@ -156,8 +221,13 @@ def _several(step: str) -> tuple[str, str] | None:
 
 
 @cache
-def _is_number(token: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)?(e-?\d+)?", token) is not None
+def _number(token: str) -> float | None:
+    """The number that a token is; None where it is a path."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", token) is None:
+        return None
+    if math.isinf(number := float(token)):
+        raise MeasureError(f"{token!r} is a number beyond all that can be counted")
+    return number
 
 
 def _variation(values: NDArray[np.float64]) -> float:
@@ -205,19 +275,30 @@ def mean_window(series: Series, flow: str) -> float:
 SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
 
 
-def _sum(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+def _evaluated(text: str, factor: Callable[[str], float]) -> float:
+    """What a text comes to, where `factor` says what a path or a number does."""
+    tokens = deque(text.split())
+    if tokens.count("(") > MOST_PARENTHESES:
+        raise MeasureError(f"{text!r} has more than {MOST_PARENTHESES} pairs of parentheses")
+    value = _sum(tokens, text, factor)
+    if tokens:
+        raise MeasureError(f"{text!r}: {tokens[0]!r} stands where a sign should")
+    return value
+
+
+def _sum(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
     """Takes a sum or difference of products off the front of the tokens."""
     value = _product(tokens, text, factor)
     while tokens and tokens[0] in ("+", "-"):
-        sign = 1 if tokens.pop(0) == "+" else -1
+        sign = 1 if tokens.popleft() == "+" else -1
         value += sign * _product(tokens, text, factor)
     return value
 
 
-def _product(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+def _product(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
     value = _part(tokens, text, factor)
     while tokens and tokens[0] in ("*", "/"):
-        divide = tokens.pop(0) == "/"
+        divide = tokens.popleft() == "/"
         part = _part(tokens, text, factor)
         if divide and part == 0:
             raise NoValueError(f"{text!r} has no value in this run: it divides by zero")
@@ -225,24 +306,26 @@ def _product(tokens: list[str], text: str, factor: Callable[[str], float]) -> fl
     return value
 
 
-def _part(tokens: list[str], text: str, factor: Callable[[str], float]) -> float:
+def _part(tokens: deque[str], text: str, factor: Callable[[str], float]) -> float:
     if not tokens or tokens[0] in ("+", "-", "*", "/", ")"):
         raise MeasureError(f"{text!r} lacks a path or a number before {tokens[0] if tokens else 'its end'!r}")
-    token = tokens.pop(0)
+    token = tokens.popleft()
     if token != "(":
         return factor(token)
     value = _sum(tokens, text, factor)
-    if not tokens or tokens.pop(0) != ")":
+    if not tokens or tokens.popleft() != ")":
         raise MeasureError(f"{text!r} lacks a ')'")
     return value
 
 
 def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> float:
-    if _is_number(token):
-        return float(token)
+    if (number := _number(token)) is not None:
+        return number
     path = token.split(".")
     try:
         if path[0] == "series":
+            if len(path) < 3 or path[1] not in SERIES:
+                raise MeasureError(f"after series comes {' or '.join(SERIES)}, and then a flow")
             assert series is not None, "a run that is traced has a trace"
             readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
             return follow(readings, path[2:])
@@ -251,8 +334,8 @@ def _factor(token: str, answer: Mapping[str, Any], series: Series | None) -> flo
         return follow(answer, path)
     except NoValueError:
         raise NoValueError(f"{token!r} has no value in this run") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise MeasureError(f"{token!r} leads nowhere in the answer of a run ({error!r})") from None
+    except MeasureError as error:
+        raise MeasureError(f"{token!r} leads nowhere in the answer of a run: {error}") from None
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

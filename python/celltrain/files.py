@@ -12,6 +12,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from celltrain.text import BROKEN, broken_texts
+
 #: Of a scenario, a plan, a graph: a page of text, or a network of some ten thousand nodes. Anything larger is another kind
 #: of file.
 MAX_BYTES = 16 << 20
@@ -80,6 +82,10 @@ def json_of(text: str | bytes) -> Any:
         raise _too_deep() from None
     except ValueError as error:
         raise UnreadableError(f"is not JSON ({' '.join(str(error).split())[:200]})") from None
+    if "\\ud" in (text if isinstance(text, str) else text.decode(errors="replace")).lower() and any(
+        broken_texts(value)
+    ):
+        raise UnreadableError(f"has a text that {BROKEN}")
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         inner = (one for table in level for one in (table.values() if isinstance(table, dict) else table))

@@ -6,9 +6,9 @@ own at each.
 
 from __future__ import annotations
 
-import math
 import os
 import random
+import re
 import xml.etree.ElementTree as ElementTree
 import xml.parsers.expat as expat
 from collections import Counter
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
-from celltrain.files import UnreadableError, json_of
+from celltrain.files import MAX_BYTES, UnreadableError, json_of
 from celltrain.scenario import read, read_text, table
-from celltrain.text import shown
+from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -31,6 +31,12 @@ FORMATS = (".graphml", ".json")
 KINDS = ("host", "switch", "edge_device")
 # What is said of a fault that many nodes or edges have.
 MOST_NAMED = 5
+# Faults that are told; the others are counted.
+MAX_FAULTS = 100
+# A name stands at every link and flow of its node, so that a long one takes any amount of memory.
+MOST_NAME = 1000
+# Digits of a number without a unit, and places that its exponent moves them: beyond is no rate and no delay.
+MOST_DIGITS, MOST_EXPONENT = 40, 30
 # Each has a link of its own at least, and a scenario has no more of them.
 MOST_FLOWS = 100_000
 
@@ -101,7 +107,7 @@ def import_graph(
         raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
     reader = _Reader(
         file=file,
-        problems=[],
+        faults=_Faults(file),
         rate=_Quantity(rate_attribute, rate, rate_unit, "rate"),
         delay=_Quantity(delay_attribute, delay, delay_unit, "delay"),
         name_attribute=name_attribute,
@@ -114,12 +120,13 @@ def import_graph(
     links = reader.links(graph, names)
     reader.is_one_piece(graph, names)
     wanted = reader.flows(graph, names, flow_attribute)
-    reader.stop()
+    reader.faults.stop()
     if flows is not None:
         wanted += _draw(names, kinds, flows, seed, file)
     if not wanted:
         problem = f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)"
         raise InputError([Fault.of_file(file, problem)])
+    _refuse_more_than_fits(kinds, links, wanted, file)
     hosts = [node for node, kind in kinds.items() if kind == "host"]
     made: list[dict[str, Any]] = []
     links_of_hosts: list[dict[str, Any]] = []
@@ -137,14 +144,6 @@ def import_graph(
         made.append(ends)
     from celltrain.models import Epd, Flow, GeneralNetwork, Link, Port, Scenario
 
-    most = next(
-        limit.max_length for limit in GeneralNetwork.model_fields["links"].metadata if hasattr(limit, "max_length")
-    )
-    if len(links) + len(links_of_hosts) > most:
-        edges = (
-            f"{len(links)} links, and its flows {len(links_of_hosts)} more" if links_of_hosts else f"{len(links)} links"
-        )
-        raise InputError([Fault.of_file(file, f"has {edges}; a scenario has at most {most}")])
     scenario = Scenario(
         name=Path(path).stem if name is None else name,
         duration=duration,
@@ -163,6 +162,26 @@ def import_graph(
         raise ScenarioError(_of_file(fault, file) for fault in reading.faults)
     # With rates and times in their usual units.
     return Scenario.model_validate(table(reading.accepted()))
+
+
+def _refuse_more_than_fits(
+    kinds: dict[str, str], links: list[dict[str, Any]], wanted: list[tuple[str, str]], file: str
+) -> None:
+    """Refuses more links than a scenario may have, and names that are more text than one may be, before it is made."""
+    from celltrain.models import GeneralNetwork
+
+    most = next(
+        limit.max_length for limit in GeneralNetwork.model_fields["links"].metadata if hasattr(limit, "max_length")
+    )
+    more = sum(kinds[node] != "host" for ends in wanted for node in ends)
+    if len(links) + more > most:
+        edges = f"{len(links)} links, and its flows {more} more" if more else f"{len(links)} links"
+        raise InputError([Fault.of_file(file, f"has {edges}; a scenario has at most {most}")])
+    characters = sum(map(len, kinds)) + sum(len(node) for ends in wanted for node in ends)
+    characters += sum(len(node) for link in links for node in link["between"])
+    if characters > MAX_BYTES:
+        problem = f"has names of {characters:,} characters at its links and flows; a scenario has at most {MAX_BYTES:,}"
+        raise InputError([Fault.of_file(file, f"{problem}: take shorter names")])
 
 
 def _of_file(fault: Fault, file: str) -> Fault:
@@ -188,30 +207,59 @@ class _Quantity:
             )
             return self.default, None if self.default is not None else missing
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return None, f"has {self.attribute} = {value!r}, which is no {self.word}"
+            return None, f"has {self.attribute} = {described(value)}, which is no {self.word}"
         text = str(value).strip()
+        written = shortened(text)
         if _is_number(text):
             if self.unit is None:
                 example = "34.368Mbps" if self.word == "rate" else "5ms"
                 return None, (
-                    f"has {self.attribute} = {text} without a unit; write such as {example!r}, or say the unit of all "
+                    f"has {self.attribute} = {written} without a unit; write such as {example!r}, or say the unit of all "
                     f"(--{self.word}-unit)"
                 )
-            if not math.isfinite(float(text)):
-                return None, f"has {self.attribute} = {text}, which is no {self.word}"
+            digits, _, exponent = text.lower().partition("e")
+            if not set(digits) & set("123456789"):
+                # Whatever the exponent.
+                text = "0"
+            elif len(digits) > MOST_DIGITS or len(exponent) > MOST_DIGITS or abs(int(exponent or 0)) > MOST_EXPONENT:
+                return None, (
+                    f"has {self.attribute} = {written}, which is no {self.word}: it has more than {MOST_DIGITS} digits, or an "
+                    f"exponent beyond {MOST_EXPONENT}"
+                )
             # As a scenario writes numbers: no exponent.
             text = f"{Decimal(text):f}{self.unit}"
+        elif text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            return None, f"has {self.attribute} = {written}, which is no {self.word}"
         if text.startswith("-"):
-            return None, f"has {self.attribute} = {text}, which is negative"
+            return None, f"has {self.attribute} = {written}, which is negative"
         return text, None
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    """Whether a text is a decimal number: Python takes `1_0` and digits of all scripts too, a scenario does not."""
+    return re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) is not None
+
+
+class _Faults:
+    """The first faults of a file, and how many there are."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._faults: list[Fault] = []
+        self._count = 0
+
+    def add(self, problem: str) -> None:
+        self._count += 1
+        if self._count <= MAX_FAULTS:
+            self._faults.append(Fault.of_file(self._file, problem))
+
+    def stop(self) -> None:
+        """Raises with the faults there are so far."""
+        if self._count > MAX_FAULTS:
+            problem = f"has {self._count - MAX_FAULTS} more faults, which are not shown"
+            raise InputError([*self._faults, Fault.of_file(self._file, problem)])
+        if self._faults:
+            raise InputError(self._faults)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +267,7 @@ class _Reader:
     """What a graph says, and what is wrong with it."""
 
     file: str
-    problems: list[str]
+    faults: _Faults
     rate: _Quantity
     delay: _Quantity
     name_attribute: str | None
@@ -227,27 +275,34 @@ class _Reader:
     both_ways: bool
 
     def refuse(self, problem: str) -> None:
-        self.problems.append(problem)
-
-    def stop(self) -> None:
-        """Raises with all faults there are so far."""
-        _refuse(self.problems, self.file)
+        self.faults.add(problem)
 
     def names(self, graph: Any) -> dict[Any, str]:
-        """The name of each node."""
+        """The name of each node; raises `InputError` when one is too long for the faults that would name it."""
         names: dict[Any, str] = {}
+        too_long = False
         taken: dict[str, Any] = {}
         for node, data in graph.nodes(data=True):
             name = str(node)
             if self.name_attribute is not None:
                 if data.get(self.name_attribute) in (None, ""):
-                    self.refuse(f"node {str(node)!r} has no {self.name_attribute!r}, which is to be its name")
+                    self.refuse(f"node {described(name)} has no {self.name_attribute!r}, which is to be its name")
                 else:
                     name = str(data[self.name_attribute])
+            if len(name) > MOST_NAME:
+                too_long = True
+                self.refuse(
+                    f"node {described(name)} has a name of {len(name):,} characters; a name has at most {MOST_NAME:,}"
+                )
             if name in taken:
-                self.refuse(f"nodes {taken[name]!r} and {node!r} have one name, {name!r}; names are different")
+                first = described(taken[name])
+                self.refuse(
+                    f"nodes {first} and {described(node)} have one name, {described(name)}; names are different"
+                )
             names[node] = name
             taken.setdefault(name, node)
+        if too_long:
+            self.faults.stop()
         return names
 
     def kinds(self, graph: Any, names: dict[Any, str]) -> dict[str, str]:
@@ -256,8 +311,8 @@ class _Reader:
         for node, data in graph.nodes(data=True):
             kind = str(data.get(self.kind_attribute) or "switch").strip().lower()
             if kind not in KINDS:
-                what = f"{self.kind_attribute} = {data[self.kind_attribute]!r}"
-                self.refuse(f"node {names[node]!r} has {what}, which is none of {', '.join(KINDS)}")
+                what = f"{self.kind_attribute} = {described(data[self.kind_attribute])}"
+                self.refuse(f"node {described(names[node])} has {what}, which is none of {', '.join(KINDS)}")
             kinds[names[node]] = kind
         return kinds
 
@@ -268,7 +323,7 @@ class _Reader:
         for start, end, data in graph.edges(data=True):
             a, b = names[start], names[end]
             if start == end:
-                self.refuse(f"edge {a!r} - {b!r} is a loop: it joins a node to itself")
+                self.refuse(f"edge {_edge(a, b)} is a loop: it joins a node to itself")
             if a == b:
                 continue
             if not graph.is_directed() and (b, a) in counted:
@@ -278,15 +333,15 @@ class _Reader:
             for quantity in (self.rate, self.delay):
                 value, problem = quantity.of(data)
                 if problem is not None:
-                    self.refuse(f"edge {a!r} - {b!r} {problem}")
+                    self.refuse(f"edge {_edge(a, b)} {problem}")
                 values.append(value or "")
             ways[a, b] = values[0], values[1]
         for (a, b), times in counted.items():
             if times > 1:
-                self.refuse(f"edge {a!r} - {b!r} is there {times} times; two nodes have one link")
+                self.refuse(f"edge {_edge(a, b)} is there {times} times; two nodes have one link")
         links = []
         done = set()
-        lonely = []
+        lonely: list[tuple[str, str]] = []
         for (a, b), (rate, delay) in ways.items():
             if (b, a) in done:
                 continue
@@ -295,14 +350,15 @@ class _Reader:
             if graph.is_directed():
                 back = ways.get((b, a), (rate, delay) if self.both_ways else None)
                 if back is None:
-                    lonely.append(f"{a!r} -> {b!r}")
+                    lonely.append((a, b))
                     continue
                 link |= {"rate_back": back[0]} if back[0] != rate else {}
                 link |= {"delay_back": back[1]} if back[1] != delay else {}
             links.append(link)
         if lonely:
+            edges = [_edge(a, b, "->") for a, b in lonely[:MOST_NAMED]]
             self.refuse(
-                f"is directed, and no edge leads back from {_some(lonely)}; acknowledgements go back the way data came: add "
+                f"is directed, and no edge leads back from {_some(edges, len(lonely))}; acknowledgements go back the way data came: add "
                 "the edges, or take each as a link both ways (--both-ways)"
             )
         return links
@@ -316,35 +372,47 @@ class _Reader:
             return
         parts = sorted(nx.connected_components(graph.to_undirected(as_view=True)), key=len, reverse=True)
         if len(parts) > 1:
-            alone = [repr(min(names[node] for node in part)) for part in parts[1:]]
-            self.refuse(f"has {len(parts)} parts that no edge joins: {_some(alone)} cannot be reached from the largest")
+            alone = [described(min(names[node] for node in part)) for part in parts[1 : MOST_NAMED + 1]]
+            self.refuse(
+                f"has {len(parts)} parts that no edge joins: {_some(alone, len(parts) - 1)} cannot be reached from the largest"
+            )
 
     def flows(self, graph: Any, names: dict[Any, str], attribute: str) -> list[tuple[str, str]]:
-        """The flows that nodes say they send."""
+        """The flows that nodes say they send; raises `InputError` when they are too many."""
         known = set(names.values())
-        wanted = []
+        wanted: list[tuple[str, str]] = []
         for node, data in graph.nodes(data=True):
             targets = data.get(attribute)
             if targets is None:
                 continue
-            listed = targets if isinstance(targets, list) else str(targets).split(",")
-            for target in (str(target).strip() for target in listed):
-                if target not in known:
-                    self.refuse(f"node {names[node]!r} has {attribute} = {target!r}, which is not a node")
-                elif target == names[node]:
-                    self.refuse(f"node {names[node]!r} has {attribute} = {target!r}: it sends to itself")
+            count = len(targets) if isinstance(targets, list) else str(targets).count(",") + 1
+            if len(wanted) + count > MOST_FLOWS:
+                self.refuse(
+                    f"has more than {MOST_FLOWS:,} flows: at node {described(names[node])} it has {count:,} more"
+                )
+                self.faults.stop()
+            sender = names[node]
+            for target in targets if isinstance(targets, list) else str(targets).split(","):
+                name = str(target).strip() if isinstance(target, str | int) else ""
+                if name not in known:
+                    said = described(target.strip() if isinstance(target, str) else target)
+                    self.refuse(f"node {described(sender)} has {attribute} = {said}, which is not a node")
+                elif name == sender:
+                    self.refuse(f"node {described(sender)} has {attribute} = {described(name)}: it sends to itself")
                 else:
-                    wanted.append((names[node], target))
+                    wanted.append((sender, name))
         return wanted
 
 
-MAX_FAULTS = 100
+def _edge(start: str, end: str, way: str = "-") -> str:
+    """An edge as faults name it."""
+    return f"{described(start)} {way} {described(end)}"
 
 
-def _some(names: list[str]) -> str:
+def _some(first: list[str], count: int) -> str:
     """The first few of many names."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    return ", ".join(first) + more
 
 
 def _draw(names: dict[Any, str], kinds: dict[str, str], flows: int, seed: int, file: str) -> list[tuple[str, str]]:
@@ -390,15 +458,16 @@ def _check_graphml(text: str, file: str) -> None:
     _refuse_declarations(text, file)
     root = ElementTree.fromstring(text)
     ids = Counter(node.get("id") for node in root.iterfind(".//{*}node"))
-    faults = [
-        f"has {times} nodes with the id {name!r}; names are different" for name, times in ids.items() if times > 1
-    ]
+    faults = _Faults(file)
+    for name, times in ids.items():
+        if times > 1:
+            faults.add(f"has {times} nodes with the id {described(name)}; names are different")
     for edge in root.iterfind(".//{*}edge"):
         for key in ("source", "target"):
             if edge.get(key) not in ids:
-                ends = f"{edge.get('source')!r} - {edge.get('target')!r}"
-                faults.append(f"edge {ends} joins {edge.get(key)!r}, which is not the id of a node")
-    _refuse(faults, file)
+                ends = f"{described(edge.get('source'))} - {described(edge.get('target'))}"
+                faults.add(f"edge {ends} joins {described(edge.get(key))}, which is not the id of a node")
+    faults.stop()
 
 
 def _refuse_declarations(text: str, file: str) -> None:
@@ -413,14 +482,6 @@ def _refuse_declarations(text: str, file: str) -> None:
     parser = expat.ParserCreate("utf-8")
     parser.StartDoctypeDeclHandler = refuse
     parser.Parse(text.encode(), True)
-
-
-def _refuse(problems: list[str], file: str) -> None:
-    """Raises with all problems, or with the first of very many."""
-    if problems:
-        more = [f"has {len(problems) - MAX_FAULTS} more faults, which are not shown"]
-        told = problems[:MAX_FAULTS] + (more if len(problems) > MAX_FAULTS else [])
-        raise InputError(Fault.of_file(file, problem) for problem in told)
 
 
 def _names_like(name: str) -> Iterator[str]:
@@ -439,21 +500,21 @@ def _of_json(data: Any, file: str) -> Any:
     key = "links" if "links" in data else "edges"
     if not isinstance(data.get(key), list):
         raise InputError([Fault.of_file(file, "is not a node-link graph: it has no list of links, or edges")])
-    faults = []
+    faults = _Faults(file)
     seen = set()
     for i, node in enumerate(data["nodes"]):
         if not isinstance(node, dict) or not isinstance(node.get("id"), str | int):
-            faults.append(f"nodes[{i}] is not a table with an id")
+            faults.add(f"nodes[{i}] is not a table with an id")
         elif node["id"] in seen:
-            faults.append(f"nodes[{i}] has the id {node['id']!r} of another node; names are different")
+            faults.add(f"nodes[{i}] has the id {described(node['id'])} of another node; names are different")
         else:
             seen.add(node["id"])
     for i, edge in enumerate(data[key]):
         ends = [edge.get("source"), edge.get("target")] if isinstance(edge, dict) else [None]
         for end in ends:
             if not isinstance(end, str | int) or end not in seen:
-                faults.append(f"{key}[{i}] joins {end!r}, which is not the id of a node")
-    _refuse(faults, file)
+                faults.add(f"{key}[{i}] joins {described(end)}, which is not the id of a node")
+    faults.stop()
     # As a multigraph, so that an edge that is there twice is seen, whatever keys it has.
     edges = [{name: value for name, value in edge.items() if name != "key"} for edge in data[key]]
     return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")

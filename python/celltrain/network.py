@@ -69,8 +69,11 @@ class Network:
 
     @classmethod
     def of_core(cls, scenario: _core.Scenario) -> Network:
-        """Of a scenario that was accepted."""
-        answer = json.loads(scenario.network(current()))
+        """Of a scenario that was accepted; raises `ScenarioError` where it does not fit the memory there is now."""
+        try:
+            answer = json.loads(scenario.network(current()))
+        except ValueError as error:
+            raise ScenarioError.of_refusal(error) from None
         return cls(
             name=answer["name"],
             nodes=tuple(Node(**node) for node in answer["nodes"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -66,13 +67,28 @@ def follow(path: str) -> Key:
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     """Set a value by its dotted path, making tables on the way; what stood there goes, a whole table included.
 
-    A list is entered by the place of its member, counted from 0: `topology.network.links.5.delay`.
+    A list is entered by the place of its member, counted from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` where
+    a list has no such member.
     """
     *parents, last = path.split(".")
     place: Any = scenario
     for parent in parents:
-        place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
-    place[last] = value
+        place = place[_member(place, parent, path)] if isinstance(place, list) else place.setdefault(parent, {})
+        if not isinstance(place, dict | list):
+            raise UnknownKeyError(f"sets {path}, but {parent!r} is no table in this scenario")
+    place[_member(place, last, path) if isinstance(place, list) else last] = value
+
+
+def _member(members: list[Any], step: str, path: str) -> int:
+    """The place in a list that a step of a path says."""
+    if not _is_place(step) or int(step) >= len(members):
+        raise UnknownKeyError(f"sets {path}, but {step!r} is no place in a list of {len(members):,}, counted from 0")
+    return int(step)
+
+
+def _is_place(step: str) -> bool:
+    """Whether a step of a path is a place in a list; no list has thousands of millions."""
+    return re.fullmatch("[0-9]{1,9}", step) is not None
 
 
 @cache
@@ -109,7 +125,7 @@ def _below(schema: Schema, step: str) -> Iterator[Schema]:
             yield one["properties"][step]
         elif isinstance(one.get("additionalProperties"), dict):
             yield one["additionalProperties"]
-        elif "array" in _types(one) and step.isdecimal():
+        elif "array" in _types(one) and _is_place(step):
             exactly = one.get("prefixItems")
             if exactly is None:
                 yield one["items"]

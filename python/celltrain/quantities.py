@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+#: Of a number with a unit: more are beyond all that can be set, and may be beyond what a float holds.
+MOST_DIGITS = 40
+
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
@@ -24,6 +27,8 @@ class Quantity:
         match = re.fullmatch(r"\s*([0-9_]*\.?[0-9_]+|[0-9_]+\.)\s*(\w+)\s*", text)
         if match is None or match[2] not in self.units:
             raise ValueError(self.expected)
+        if len(match[1]) > MOST_DIGITS:
+            raise ValueError(f"a {self.kind} of at most {MOST_DIGITS} digits")
         return Fraction(Decimal(match[1].replace("_", ""))) * self.units[match[2]]
 
     def write(self, value: Fraction) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import tables
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.measures import SERIES
@@ -71,8 +71,6 @@ def run(
     >>> result.fingerprint == ct.run(lan, seed=7, engine="reference").fingerprint
     True
     """
-    if not isinstance(trace, Sequence):
-        raise ScenarioError([Fault.of_option("trace", repr(trace), f"is not a list of {', '.join(TRACES)}")])
     trace = (trace,) if isinstance(trace, str) else tuple(dict.fromkeys(trace))
     faults = [
         Fault.of_option("trace", repr(name), f"is not a series; choose from {', '.join(TRACES)}")
@@ -81,9 +79,7 @@ def run(
     ]
     if engine not in ENGINES:
         faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
-    if step is not None and not isinstance(step, str):
-        faults.append(Fault.of_option("step", repr(step), 'is not a time such as "1ms"'))
-    if seed is not None and (type(seed) is not int or not 0 <= seed < 1 << 64):
+    if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     if faults:
         raise ScenarioError(faults)
@@ -94,20 +90,11 @@ def run(
     try:
         answer, series = accepted.run(seed, trace, step, links, engine, progress, current())
     except ValueError as error:
-        raise refused(error) from None
-    return RunResult(json.loads(answer), series)
+        raise ScenarioError.of_refusal(error) from None
+    return RunResult._of(json.loads(answer), series)
 
 
-def refused(error: ValueError) -> ScenarioError:
-    """The core's refusal as an exception of ours."""
-    text = str(error)
-    try:
-        return ScenarioError.from_core(json.loads(text)["faults"])
-    except json.JSONDecodeError:
-        return ScenarioError([Fault.of(text)])
-
-
-class RunResult:
+class RunResult(Answer):
     """What came of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
@@ -119,9 +106,17 @@ class RunResult:
     b'Mb/s'
     """
 
-    def __init__(self, answer: dict[str, Any], series: dict[str, Any] | None = None) -> None:
-        self._answer = answer
-        self._series = series or {}
+    _call = "celltrain.run"
+    _answer: dict[str, Any]
+    _series: dict[str, Any]
+
+    @classmethod
+    def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None) -> RunResult:
+        """Of the core's answer."""
+        made = cls.__new__(cls)
+        made._answer = answer
+        made._series = series or {}
+        return made
 
     @property
     def scenario(self) -> str:

@@ -14,7 +14,7 @@ from celltrain import _core, files
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
-from celltrain.text import shown
+from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
     from celltrain.models import Buffer, Policy, Scenario, Tcp
@@ -52,11 +52,10 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Of a scenario as a table, which is under this name in faults."""
         try:
-            text = json.dumps(scenario)
-        except (TypeError, ValueError, RecursionError) as error:
-            # A value of no type that JSON has, or a number of more digits than Python writes.
-            return cls(handle=None, faults=[Fault.of_file(name, f"cannot be written as JSON ({error})")], warnings=[])
-        return cls.of_core(_core.parse_json(text, name, current()))
+            text = as_json(scenario, name)
+        except ScenarioError as error:
+            return cls(handle=None, faults=error.faults, warnings=[])
+        return cls.of_core(_core.parse_json(text, shown(name), current()))
 
     def accepted(self) -> _core.Scenario:
         """The scenario; raises `ScenarioError` when it has faults."""
@@ -76,6 +75,22 @@ def table(handle: _core.Scenario) -> dict[str, Any]:
     return scenario
 
 
+def as_json(scenario: Mapping[str, Any], name: str) -> str:
+    """A scenario as JSON; raises `ScenarioError` for what can be written in no file, under this name."""
+    try:
+        text = json.dumps(scenario, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        broken = broken_texts(scenario)
+        faults = [Fault.of(BROKEN, file=name, key=key, value=described(text)) for key, text in broken]
+    except (TypeError, ValueError, RecursionError) as error:
+        # A value of no type that JSON has, or a number of more digits than Python writes.
+        faults = [Fault.of_file(name, f"cannot be written as JSON ({error})")]
+    else:
+        return text
+    raise ScenarioError(faults)
+
+
 def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
     """Reads and checks a scenario, whether it is a `Scenario` or the path of a TOML file."""
     if isinstance(scenario, str | os.PathLike):
@@ -88,8 +103,16 @@ def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
     if not hasattr(scenario, "to_dict"):
         problem = "is not a celltrain.Scenario, nor the path of a TOML file"
         return Reading(handle=None, faults=[Fault.of_option("scenario", scenario, problem)], warnings=[])
-    name = scenario.name or "scenario"
-    return Reading.of_table(scenario.to_dict(), name)
+    try:
+        values = scenario.to_dict()
+    except ScenarioError as error:
+        return Reading(handle=None, faults=error.faults, warnings=[])
+    return Reading.of_table(values, name_of(scenario))
+
+
+def name_of(scenario: Scenario) -> str:
+    """What a scenario is called in faults."""
+    return scenario.name or "scenario"
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:

@@ -10,6 +10,7 @@ from celltrain.measures import ROWS as ROWS_OF_ANSWERS
 from celltrain.measures import SERIES as KINDS_OF_SERIES
 from celltrain.measures import Measure
 from celltrain.text import cell
+from celltrain.writing import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,8 @@ def _column(measure: Measure) -> Column:
     return Column(name=measure.column, kind=measure.kind, unit=measure.unit, meaning=measure.meaning)
 
 
+#: Rows that are written as CSV at a time.
+_ROWS = 4096
 #: The columns of each list of an answer.
 ROWS = {name: tuple(map(_column, measures)) for name, measures in ROWS_OF_ANSWERS.items()}
 FLOWS, PORTS, CONTRACTS, ABR = (ROWS[name] for name in ("flows", "ports", "contracts", "abr"))
@@ -107,12 +110,27 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """Writes a table as CSV, its names and texts so that a spreadsheet runs none of them (`celltrain.text.cell`)."""
+    """Writes a table into a folder as CSV, its names and texts so that a spreadsheet runs none of them (`celltrain.text.cell`)."""
     import pyarrow as pa
     import pyarrow.csv
 
     columns = [_cells(column) if _holds_texts(column.type) else column for column in table.columns]
-    pa.csv.write_csv(pa.Table.from_arrays(columns, names=[cell(name) for name in table.column_names]), path)
+    cells = pa.Table.from_arrays(columns, names=[cell(name) for name in table.column_names])
+    schema = pa.schema(
+        [(field.name, pa.string() if _holds_texts(field.type) else field.type) for field in cells.schema]
+    )
+    with replacing(path) as file, pa.csv.CSVWriter(file, schema) as writer:
+        for first in range(0, len(cells), _ROWS):
+            # A few rows at a time: a long name that stands in each of them would be more than a column of texts can hold.
+            writer.write_table(cells.slice(first, _ROWS).cast(schema))
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Writes a table into a folder as Parquet."""
+    import pyarrow.parquet as pq
+
+    with replacing(path) as file:
+        pq.write_table(table, file)
 
 
 def _holds_texts(kind: pa.DataType) -> bool:
@@ -122,15 +140,16 @@ def _holds_texts(kind: pa.DataType) -> bool:
 
 
 def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts of a column as cells; each different one is looked at once."""
+    """The texts of a column as cells; each different one is looked at, and held, once."""
     import pyarrow as pa
 
+    kind = pa.dictionary(pa.int32(), pa.string())
     chunks = [part if pa.types.is_dictionary(part.type) else part.dictionary_encode() for part in column.chunks]
-    marked = (
+    marked = [
         pa.DictionaryArray.from_arrays(
-            part.indices,
+            part.indices.cast(pa.int32()),
             pa.array([None if one is None else cell(one) for one in part.dictionary.to_pylist()], pa.string()),
         )
         for part in chunks
-    )
-    return pa.chunked_array([part.dictionary_decode() for part in marked], pa.string())
+    ]
+    return pa.chunked_array(marked, kind)

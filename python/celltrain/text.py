@@ -10,11 +10,17 @@ import json
 import os
 import re
 import reprlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 #: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
 MOST_VALUE = 100
 MOST_CLAUSE = 1000
+#: Characters of a cell of a CSV file: what Excel takes. A series has the name of its port in every row.
+MOST_CELL = 32_767
+
+#: What is wrong with a text that cannot be written.
+BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
 # What a spreadsheet takes for the beginning of a formula, the mark that keeps it from doing so, and what is a number all the same.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
@@ -56,6 +62,33 @@ def shortened(text: str, most: int = MOST_VALUE) -> str:
     return text[: ends - ends // 2] + note + text[-(ends // 2) :]
 
 
+def is_text(text: str) -> bool:
+    r"""Whether it can be written: not with half of a character, such as `"\ud800"`, which UTF-8 cannot write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    r"""The texts in tables and lists that cannot be written, and where they stand.
+
+    >>> list(broken_texts({"links": [{"name": "a\ud800"}]}))
+    [('links[0].name', 'a\ud800')]
+    """
+    if isinstance(value, str) and not is_text(value):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            below = f"{path}.{key}" if path else str(key)
+            yield from broken_texts(key, path)
+            yield from broken_texts(one, below)
+    elif isinstance(value, list | tuple):
+        for place, one in enumerate(value):
+            yield from broken_texts(one, f"{path}[{place}]")
+
+
 def described(value: object) -> str:
     """Any value of Python as a message shows it; never fails, and takes no time for what is large.
 
@@ -87,11 +120,15 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 def cell(text: str) -> str:
     r"""A text as a cell of a CSV file: an apostrophe before what a spreadsheet would run as a formula, or take the mark off.
 
-    Numbers stay numbers. A reader that takes one leading apostrophe off has every text back.
+    Numbers stay numbers. What cannot be seen is escaped, but for tabs and line ends, which belong to CSV. A reader that takes
+    one leading apostrophe off has every other text back, as far as it is not too long for a cell.
 
-    >>> cell("=1+1"), cell("-1.5"), cell("epd"), cell("'90s")
-    ("'=1+1", '-1.5', 'epd', "''90s")
+    >>> cell("=1+1"), cell("-1.5"), cell("epd"), cell("'90s"), cell("x\x1b[2J")
+    ("'=1+1", '-1.5', 'epd', "''90s", 'x\\x1b[2J')
     """
+    if not text.isprintable():
+        text = "".join(c if c in "\t\r\n" else shown(c) for c in text)
+    text = shortened(text, MOST_CELL - len(_MARK))
     if text.startswith(_MARK) or (text.startswith(_FORMULA) and not _NUMBER.fullmatch(text)):
         return _MARK + text
     return text

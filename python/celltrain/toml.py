@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
+from celltrain.scenario import as_json, name_of
 from celltrain.text import shown
-from celltrain.writing import writing
+from celltrain.writing import named
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -31,7 +31,7 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
 
     Args:
         scenario: What to write.
-        path: The file; one that is there is written anew.
+        path: The file; one that is there is written anew. A link is followed; a pipe or a device is refused.
         head: Lines of comment to begin with.
 
     >>> import celltrain as ct
@@ -40,13 +40,15 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
     >>> ct.load("mine.toml") == lan
     True
     """
-    with writing(path):
-        Path(path).write_text(to_toml(scenario, head=head), encoding="utf-8")
+    content = to_toml(scenario, head=head).encode()
+    with named(path) as file:
+        file.write(content)
 
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:
     """A scenario as text: a line for each link and flow, tables by their paths."""
-    tables = scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    tables = scenario._to_dict(exclude_defaults=True)
+    as_json(tables, name_of(scenario))
     comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
     return "\n".join(part for part in (comment, *_tables(tables, ())) if part)
 

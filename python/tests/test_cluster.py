@@ -498,9 +498,11 @@ def test_one_place_to_run_is_enough(tmp_path, celltrain):
         told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
         assert told.code == 2
         assert "says where to run, and so does" in told.err
-    told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", "soon")
-    assert told.code == 2
-    assert "--dask-timeout = soon is not a time" in told.err
+    # Seconds beyond what a clock counts were waited for in silence.
+    for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
+        told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
+        assert told.code == 2
+        assert f"--dask-timeout = {wait} is not a time above 0, such as 60s or 500ms, and at most a day" in told.err
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypatch):

@@ -97,3 +97,36 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     assert answer["interrupted"]
     assert answer["numbers"]
     assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]
+    # Drawing took seconds, and simulated again for some figures.
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv", ".json", ".parquet", ".parquet"]
+
+
+# The signal comes at one of three instants: while a module is imported, or when the command has answered, early or late.
+EARLY_OR_LATE = """
+import atexit, signal, sys
+
+INSTANT = sys.argv.pop(1)
+interrupt = lambda: signal.raise_signal(signal.SIGINT)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == INSTANT:
+            interrupt()
+        if name == "typer" and INSTANT == "answered":
+            atexit.register(interrupt)
+
+sys.meta_path.insert(0, Finder())
+if INSTANT == "over":
+    atexit.register(interrupt)
+from celltrain.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("instant", ["celltrain.cli", "typer", "celltrain.cli.describe", "answered", "over"])
+def test_before_a_command_begins_and_after_it_ended_there_is_no_traceback(instant):
+    command = [sys.executable, "-c", EARLY_OR_LATE, instant, "list", "policies"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=6 * GENEROUS_SECONDS)
+    # When the interpreter takes itself apart, the command has ended with its own code.
+    code, word = (0, "") if instant == "over" else (130, "interrupted\n")
+    assert (done.returncode, done.stderr) == (code, word)

@@ -13,7 +13,11 @@ from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.expressions import outlined
+from celltrain.network import Network
+from celltrain.plan.points import no_measures
 from celltrain.running import apart
+from celltrain.scenario import Reading
 from celltrain.store import Store
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -155,3 +159,31 @@ def test_a_process_that_dies_is_one_failed_row(
 def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:
     [network] = celltrain("check", small, "--json").json["networks"]
     assert 0 < network["memory_bytes"] < 1 << 20
+
+
+class NoLonger:
+    """A scenario that fitted when it was checked, and fits no more when it is laid out again."""
+
+    json = "{}"
+
+    def outline(self, _: object) -> str:
+        # The check takes memory too: a second layout found less of it free, and the sweep ended with exit code 3.
+        raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
+
+    network = outline
+    fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
+
+
+def test_a_scenario_that_fits_no_more_after_its_check_is_refused_in_words() -> None:
+    gone: Any = NoLonger()
+    for ask in (lambda: outlined(gone, {}), lambda: Network.of_core(gone)):
+        with pytest.raises(ct.ScenarioError, match="is too large"):
+            ask()
+
+
+def test_a_point_that_fits_no_more_says_nothing_of_measures_and_does_not_end_the_sweep() -> None:
+    gone: Any = NoLonger()
+    here = Reading.of_table(ct.load(ROOT / "scenarios/lan-epd.toml").to_dict(), "here")
+    there = Reading(handle=gone, faults=[], warnings=[])
+    assert no_measures(["nothing"], [there]) == {}
+    assert list(no_measures(["efficiency", "nothing"], [there, here])) == ["nothing"]

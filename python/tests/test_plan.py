@@ -401,3 +401,94 @@ def test_shipped_plans_are_right(name):
 @pytest.mark.parametrize("block", [b for b in blocks(ROOT / "docs/sweeps.md") if b.language == "toml"], ids=str)
 def test_the_plans_of_the_page_are_right(block):
     assert Plan.of_toml(block.text).runs > 1
+
+
+LONG = "9" * 400
+BUFFER = 'path = "port.bottleneck.buffer"'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (f"[axes]\nb = {{ {BUFFER}, values = [{LONG}] }}", 4, "axes.b.values[0] = 99999"),
+        (f"[axes]\nb = {{ {BUFFER}, from = {LONG}, to = 5, count = 3 }}", 4, "axes.b.from = 99999"),
+        (f"[axes]\nb = {{ {BUFFER}, from = 1, to = {LONG}, count = 3 }}", 4, "axes.b.to = 99999"),
+        (f"[axes]\nb = {{ {BUFFER}, from = 1, to = 5, step = {LONG} }}", 4, "axes.b.step = 99999"),
+        (f"seeds = {LONG}", 3, "seeds = 99999"),
+        (f'[seeds.until]\nmeasure = "efficiency"\nat_most = 5\ninterval = {LONG}', 6, "seeds.until.interval = 99999"),
+        ('[seeds]\nuntil = { measure = "efficiency", interval = inf, at_most = 5 }', 4, "is not a number above zero"),
+        (f'limits = {{ time = "{LONG}s" }}', 3, 'is not a time above zero such as "60s", and at most 1000000000s'),
+        ('limits = { time = "99999999999999999999s" }', 3, "and at most 1000000000s"),
+        (f'[series]\nrecord = ["queue"]\nstep = "{LONG}s"', 5, 'series.step = "9999'),
+        (f'[axes]\nd = {{ path = "duration", values = ["{LONG}s"] }}', 4, "is not a time of at most 40 digits, as "),
+        (f'[axes]\nd = {{ path = "duration", from = "1s", to = "{LONG}s", count = 9, scale = "log" }}', 4, "40 digits"),
+        (
+            f'[axes]\nz = {{ path = "{SD}.z", from = 1e-10, to = 1e308, count = 3, scale = "log" }}',
+            4,
+            "axes.z.to = 1e+308 is more than 10^300 times from = 1e-10",
+        ),
+        (
+            f'[axes]\nz = {{ path = "{SD}.z", from = 0.1, to = 1e308, step = 1e-300 }}',
+            4,
+            "axes.z.step = 1e-300 is too small for the range, which would have more than 4,611,686,018,427,387,904 values",
+        ),
+        (
+            f"[[paired]]\nb = {{ {BUFFER}, from = 1, to = {10**18}, step = 1 }}\n"
+            f'z = {{ path = "{SD}.z", from = 1, to = 4e18, count = {1 << 62} }}',
+            3,
+            "paired[0] moves together what has not as many values",
+        ),
+        (f'scenario = "{"a" * 10**5}"', 3, "is no file beside the plan, and no shipped scenario"),
+    ],
+)
+def test_numbers_beyond_all_sense_are_refused_with_their_line(text, line, words):
+    # Python has no float of 400 digits: these were internal errors.
+    [message] = refused(f"\n{text}", base="\n") if text.startswith("scenario") else refused(text)
+    assert message.startswith(f"plan.toml:{line}: ")
+    assert words in message
+    assert len(message) < 500
+
+
+def test_the_same_numbers_from_python_are_refused_with_their_key():
+    for over in ({"port.bottleneck.buffer": [10**400]}, {"z": {"path": f"{SD}.z", "values": [10**5000]}}):
+        with pytest.raises(ct.PlanError, match=r"axes\..* is a number beyond all that can be set"):
+            Plan.of("lan-selective-drop", {"axes": over})
+
+
+def test_a_range_of_floats_to_the_largest_is_worked_out():
+    z = f'[axes]\nz = {{ path = "{SD}.z", from = 1e10, to = 1e308, count = 4, scale = "log" }}'
+    assert [point.values["z"] for point in plan(z).points] == pytest.approx(
+        [1e10, 2.15443e109, 4.64159e208, 1e308], rel=1e-5
+    )
+
+
+def test_a_path_beyond_a_list_is_refused():
+    star = ct.Scenario(
+        duration="1ms",
+        topology=ct.GeneralNetwork(
+            hosts=("a", "b"),
+            switches=("s",),
+            links=(ct.Link(between=("a", "s"), delay="1us"), ct.Link(between=("s", "b"), delay="1us")),
+            flows=(ct.Flow(from_="a", to="b"),),
+        ),
+        port={"default": ct.Port(buffer_cells=100, policy=ct.TailDrop())},
+    )
+    links = "topology.network.links"
+    assert len(Plan.of(star, {"axes": {f"{links}.1.delay": ["1us", "2us"]}}).points) == 2
+    for place in ("2", "9" * 5000, "\u0663", "x"):
+        with pytest.raises(ct.PlanError):
+            Plan.of(star, {"axes": {f"{links}.{place}.delay": ["1us", "2us"]}})
+
+
+def test_what_is_far_too_large_is_refused_at_once():
+    # Comparing every axis with every other, and every fault with every other, took minutes.
+    begun = time.process_time()
+    pairs = "\n".join(f"a{i} = {{ {BUFFER}, values = [1, 2] }}" for i in range(1000))
+    assert len(refused(f"[axes]\n{pairs}")) == 101
+    vcs = "\n".join(f'"vc.tcp{i}.gfr.mcr" = ["1Mbps", "2Mbps"]' for i in range(1000))
+    [message] = refused(f"[axes]\n{vcs}")
+    assert "has more than 10^30 points; nobody waits for more than 100,000,000" in message
+    many = ",".join(f'"m{i}"' for i in range(2000))
+    [message] = refused(f"measures = [{many}]")
+    assert "has 2,000 measures; a plan has at most 1,000" in message
+    assert time.process_time() - begun < 10

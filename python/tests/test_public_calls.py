@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import json
+import pickle
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -146,7 +148,6 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "sweep": (ct.sweep, {"base": lan, "over": {"port.bottleneck.buffer": [50]}, "seeds": 1}),
         "tune": (ct.tune, tuned),
         "report": (ct.report, {"store": store}),
-        "Store": (ct.Store, {"path": store.path, "manifest": store.manifest}),
         "Store.open": (ct.Store.open, {"path": store.path}),
         "Store.create": (ct.Store.create, {"path": "new", "plan": plan}),
         "Store.resume": (ct.Store.resume, {"path": store.path, "plan": plan}),
@@ -154,6 +155,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Store.wide": (store.wide, {"measures": ["efficiency"]}),
         "Store.summary": (store.summary, {"measures": ["efficiency"]}),
         "Store.missing": (store.missing, {"runs": 1}),
+        "Store.write": (store.write, {"rows": [], "repeats": []}),
         "Store.series": (store.series, {"run_key": "0" * 24}),
         "Report.write": (report.write, {"folder": "page"}),
         "RunResult.write": (result.write, {"folder": "run"}),
@@ -225,7 +227,7 @@ def test_every_public_function_is_called(lan, store):
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
     # Answers of the others, which nobody makes.
-    answers = {"Report", "RunResult", "Tuned", "Fault"}
+    answers = {"Report", "RunResult", "Store", "Tuned", "Fault"}
     assert set(ct.__all__) - models - errors - answers <= called
 
 
@@ -244,7 +246,6 @@ NAMES = [
     "sweep",
     "tune",
     "report",
-    "Store",
     "Store.open",
     "Store.create",
     "Store.resume",
@@ -252,6 +253,7 @@ NAMES = [
     "Store.wide",
     "Store.summary",
     "Store.missing",
+    "Store.write",
     "Store.series",
     "Report.write",
     "RunResult.write",
@@ -393,7 +395,136 @@ def test_what_cannot_be_written_is_said_in_our_words_and_is_an_oserror_too(lan):
         assert isinstance(refused.value, OSError)
 
 
+def test_half_a_character_in_a_text_is_refused_before_anything_is_written(lan):
+    lan = lan.replace(tcp=ct.Tahoe())
+    broken = lan.replace(name="\ud800")
+    policies = {"p": {"path": "tcp", "values": {"\ud800": {"vanilla": {}}}}}
+    for call in (
+        lambda: ct.run(broken),
+        lambda: ct.max_min_shares(broken),
+        lambda: ct.draw(broken),
+        lambda: ct.save(broken, "broken.toml"),
+        lambda: ct.sweep(broken, over={"duration": ["1ms"]}, seeds=1, store="lab"),
+        lambda: ct.sweep(lan, over=policies, seeds=1, measures=["efficiency"], store="lab"),
+        lambda: ct.sweep(lan, over={"duration": ["\ud800"]}, seeds=1, store="lab"),
+    ):
+        with pytest.raises(ct.InputError, match="half of a character"):
+            call()
+    assert [fault.key for fault in ct.check(broken)] == ["name"]
+    assert not Path("lab").exists()
+    assert not Path("broken.toml").exists()
+
+
+def test_half_a_character_in_a_graph_is_a_fault_of_the_graph():
+    pytest.importorskip("networkx")
+    edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
+    Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
+    with pytest.raises(ct.InputError, match=r"^net\.json: has a text that has half of a character"):
+        ct.import_graph("net.json", flows=1)
+
+
+def test_a_copy_that_was_not_checked_is_refused_in_our_words(lan):
+    for change in ({"duration": object()}, {"topology": "none"}):
+        copy = lan.model_copy(update=change)
+        for call in (
+            lambda copy=copy: ct.run(copy),
+            lambda copy=copy: ct.save(copy, "copy.toml"),
+            lambda copy=copy: ct.sweep(copy, over={"seed": [1]}, seeds=1),
+        ):
+            with pytest.raises(ct.InputError, match="of no type that a scenario has"):
+                call()
+        assert ct.check(copy)
+
+
 def test_numbers_of_numpy_are_numbers(lan):
     np = pytest.importorskip("numpy")
     store = ct.sweep(lan, over={"port.bottleneck.buffer": np.array([50, 60])}, seeds=np.int64(2), jobs=np.int32(1))
     assert len(store.wide()) == 4
+    plain = ct.run(lan, seed=3, trace=["queue", "cwnd"])
+    given = ct.run(lan, seed=np.int64(3), trace=np.array(["queue", "cwnd"]), ports=np.array(["bottleneck"]))
+    assert given.fingerprint == plain.fingerprint
+    assert list(given.series) == list(plain.series)
+    assert ct.run(lan, seed=np.uint64(2**64 - 1)).seed == 2**64 - 1
+    with pytest.raises(ct.ScenarioError, match=r"seed = .*3\.0.* is not a whole number or None"):
+        ct.run(lan, seed=np.float64(3))
+    papers = ct.reproduce("af-97-0831", tables=np.array([2]), seeds=np.int8(1), overrides={"duration": "1ms"})
+    assert papers.numbers
+    lanes = ct.n_source(sources=np.int16(2), link_delay=np.str_("5us"), buffer_cells=50, policy=ct.TailDrop())
+    assert lanes.to_dict()["topology"] == lan.to_dict()["topology"]
+
+
+class BytesPath:
+    """A path as systems have it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __fspath__(self) -> bytes:
+        return self.path.encode()
+
+
+def test_anything_with_a_paths_protocol_is_a_path(lan):
+    pytest.importorskip("networkx")
+    assert ct.load(BytesPath("small.toml")) == ct.load("small.toml")
+    assert ct.check(BytesPath("small.toml")) == []
+    assert ct.run(BytesPath("small.toml")).write(BytesPath("written"))
+    ct.save(lan, BytesPath("saved.toml"))
+    assert ct.load("saved.toml").topology == lan.topology
+    assert ct.import_graph(BytesPath("net.json"), flows=1, delay="1ms")
+    ct.sweep(lan, over={"port.bottleneck.buffer": [50]}, seeds=1, store=BytesPath("swept"))
+    assert ct.Store.open(BytesPath("swept")).wide().num_rows == 1
+    assert celltrain.plan.Plan.load(BytesPath("plan.toml")).name == "plan"
+    with pytest.raises(ct.StoreError, match="is not there"):
+        ct.report(BytesPath("nowhere"))
+
+
+def test_answers_are_made_by_calls_alone(store):
+    for kind in (ct.Store, ct.RunResult, ct.Report, ct.Tuned):
+        for given in ((), (5,), ({}, []), (Path("st"), {})):
+            with pytest.raises(ct.InputError, match=rf"^{kind.__name__} is made by celltrain\."):
+                kind(*given)
+    assert pickle.loads(pickle.dumps(store)).wide() == store.wide()
+
+
+def test_a_measure_named_twice_is_there_once(store):
+    for method in (store.table, store.wide, store.summary):
+        assert method(["efficiency", "efficiency"]) == method(["efficiency"])
+
+
+def test_a_store_to_read_refuses_to_be_written(store):
+    part = store.parts()[0]
+    for call in (lambda: store.drop_failed(lambda _: True), lambda: store.enter(1, part), lambda: store.ledger):
+        with pytest.raises(ct.StoreError, match="is open to read"):
+            call()
+    for call in (
+        lambda: store.drop_failed(5),
+        lambda: store.write(5),
+        lambda: store.write([5]),
+        lambda: store.write([], [5]),
+        lambda: store.enter("a", "b"),
+    ):
+        with pytest.raises(ct.StoreError, match=" is not a "):
+            call()
+
+
+def test_a_handle_is_of_this_process():
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(ct.InputError, match="Cancel cannot be copied or pickled"):
+            take(ct.Cancel())
+
+
+def test_values_in_messages_are_short_and_say_which_option_they_are_of(lan):
+    long = "a" * 10**6
+    for call, key in (
+        (lambda: ct.study("tagging", tables=[long]), ""),
+        (lambda: ct.reproduce("af-96-1269", tables=["9" * 10**6]), ""),
+        (lambda: ct.reproduce("af-96-1269", networks=[long]), ""),
+        (lambda: ct.run(lan, trace=["queue"], step="9" * 5000 + "s"), "step"),
+        (lambda: ct.run(lan, trace=["queue"], ports=long), "ports"),
+        (lambda: ct.run(lan, trace=["queue"], ports=["nowhere"]), "ports"),
+    ):
+        with pytest.raises(ct.InputError) as refused:
+            call()
+        assert [fault.key for fault in refused.value.faults] == [key]
+        assert len(str(refused.value)) < 300
+    assert isinstance(pickle.loads(pickle.dumps(ct.PaperError("no table"))), ct.PaperError)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.expressions import MeasureError, climb, mean_window, measure, needs_series
+from celltrain.expressions import MeasureError, check_syntax, climb, mean_window, measure, named, needs_series
 
 ANSWER: dict[str, Any] = {
     "efficiency": 0.5,
@@ -108,3 +111,66 @@ def test_a_trace_is_read_only_where_it_is_asked_for() -> None:
     assert needs_series("series.climb.mean(*)")
     assert not needs_series("flows.mean(*).goodput_mbps")
     assert measure("series.climb.largest(*) / 2", {}, saw_teeth()) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1/0", "'1/0' leads nowhere in the answer of a run: there is no '1/0'"),
+        ("flows.tcp9.goodput_mbps", "there is no 'tcp9'"),
+        ("flows.sum(tcp3-5).goodput_mbps", "there is no 'tcp5'"),
+        ("flows.sum(tcp4-3).goodput_mbps", "'tcp4-3' is an empty range"),
+        ("flows.sum(tcp\u0661-\u0663).goodput_mbps", "is neither a name nor a range of names"),
+        ("flows.tcp1.name", "a text is there, and no number"),
+        ("flows.tcp1", "a table or a list is there, and no number"),
+        ("efficiency.mean", "there is nothing inside for 'mean' to be"),
+        ("scenario.hosts.a", "there is nothing inside for 'a' to be"),
+        ("contracts.mean(*).goodput_mbps", "'mean(*)' is of nothing"),
+        ("flows.median(*).goodput_mbps", "there is no 'median'; there are sum, mean"),
+        ("series", "after series comes climb or mean_window, and then a flow"),
+        ("series.climb", "after series comes climb or mean_window, and then a flow"),
+        ("efficiency * 1e400", "'1e400' is a number beyond all that can be counted"),
+        ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
+    ],
+)
+def test_what_is_wrong_with_a_measure_is_said_in_words(text: str, words: str) -> None:
+    # Some of these quoted Python, as in KeyError('1/0'), and some raised what nobody caught.
+    with pytest.raises(MeasureError) as refusal:
+        measure(text, {**ANSWER, "scenario": {"hosts": ["a"]}, "contracts": []})
+    assert words in str(refusal.value)
+    assert "Error(" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["1", "9" * 5000, "2 * ( 3 + 4 )", "1e400", "x" * 10_001])
+def test_a_number_alone_and_what_nobody_can_read_is_no_measure(text: str) -> None:
+    with pytest.raises(MeasureError):
+        check_syntax(text)
+
+
+def test_a_range_is_compared_with_the_names_there_are() -> None:
+    # It was written out first: a hundred billion names.
+    with pytest.raises(MeasureError, match="is a range of 99,999,999,999 names, and there are 4"):
+        measure("flows.sum(tcp1-99999999999).goodput_mbps", ANSWER)
+    with pytest.raises(MeasureError, match="neither a name nor a range"):
+        measure(f"flows.sum(tcp1-{'9' * 5000}).goodput_mbps", ANSWER)
+
+
+def test_patterns_fit_as_a_slow_search_says() -> None:
+    rng = random.Random(9)
+    names = ["".join(rng.choices("ab", k=rng.randrange(7))) for _ in range(200)]
+    for _ in range(400):
+        pattern = "".join(rng.choices("ab**", k=rng.randrange(7)))
+        slow = re.compile(".*".join(map(re.escape, pattern.split("*"))))
+        expected = [name for name in names if slow.fullmatch(name)]
+        if "*" in pattern and expected:
+            assert named(pattern, names) == expected, f"pattern {pattern!r}, seed 9"
+
+
+def test_a_pattern_of_many_stars_takes_no_time() -> None:
+    # As a regular expression it went back and forth for ever.
+    begun = time.process_time()
+    with pytest.raises(MeasureError, match="no name fits"):
+        named("*b" * 14 + "*c", ["b" * 200])
+    with pytest.raises(MeasureError, match="no name fits"):
+        named("*" * 9000 + "c", ["b" * 1000] * 1000)
+    assert time.process_time() - begun < 1

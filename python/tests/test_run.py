@@ -254,9 +254,9 @@ def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
         ({"engine": "warp"}, "engine"),
         ({"seed": -1}, "seed"),
         ({"seed": 1 << 64}, "seed"),
-        ({"trace": ["queue"], "step": "1 fortnight"}, ""),
-        ({"trace": ["queue"], "step": "0s"}, ""),
-        ({"trace": ["queue"], "ports": ["nowhere"]}, ""),
+        ({"trace": ["queue"], "step": "1 fortnight"}, "step"),
+        ({"trace": ["queue"], "step": "0s"}, "step"),
+        ({"trace": ["queue"], "ports": ["nowhere"]}, "ports"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, key):

@@ -89,7 +89,7 @@ def test_what_is_no_file_is_not_waited_for(store, tmp_path, celltrain, kind, nam
         assert told.code == (1 if (command, name) == ("verify", "ledger.sqlite") else 0)
         assert "Traceback" not in told.err
         return
-    if (command, name) == ("repair", "ledger.sqlite") and kind != "folder":
+    if (command, name) == ("repair", "ledger.sqlite"):
         assert celltrain("store", command, store).code == 0
         assert messages(store) == []
         return
@@ -229,3 +229,79 @@ def test_what_a_kill_left_half_written_is_cleared_away(store, made):  # noqa: F8
     assert not list(store.rglob("*.tmp"))
     assert rows(store) == rows(made)
     assert Store.open(store).verify() == []
+
+
+def planted(folder: Path, name: str, elsewhere: Path) -> Path:
+    """Somebody's folder outside, with a link to it in the place of one of the store's."""
+    elsewhere.mkdir()
+    if (folder / name).exists():
+        shutil.copytree(folder / name, elsewhere, dirs_exist_ok=True)
+        shutil.rmtree(folder / name)
+    (folder / name).symlink_to(elsewhere)
+    return elsewhere
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["parts", "series", "set-aside"])
+def test_a_folder_of_a_store_that_is_a_link_is_refused(store, tmp_path, name):  # noqa: F811
+    # Rows were written, and damaged parts moved, to where it leads.
+    elsewhere = planted(store, name, tmp_path / "elsewhere")
+    before = contents(elsewhere)
+    next((store / "parts").glob("*.parquet")).write_bytes(b"damaged")
+    changed = {**before, **contents(elsewhere)}
+    words = rf"{name}: is a link, and celltrain did not make it: take it away"
+    with pytest.raises(ct.StoreError, match=words):
+        repair(store)
+    with pytest.raises(ct.StoreError, match=words):
+        run_plan(plan(), store, Local(2), resume=True)
+    assert words.split(": ", 1)[1] in "\n".join(messages(store))
+    assert contents(elsewhere) == changed
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["parts", "series"])
+def test_a_new_store_is_not_written_into_a_link(tmp_path, name):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    elsewhere = planted(folder, name, tmp_path / "elsewhere")
+    with pytest.raises(ct.StoreError, match=f"{name}: is a link"):
+        run_plan(plan(), folder, Local(2))
+    assert not list(elsewhere.iterdir())
+
+
+@POSIX
+def test_a_ledger_with_another_name_is_not_written_to(store, tmp_path):  # noqa: F811
+    (tmp_path / "mine").hardlink_to(store / "ledger.sqlite")
+    with pytest.raises(ct.StoreError, match="has another name as well"):
+        run_plan(plan(), store, Local(2), resume=True)
+    before = (tmp_path / "mine").read_bytes()
+    repair(store)
+    assert (store / "ledger.sqlite").stat().st_nlink == 1
+    assert (tmp_path / "mine").read_bytes() == before
+    assert messages(store) == []
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.sqlite-journal", "rewriting.json"])
+def test_a_folder_in_the_place_of_a_file_is_set_aside(store, made, name):  # noqa: F811
+    # Verify said to repair it, and repair that it could not.
+    if (store / name).exists():
+        (store / name).unlink()
+    (store / name).mkdir()
+    (store / name / "kept").write_text("mine")
+    repair(store)
+    assert (store / "set-aside" / name / "kept").read_text() == "mine"
+    assert messages(store) == []
+    run_plan(plan(), store, Local(2), resume=True)
+    assert rows(store) == rows(made)
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_part_that_is_no_file_is_said_once(store, kind):  # noqa: F811
+    part = next((store / "parts").glob("*.parquet"))
+    part.unlink()
+    put_other(part, kind)
+    first = messages(store)[0]
+    assert first.count("celltrain store repair") == 1
+    assert "is cut short" not in first
+    assert "set aside" in repair(store)[0]

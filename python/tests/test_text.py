@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -133,6 +134,47 @@ def test_cells_that_begin_a_formula_are_marked_in_csv_and_come_back(tmp_path):
         found = [row["name"] for row in csv.DictReader(opened)]
     assert [name.removeprefix("'") for name in found] == result.ports["name"].to_pylist()
     assert "'=HYPERLINK(1)->+1+1" in found
+
+
+def test_csv_holds_no_command_to_a_terminal(tmp_path):
+    odd = ODD.replace("\n", "").replace("\r", "")
+    ct.run(network(ODD, "sw2"), trace=["queue"], step="10ms").write(tmp_path)
+    for file in ("ports.csv", "queue.csv", "flows.csv"):
+        text = (tmp_path / file).read_text(encoding="utf-8")
+        assert commands_no_terminal(text), file
+        if file == "flows.csv":
+            assert odd.encode("unicode_escape").decode() in text.replace("\n", "").replace("\r", "")
+
+
+def test_a_megabyte_of_a_name_is_not_in_every_row_of_a_csv(tmp_path):
+    # A thousand samples made a gigabyte; three thousand were more than a column of texts can hold.
+    import pyarrow.parquet
+
+    long = "x" * 10**6 + "end"
+    ct.run(network(long), trace=["cwnd"], step="200us").write(tmp_path)
+    assert (tmp_path / "cwnd.csv").stat().st_size < 101 * 33_000
+    with (tmp_path / "cwnd.csv").open(newline="", encoding="utf-8") as opened:
+        cells = {row["flow"] for row in csv.DictReader(opened)}
+    assert len(cells) == 1
+    assert re.fullmatch(r"x+\.\.\. \(1,000,003 in all\) \.\.\.x+end", cells.pop())
+    assert pyarrow.parquet.read_table(tmp_path / "cwnd.parquet")["flow"].unique().to_pylist() == [long]
+
+
+def test_long_csv_files_are_written_whole(tmp_path):
+    import pyarrow as pa
+
+    from celltrain.tables import write_csv
+
+    names = pa.chunked_array([["a", "=b"] * 3000, [None, "c"] * 3000], pa.string())
+    table = pa.table({"name": names, "same": names.dictionary_encode(), "number": range(12_000)})
+    for rows in (table, table.slice(5, 0), table.slice(3, 9000)):
+        write_csv(rows, tmp_path / "t.csv")
+        with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as opened:
+            found = [(row["name"].removeprefix("'"), row["same"], int(row["number"])) for row in csv.DictReader(opened)]
+        wanted = [
+            ((row["name"] or ""), (row["name"] or "").replace("=", "'="), row["number"]) for row in rows.to_pylist()
+        ]
+        assert found == wanted
 
 
 def test_numbers_stay_numbers_in_csv(tmp_path):

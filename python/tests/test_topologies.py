@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import json
 import random
+import time
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -457,3 +459,88 @@ policy.epd = {{ threshold = 800 }}
     assert (answer["faults"], told["nodes"], told["links"], len(told["flows"])) == ([], 10_000, 9_999, 4000)
     assert all(flow["max_min_mbps"] > 0 for flow in told["flows"])
     assert celltrain("run", path, "--json").json["cells"]["offered"] > 0
+
+
+@pytest.mark.parametrize(
+    "number, words",
+    [
+        # Written out, these were a gigabyte and more of zeros.
+        ("1e-99999999999", "has delay = 1e-99999999999, which is no delay"),
+        ("1e-999999999", "exponent beyond 30"),
+        ("1e" + "9" * 5000, "exponent beyond 30"),
+        ("9" * 5000, "it has more than 40 digits"),
+        (1e-300, "exponent beyond 30"),
+        ("-1e-5", "has delay = -1e-5, which is negative"),
+        # Numbers to Python, and to nobody else.
+        ("1_0", "is not a time"),
+        ("\u0663", "is not a time"),
+        ("-infinity", "has delay = -infinity, which is no delay"),
+    ],
+)
+def test_numbers_of_a_graph_are_short_decimal_ones(line, number, words):
+    text = refusal(line(links=edges("ab", "bc", delay=number)), delay_unit="ms")
+    assert words in text
+    assert len(text) < 1000
+
+
+def test_nothing_is_nothing_whatever_its_exponent(line):
+    graph = line(links=edges("ab", "bc", delay="0e99999999999"))
+    assert {link.delay for link in ct.import_graph(graph, flows=1, delay_unit="ms").topology.links} >= {"0s"}
+
+
+LONG = "n" * 1_000_000
+STAR = [{"id": 0, "label": LONG}, *({"id": i, "label": f"x{i}"} for i in range(1, 3000))]
+RAYS = [{"source": 0, "target": i, "delay": "1ms"} for i in range(1, 3000)]
+MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
+
+
+@pytest.mark.parametrize(
+    "graph, options, words",
+    [
+        ({"nodes": STAR, "links": RAYS}, {"name_attribute": "label"}, "has a name of 1,000,000 characters"),
+        (
+            {"nodes": STAR, "links": [{"source": 0, "target": i} for i in range(1, 3000)]},
+            {"name_attribute": "label"},
+            "has a name of 1,000,000 characters; a name has at most 1,000",
+        ),
+        ({"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []}, {}, "a name has at most 1,000"),
+        (
+            {"nodes": [{"id": "a" * 900, "flow_to": "," * 20000}, {"id": "b"}], "links": []},
+            {},
+            "has 19902 more faults, which are not shown",
+        ),
+        (
+            {"nodes": [{"id": "a", "flow_to": "b," * 5_000_000}, {"id": "b"}], "links": edges("ab")},
+            {},
+            "has more than 100,000 flows: at node 'a' it has 5,000,001 more",
+        ),
+        (
+            {"nodes": [{"id": "a", "flow_to": [[["x"] * 1000] * 1000]}, {"id": "b"}], "links": edges("ab")},
+            {},
+            "which is not a node",
+        ),
+        (
+            {
+                "nodes": [{"id": i, "label": node["id"]} for i, node in enumerate(MIDDLING)],
+                "links": [{"source": i, "target": i + 1, "delay": "1ms"} for i in range(len(MIDDLING) - 1)],
+            },
+            {"name_attribute": "label"},
+            "characters at its links and flows; a scenario has at most 16,777,216: take shorter names",
+        ),
+    ],
+    ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
+)
+def test_long_names_are_not_multiplied_by_edges_and_flows(line, graph, options, words):
+    # A name of a megabyte was kept once an edge: gigabytes, and no end.
+    path = line(**graph)
+    tracemalloc.start()
+    begun = time.process_time()
+    try:
+        text = refusal(path, flows=1, **options)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert words in text
+    assert len(text) < 150_000
+    assert most < 500e6
+    assert time.process_time() - begun < 30

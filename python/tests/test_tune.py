@@ -265,7 +265,7 @@ def test_a_trial_that_fails_is_told_and_the_search_goes_on(tmp_path):
     assert all(t.parameters["R"] > 60 and "threshold" in t.error for t in failed)
     assert all(t.means is not None for t in tuned.searches[1].trials)
     assert all(c.estimates is not None for one in tuned.searches for c in one.confirmed)
-    assert Tuned.of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
+    assert Tuned._of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
 
 
 def test_asking_is_a_pure_function_and_knows_what_is_better():
@@ -653,7 +653,7 @@ def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monk
 
     path = STUDIES / f"tuned-{name}.json"
     assert path.stat().st_size < 200_000
-    tuned = Tuned.of_dict(json.loads(path.read_text()))
+    tuned = Tuned._of_dict(json.loads(path.read_text()))
     assert tuned.to_json() == path.read_text()
     # What the script would write stands there.
     page = tune_page.PAGE.read_text()

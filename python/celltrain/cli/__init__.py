@@ -76,7 +76,7 @@ def celltrain(
 
 
 def main() -> None:
-    """Runs the command line; the entry point of the `celltrain` command."""
+    """Runs the command line."""
     try:
         command = sys.argv[1:2]
         program(command if set(command) & COMMANDS.keys() else COMMANDS)()

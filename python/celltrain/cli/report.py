@@ -43,13 +43,14 @@ def report(
     from celltrain.plot import require_matplotlib
     from celltrain.reports import report as look
     from celltrain.text import shown
+    from celltrain.writing import inner
 
     if (said := measures) is not None and not (said := _listed(said)):
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
     two = None if front is None else _listed([front])
     require_matplotlib()
     made = look(store, measures=said, front=two, compare_with=compare)
-    folder = shell.folder(store / "report" if out is None else out)
+    folder = shell.folder(inner(store / "report") if out is None else out)
     with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(folder):
         written = made.write(folder, progress=progress)
     if as_json:

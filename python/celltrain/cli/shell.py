@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
+from celltrain.stopping import INTERRUPTED as INTERRUPTED
+from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 from celltrain.writing import writing as writing
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-DONE, NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
 # In a pipe there is no screen to fit: lines stay whole.
 PIPE_WIDTH = 240
@@ -47,8 +49,9 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
         warnings.simplefilter("always", CelltrainWarning)
         warnings.showwarning = _show_warning
         try:
-            code = function()
-            sys.stdout.flush()
+            with interruptible():
+                code = function()
+                sys.stdout.flush()
         except KeyboardInterrupt:
             complain("interrupted")
             return INTERRUPTED

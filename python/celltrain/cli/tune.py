@@ -43,6 +43,7 @@ def tune(
     from celltrain.plot import require_matplotlib
     from celltrain.text import shown
     from celltrain.tuning import TunePlan, run_tune
+    from celltrain.writing import inner
 
     what = TunePlan.load(plan)
     if dry_run:
@@ -65,8 +66,8 @@ def tune(
                 shell.answer({"folder": shown(folder), "interrupted": True, **said})
             shell.complain("interrupted: what is done is kept; go on with --resume")
             return shell.INTERRUPTED
-    with shell.waiting("drawing") as progress, shell.writing(folder / "report"):
-        written = tuned.write(folder / "report", progress=progress)
+    with shell.waiting("drawing") as progress:
+        written = tuned.write(inner(folder / "report"), progress=progress)
     if as_json:
         files = [shown(path) for path in written]
         shell.answer({"folder": shown(folder), "interrupted": False, **tuned.to_dict(), "files": files})

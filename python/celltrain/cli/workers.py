@@ -29,7 +29,11 @@ Dask = Annotated[
 SchedulerFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Run on the Dask cluster whose scheduler wrote this file.")
 ]
-DaskTimeout = Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s.")]
+DaskTimeout = Annotated[
+    str, typer.Option(metavar="TIME", help="How long to wait for the scheduler, such as 60s; a day at most.")
+]
+#: A day: who waits longer has mistyped it.
+MOST_SECONDS = 24 * 60 * 60
 
 
 @contextmanager
@@ -88,6 +92,7 @@ def _seconds(option: str, text: str) -> float:
     from celltrain.quantities import seconds
 
     with suppress(ValueError):
-        if (value := seconds(text)) > 0:
+        if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
-    raise InputError([Fault.of_option(option, text, "is not a time; it must be above 0, such as 60s or 500ms")])
+    problem = f"is not a time above 0, such as 60s or 500ms, and at most a day, {MOST_SECONDS}s"
+    raise InputError([Fault.of_option(option, text, problem)])

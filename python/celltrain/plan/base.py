@@ -11,15 +11,12 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.document import Diagnostics, parse
-from celltrain.scenario import Reading, read_text
-from celltrain.text import described
+from celltrain.scenario import Reading, name_of, read_text
+from celltrain.text import BROKEN, described, is_text
 from celltrain.text import shown as shown_path
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
-
-#: Of a whole number of a plan: beyond, none is in any range, and Python does not write it.
-MOST_BITS = 1024
 
 
 def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -> Base:
@@ -27,7 +24,10 @@ def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -
     if isinstance(base, str | os.PathLike):
         return Base.named(str(base), diagnostics, Path())
     if hasattr(base, "to_dict"):
-        return Base(base.to_dict(), base.name or "scenario", None)
+        try:
+            return Base(base.to_dict(), name_of(base), None)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
     raise PlanError([Fault.of_option("base", described(base), "is not a scenario, nor the path or the name of one")])
 
 
@@ -35,13 +35,16 @@ def plain(value: Any) -> Any:
     """A value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
     if hasattr(value, "model_dump"):
         # Choices are written under their key, which their own class does not know.
-        return _choice(value)
+        try:
+            return _choice(value)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {plain(str(key)): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise PlanError([Fault.of("is a number beyond all that can be set", key=described(value))])
+        value = value.tolist()
+    if isinstance(value, str) and not is_text(value):
+        raise PlanError([Fault.of(BROKEN, key=described(value))])
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value
@@ -62,6 +65,14 @@ def _choice(value: Any) -> dict[str, Any]:
                 continue
             return table
     return dict(value.to_dict())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; a name may be longer than any can be."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 class Base:
@@ -92,13 +103,14 @@ class Base:
             return nothing
         shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
         path = folder / said
-        text = None if path.is_file() else _core.data(shipped)
+        there = _is_there(path)
+        text = None if there and path.is_file() else _core.data(shipped)
         file = shown_path(path) if text is None else shipped
         try:
             text = read_text(path) if text is None else text
             table, _ = parse(text, file)
         except (ScenarioError, PlanError) as error:
-            if not path.exists():
+            if not there:
                 diagnostics.refuse(
                     "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,11 @@ else:
     import tomli as tomllib
 
 Lines = Mapping[str, int]
+
+#: Of a whole number of a plan: one of more is in no range, and no float holds it.
+MOST_BITS = 1023
+#: Faults of a plan that are told.
+MOST_FAULTS = 100
 
 
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
@@ -83,8 +89,31 @@ class Diagnostics:
         """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
-        if fault not in self.faults:
-            self.faults.append(fault)
+        if fault in self.faults:
+            return
+        self.faults.append(fault)
+        if len(self.faults) > MOST_FAULTS:
+            more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
+            raise PlanError([*self.faults[:MOST_FAULTS], more])
+
+    def numbers(self, document: Any) -> None:
+        """Refuses whole numbers beyond all that can be set, wherever they stand; raises `PlanError` if there are any."""
+        before, seen = len(self.faults), set()
+        left: list[tuple[str, Any]] = [("", document)]
+        while left:
+            path, value = left.pop()
+            if isinstance(value, Mapping | list) and id(value) not in seen:
+                seen.add(id(value))
+                inside = value.items() if isinstance(value, Mapping) else enumerate(value)
+                left += [
+                    (join(path, key if isinstance(key, int) else str(key)), one)
+                    for key, one in inside
+                    if isinstance(one, int | list | Mapping)
+                ]
+            elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+                self.refuse(path, "is a number beyond all that can be set", value)
+        if len(self.faults) > before:
+            raise PlanError(self.faults)
 
     def table(self, value: Any, path: str, known: Iterable[str] | None = None) -> dict[str, Any]:
         """A table, without the keys that are unknown."""
@@ -116,7 +145,7 @@ class Diagnostics:
         """A number above zero; None when it is absent or refused."""
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
             self.refuse(path, f"is not {expected}", value)
             return None
         return float(value)

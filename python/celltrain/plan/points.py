@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from celltrain.errors import Fault
+from celltrain.errors import Fault, ScenarioError
 from celltrain.expressions import outlined, problem
+from celltrain.paths import UnknownKeyError
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
 from celltrain.plan.contents import CHECKED_POINTS, Contents
@@ -30,7 +32,12 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
     unfit = 0
     accepted: list[Reading] = []
     for index in indices:
-        point = plan.points[index]
+        try:
+            point = plan.points[index]
+        except UnknownKeyError as error:
+            # Lists are as long in all points, or nearly so: the first will do.
+            diagnostics.refuse("axes", f"{error}; at point {index}")
+            return
         reading = Reading.of_table(point.scenario, diagnostics.file)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
@@ -99,9 +106,15 @@ def _judge_measures(plan: Contents, diagnostics: Diagnostics, scenarios: Sequenc
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Which measures lead nowhere in all of these scenarios, and why."""
+    """Which measures lead nowhere in all of these scenarios, and why; those that no longer fit the memory say nothing."""
     wrong: dict[str, str] = {}
-    outlines = [outlined(one.accepted(), one.scenario) for one in scenarios if one.scenario is not None]
+    outlines = []
+    for one in scenarios:
+        # A scenario that fitted when it was checked is a failed row where it fits no more.
+        with suppress(ScenarioError):
+            outlines.append(outlined(one.accepted(), one.scenario or {}))
+    if not outlines:
+        return wrong
     for text in measures:
         problems = [words for outline in outlines if (words := problem(text, outline))]
         if len(problems) == len(outlines):

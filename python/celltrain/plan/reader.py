@@ -42,6 +42,16 @@ SCALES = ("linear", "log")
 MAX_SAMPLE = 1 << 20
 #: The ledger counts seeds in 63 bits.
 MAX_SEED = (1 << 63) - 1
+#: A range has so many values at most; nobody runs as many.
+MOST_VALUES = 1 << 62
+#: Between the ends of a logarithmic range: what a float holds, and to spare.
+MOST_RATIO = 10**300
+#: Of real time, and between two samples: thirty years.
+MOST_SECONDS = 10**9
+#: Points that are counted in a message.
+MOST_COUNTED = 10**30
+#: What is measured; every run is asked for each.
+MOST_MEASURES = 1000
 
 
 def read_file(path: Path) -> Contents:
@@ -87,6 +97,7 @@ class Reader:
         if "tune" in document and "tune" not in known:
             diagnostics.refuse("tune", "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead")
             document = {key: value for key, value in document.items() if key != "tune"}
+        diagnostics.numbers(document)
         self.document = diagnostics.table(document, "", known)
 
     def plan(self, default_name: str, *, check: bool = True) -> Contents:
@@ -128,6 +139,9 @@ class Reader:
         if not isinstance(said, list) or not said:
             self.diagnostics.refuse("measures", 'is not a list of measures such as "efficiency"', said)
             return MEASURES
+        if len(said) > MOST_MEASURES:
+            self.diagnostics.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
+            return MEASURES
         for place, text in enumerate(said):
             path = join("measures", place)
             if not isinstance(text, str):
@@ -168,7 +182,7 @@ class Reader:
             found = [axis for axis in axes if axis is not None]
             if not listed:
                 self.diagnostics.refuse(path, "pairs nothing")
-            counts = {axis.name: len(axis) for axis in found}
+            counts = {axis.name: axis_length(axis) for axis in found}
             if len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
                 self.diagnostics.refuse(path, f"moves together what has not as many values: {words}")
@@ -354,7 +368,7 @@ class Reader:
         diagnostics = self.diagnostics
         interval = self.interval(table, path, key)
         step = self.bound(table["step"], join(path, "step"), key) if "step" in table else None
-        count = diagnostics.whole(table.get("count"), join(path, "count"), 1, 1 << 62)
+        count = diagnostics.whole(table.get("count"), join(path, "count"), 1, MOST_VALUES)
         if ("step" in table) == ("count" in table):
             diagnostics.refuse(
                 path, "lacks a step or a count" if "step" not in table else "has a step and a count: one is enough"
@@ -369,7 +383,9 @@ class Reader:
             if step <= 0:
                 diagnostics.refuse(join(path, "step"), "is not above zero", table["step"])
                 return None
-            count = math.floor((interval.high - interval.low) / step) + 1
+            count = self.places(interval, step, join(path, "step"), table["step"])
+            if count is None:
+                return None
         assert count is not None, "a range has a step or a count"
         if count == 1 and step is None:
             diagnostics.refuse(join(path, "count"), "is too few for two ends; for one value write values = [...]", 1)
@@ -402,7 +418,22 @@ class Reader:
         if scale == "log" and low <= 0:
             diagnostics.refuse(join(path, "from"), "is not above zero, and the scale is logarithmic", table["from"])
             return None
+        if scale == "log" and high > MOST_RATIO * low:
+            diagnostics.refuse(
+                join(path, "to"), f"is more than 10^300 times from = {as_text(table['from'])}", table["to"]
+            )
+            return None
         return Interval(low=low, high=high, log=scale == "log")
+
+    def places(self, interval: Interval, step: Fraction, path: str, said: Any) -> int | None:
+        """How many values a range has by this step; None when that is refused."""
+        count = math.floor((interval.high - interval.low) / step) + 1
+        if count > MOST_VALUES:
+            self.diagnostics.refuse(
+                path, f"is too small for the range, which would have more than {MOST_VALUES:,} values", said
+            )
+            return None
+        return count
 
     def bound(self, said: Any, path: str, key: Key) -> Fraction | None:
         """An end of a range, or its step."""
@@ -419,32 +450,34 @@ class Reader:
     def quantity(self, said: Any, path: str, key: Key) -> Fraction | None:
         """A number with a unit."""
         assert key.quantity is not None, "asked of keys that take a quantity"
+        expected = key.quantity.expected
         try:
             if isinstance(said, str):
                 return key.quantity.read(said)
-        except ValueError:
-            pass
-        self.diagnostics.refuse(path, f"is not {key.quantity.expected}, as {key.path} takes", said)
+        except ValueError as error:
+            expected = str(error)
+        self.diagnostics.refuse(path, f"is not {expected}, as {key.path} takes", said)
         return None
 
     def distinct(self, groups: Sequence[Group]) -> None:
         """No two axes have one name, and none sets what another sets."""
-        axes = [axis for group in groups for axis in group.axes]
-        for place, axis in enumerate(axes):
-            for other in axes[:place]:
-                if axis.name == other.name:
-                    self.diagnostics.refuse("", f"has two axes named {axis.name}")
-                elif f"{axis.path}.".startswith(f"{other.path}.") or f"{other.path}.".startswith(f"{axis.path}."):
-                    if axis.path == other.path:
-                        self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
-                    elif axis.path.startswith(other.path):
-                        # The wider one first, the other changes what it has set.
-                        continue
-                    else:
-                        problem = (
-                            f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
-                        )
-                        self.diagnostics.refuse("", problem)
+        names: set[str] = set()
+        # Who sets a path, and who something inside it; the wider one goes first, the other changes what it has set.
+        setting: dict[str, Axis] = {}
+        inside: dict[str, Axis] = {}
+        for axis in (axis for group in groups for axis in group.axes):
+            if axis.name in names:
+                self.diagnostics.refuse("", f"has two axes named {axis.name}")
+            elif other := setting.get(axis.path):
+                self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+            elif other := inside.get(axis.path):
+                problem = f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
+                self.diagnostics.refuse("", problem)
+            names.add(axis.name)
+            setting.setdefault(axis.path, axis)
+            steps = axis.path.split(".")
+            for count in range(1, len(steps)):
+                inside.setdefault(".".join(steps[:count]), axis)
 
     def seeds(self, said: Any, measures: Sequence[str]) -> Seeds:
         """How often each point is run."""
@@ -513,23 +546,26 @@ class Reader:
         if said is None:
             return None
         try:
-            if isinstance(said, str) and (value := seconds(said)) > 0:
+            if isinstance(said, str) and 0 < (value := seconds(said)) <= MOST_SECONDS:
                 return value
         except ValueError:
             pass
-        self.diagnostics.refuse(path, 'is not a time above zero such as "60s"', said)
+        self.diagnostics.refuse(path, f'is not a time above zero such as "60s", and at most {MOST_SECONDS}s', said)
         return None
 
     def size(self, groups: Sequence[Group], seeds: Seeds) -> None:
         """Refuses more runs than anybody waits for."""
         # len() stops at what a machine can count; a plan that is refused need not.
-        points = math.prod(axis_length(group.axes[0]) for group in groups)
+        points = 1
+        for group in groups:
+            points *= axis_length(group.axes[0])
+            if points > MOST_COUNTED:
+                break
         runs = points * seeds.count
         if runs > MAX_RUNS:
-            self.diagnostics.refuse(
-                "",
-                f"has {points:,} points and {runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]",
-            )
+            counted = f"{points:,} points and {runs:,} runs" if points <= MOST_COUNTED else "more than 10^30 points"
+            problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
+            self.diagnostics.refuse("", problem)
 
 
 def axis_length(axis: Axis) -> int:

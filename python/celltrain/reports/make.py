@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, StoreError
 from celltrain.pages.drawing import style
 from celltrain.plot import require_matplotlib
@@ -20,7 +20,7 @@ from celltrain.reports.data import Data, Measure, of_store
 from celltrain.store import Store
 from celltrain.tables import Column, write_csv
 from celltrain.text import shown
-from celltrain.writing import writing
+from celltrain.writing import inner, replace, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +28,21 @@ if TYPE_CHECKING:
     from celltrain.pages.drawing import Drawing
 
 
-class Report:
+class Report(Answer):
     """What a store's runs say: tables, the front of two measures, main effects, and what moved since another store."""
 
-    def __init__(self, data: Data, *, front: Sequence[str] | None = None, comparison: Comparison | None = None) -> None:
-        self.data = data
-        self.analysis = Analysis(data, front)
-        self.comparison = comparison
+    _call = "celltrain.report"
+    data: Data
+    analysis: Analysis
+    comparison: Comparison | None
+
+    @classmethod
+    def _of(cls, data: Data, *, front: Sequence[str] | None, comparison: Comparison | None) -> Report:
+        made = cls.__new__(cls)
+        made.data = data
+        made.analysis = Analysis(data, front)
+        made.comparison = comparison
+        return made
 
     @cached_property
     def summary(self) -> pa.Table:
@@ -240,15 +248,14 @@ class Report:
         from celltrain.pages.html import Inlined
         from celltrain.reports.page import page
 
-        plots = folder / "figures"
-        plots.mkdir(parents=True, exist_ok=True)
+        plots = inner(folder / "figures")
         written, inlined = [], []
         # Each figure is written and forgotten: together they would be hundreds of megabytes.
         expected = 1 + 4 * len(self.data.measures)
         for place, drawing in enumerate(self.drawings()):
             for kind in ("svg", "pdf"):
                 path = plots / f"{drawing.name}.{kind}"
-                path.write_bytes(drawing.save(kind))
+                replace(path, drawing.save(kind))
                 written.append(path)
             inlined.append(Inlined.of(drawing))
             if progress is not None:
@@ -258,7 +265,7 @@ class Report:
             written.append(folder / f"{name}.csv")
         # Last, so that a folder with a page has everything.
         answer = folder / "report.html"
-        answer.write_text(page(self, inlined), encoding="utf-8")
+        replace(answer, page(self, inlined))
         return [answer, *written]
 
     def _tables(self) -> dict[str, pa.Table]:
@@ -368,7 +375,7 @@ def report(
     if compare_with is not None:
         second = _opened(compare_with)
         comparison = compare(data, of_store(second, measures), _names(first, second))
-    made = Report(data, front=front, comparison=comparison)
+    made = Report._of(data, front=front, comparison=comparison)
     if out is not None:
         made.write(out)
     return made

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.reproduction.report import rows
-from celltrain.tables import Column, table, write_csv
+from celltrain.tables import Column, table, write_csv, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 def write(reproduction: Reproduction, folder: Path) -> list[Path]:
     """Write `numbers` and `seeds` into a folder, each as CSV and as Parquet; returns the files."""
-    import pyarrow.parquet
-
     written = []
     for name, content in (("numbers", numbers_table(reproduction)), ("seeds", seeds_table(reproduction))):
         write_csv(content, folder / f"{name}.csv")
-        pyarrow.parquet.write_table(content, folder / f"{name}.parquet")
+        write_parquet(content, folder / f"{name}.parquet")
         written += [folder / f"{name}.csv", folder / f"{name}.parquet"]
     return written
 

@@ -20,6 +20,7 @@ from celltrain.expressions import named
 from celltrain.plot import require_matplotlib
 from celltrain.reproduction.paper import PaperError, Value, matches, seed_count
 from celltrain.reproduction.score import Scored
+from celltrain.writing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +64,8 @@ def write(reproduction: Reproduction, folder: Path) -> list[Path]:
                 continue
             for ending, metadata in (("png", {}), ("svg", {"Date": None})):
                 path = folder / f"{reproduction.paper.id}-{spec['id']}.{ending}"
-                figure.savefig(path, dpi=150, metadata=metadata)
+                with replacing(path) as file:
+                    figure.savefig(file, format=ending, dpi=150, metadata=metadata)
                 written.append(path)
     return written
 

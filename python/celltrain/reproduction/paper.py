@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from celltrain import _core
-from celltrain.errors import CelltrainError
+from celltrain.errors import PaperError as PaperError
 from celltrain.paths import set_key
 from celltrain.quantities import seconds
 from celltrain.text import described
@@ -31,10 +31,6 @@ else:
 
 Value = int | float | str
 Row = dict[str, Value]
-
-
-class PaperError(CelltrainError, ValueError):
-    """What was asked of a paper, or what its folder says, makes no sense; the message says what would."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +151,9 @@ class Configuration:
         try:
             return seconds(str(self.scenario["duration"]))
         except ValueError:
-            raise PaperError(f"duration = {self.scenario['duration']!r} is not a duration such as '10s'") from None
+            raise PaperError(
+                f"duration = {described(self.scenario['duration'])} is not a duration such as '10s'"
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +190,9 @@ class Paper:
         for table in self.tables:
             if table.number == number:
                 return table
-        raise PaperError(f"{self.id} has no table {number!r}; it has {', '.join(t.number for t in self.tables)}")
+        raise PaperError(
+            f"{self.id} has no table {described(number)}; it has {', '.join(t.number for t in self.tables)}"
+        )
 
     def numbers(
         self, *, tables: Sequence[str | int] | None = None, networks: Sequence[str] | None = None
@@ -202,7 +202,7 @@ class Paper:
         known = sorted({c.network for c in self.configurations if c.network is not None})
         for network in networks or ():
             if network not in known:
-                raise PaperError(f"{self.id} has no network {network!r}; it has {', '.join(known) or 'none'}")
+                raise PaperError(f"{self.id} has no network {described(network)}; it has {', '.join(known) or 'none'}")
         return [
             number
             for table in chosen
@@ -242,7 +242,7 @@ def load(
         [other] = [one for one in (PAPER, STUDY) if one != kind]
         if read is None and paper_id in other.ids():
             raise PaperError(
-                f"{paper_id!r} is a {other.word}, not a {kind.word}; type: celltrain {other.command} {paper_id}"
+                f"{described(paper_id)} is a {other.word}, not a {kind.word}; type: celltrain {other.command} {paper_id}"
             )
         known = f"; there are {', '.join(kind.ids())}" if read is None else ""
         raise PaperError(f"there is no {kind.word} {described(paper_id)}{known}")

@@ -19,7 +19,7 @@ from celltrain.reproduction.paper import STUDY, Number, Paper, PaperError, load
 from celltrain.reproduction.score import Scored
 from celltrain.running import cores
 from celltrain.text import described
-from celltrain.writing import writing
+from celltrain.writing import replace, writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +119,8 @@ class Reproduction:
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
 
-        Figures need matplotlib and are left out where it is not installed. Returns the files written.
+        Figures need matplotlib and are left out where it is not installed, and of what was interrupted: they take seconds, and
+        some need runs of their own. Returns the files written.
         """
         with writing(folder):
             return self._write(Path(folder))
@@ -129,8 +130,9 @@ class Reproduction:
 
         folder.mkdir(parents=True, exist_ok=True)
         answer = folder / f"{self.paper.kind.command}.json"
-        answer.write_text(self.to_json() + "\n", encoding="utf-8")
-        return [answer, *export.write(self, folder), *(figures.write(self, folder) if figures.available() else [])]
+        replace(answer, self.to_json() + "\n")
+        drawn = figures.available() and not self.interrupted
+        return [answer, *export.write(self, folder), *(figures.write(self, folder) if drawn else [])]
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)
@@ -224,7 +226,8 @@ def _reproduction(
 ) -> Reproduction:
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
-        raise PaperError(f"tables = {tables} and networks = {networks} leave no number of {paper.id} to run")
+        asked = f"tables = {described(tables)} and networks = {described(networks)}"
+        raise PaperError(f"{asked} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
@@ -241,7 +244,7 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
-            raise PaperError(f"seeds = {dict(counts)} says nothing of the network {network!r}")
+            raise PaperError(f"seeds = {described(counts)} says nothing of the network {network!r}")
         if not 1 <= counts[network] <= MOST_SEEDS:
             few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
             raise PaperError(f"seeds = {described(counts[network])} is too {few}")

@@ -14,9 +14,10 @@ from celltrain import _core
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import run_key
 from celltrain.store import parts
-from celltrain.store.layout import KIND, LEDGER, PARTS, SERIES
+from celltrain.store.layout import FOLDERS, KIND, LEDGER, PARTS, SERIES
 from celltrain.store.ledger import Ledger, Part
 from celltrain.text import shown
+from celltrain.writing import linked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,7 @@ def verify(store: Store) -> list[Fault]:
     version, or whose manifest was changed: nothing can be judged by these.
     """
     refuse_others(store)
-    faults: list[Fault] = []
+    faults = linked(*(store.path / name for name in FOLDERS))
     # The ledger is read before the folder: every part it has then must be there.
     before = known_parts(store.path / LEDGER, write=False)
     there = parts.listed(store.path / PARTS)

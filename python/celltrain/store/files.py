@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import stat
 import threading
@@ -15,32 +14,19 @@ from typing import IO
 
 from celltrain.errors import Fault, StoreError
 from celltrain.text import shown
+from celltrain.writing import NO_LINK, replacing
 
 #: The suffix of a file until it is whole.
 TEMPORARY = ".*.tmp"
-#: A link in the place of a file is not followed, and a pipe does not make anybody wait. Windows has neither.
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def put(path: Path, content: bytes) -> None:
-    """Writes a file under another name, and gives it its own once it is on the disk; raises `StoreError`.
-
-    The other name is made up and must be new, so nothing that somebody has put there is written to. A link with the file's
-    own name is replaced, and what it leads to stays as it is.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    """Writes a file under another name, and gives it its own once it is on the disk; raises `StoreError`."""
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
-        try:
-            with open(handle, "wb") as file:  # noqa: PTH123, a descriptor
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         sync(path.parent)
     except OSError as error:
         raise unwritable(path, error) from None
@@ -94,7 +80,7 @@ class Lock:
     def __init__(self, path: Path, what: str = "sweep") -> None:
         self._file: IO[str] | None = None
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
         except OSError as error:
             if path.is_symlink():
                 raise _not_ours(path, "is a link") from None

@@ -8,5 +8,8 @@ from celltrain.store.manifest import Kind
 #: Of the folder and its files.
 FORMAT = 1
 MANIFEST, LEDGER, PARTS, SERIES, LOCK = "manifest.json", "ledger.sqlite", "parts", "series", "lock"
+ASIDE = "set-aside"
+#: What is in the folder as a folder.
+FOLDERS = (PARTS, SERIES, ASIDE)
 JOURNAL = f"{LEDGER}-journal"
 KIND = Kind("store", MANIFEST, FORMAT, StoreError, unseen="in its measures or its sample", needs=("measures",))

@@ -77,9 +77,7 @@ class Ledger:
         self.path = path
         # A thread that prepares chunks reads the ledger too, and may still do so when Ctrl-C closes it.
         self._lock = threading.RLock()
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            # Otherwise a file outside the store could be written to, or a pipe could block.
-            problem = "is a link" if path.is_symlink() else "is not a regular file"
+        if problem := _not_ours(path, write=write):
             raise self._fault(
                 f"{problem}, and celltrain did not make it; make it again from the parts: celltrain store repair"
             )
@@ -234,3 +232,12 @@ class Ledger:
 
     def _fault(self, problem: str) -> StoreError:
         return StoreError([Fault.of_file(shown(self.path), problem)])
+
+
+def _not_ours(path: Path, *, write: bool) -> str | None:
+    """Why a file may not be opened: somebody else's would be written to, or a pipe waited for."""
+    if path.is_symlink():
+        return "is a link"
+    if path.exists() and not path.is_file():
+        return "is not a regular file"
+    return "has another name as well" if write and path.exists() and path.stat().st_nlink > 1 else None

@@ -98,11 +98,11 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    bytes_of = content(path)
     try:
         # On this thread, from memory that is Arrow's own: a thread of Arrow's that lets go of a Python object while the
         # interpreter ends brings the process down.
-        source = pa.BufferReader(content(path))
-        file = pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
+        file = pq.ParquetFile(pa.BufferReader(bytes_of), page_checksum_verification=True, pre_buffer=False)
         table = file.read(columns=columns, use_threads=False)
         # No page's checksum covers codes beyond their dictionary, invalid texts and names of columns.
         table.validate(full=True)
@@ -125,7 +125,8 @@ def content(path: Path) -> pa.Buffer:
             raise StoreError(
                 [Fault.of_file(shown(path), "is gone; forget its runs with: celltrain store repair")]
             ) from None
-        raise StoreError([damaged(path, error)]) from None
+        what = f"{error.problem}; set it aside and forget its runs with: celltrain store repair"
+        raise StoreError([Fault.of_file(shown(path), what)]) from None
     try:
         with open(handle, "rb", buffering=0) as file:  # noqa: PTH123, a descriptor
             size = os.fstat(handle).st_size

@@ -11,12 +11,11 @@ from celltrain.errors import StoreError
 from celltrain.store import parts, rewrite
 from celltrain.store.check import changed, digest_of, known_parts, refuse_others, strange, verify
 from celltrain.store.files import Lock, put, sync, uninterrupted, unwritable
-from celltrain.store.layout import JOURNAL, LEDGER, LOCK, PARTS
+from celltrain.store.layout import ASIDE, FOLDERS, JOURNAL, LEDGER, LOCK, PARTS
 from celltrain.store.ledger import Ledger, Part
 from celltrain.store.store import Store
 from celltrain.tables import encoded
-
-ASIDE = "set-aside"
+from celltrain.writing import linked
 
 
 def repair(path: Path) -> list[str]:
@@ -27,6 +26,8 @@ def repair(path: Path) -> list[str]:
     """
     store = Store.open(path)
     refuse_others(store)
+    if faults := linked(*(path / name for name in FOLDERS)):
+        raise StoreError(faults)
     done: list[str] = []
     lock = Lock(path / LOCK)
     try:
@@ -49,8 +50,8 @@ def repair(path: Path) -> list[str]:
             except StoreError:
                 # The ledger is an index and can be made again from the parts.
                 store.close()
-                ledger.unlink(missing_ok=True)
-                ledger.with_name(JOURNAL).unlink(missing_ok=True)
+                _take_away(ledger)
+                _take_away(ledger.with_name(JOURNAL))
                 store._ledger = Ledger(ledger, write=True)
                 done.append("made the ledger again from the parts")
                 _enter_missing(store, [])
@@ -69,7 +70,7 @@ def _end_rewriting(store: Store) -> None:
             store._ledger = Ledger(store.path / LEDGER, write=True)
             rewrite.finish(store)
         store.close()
-    (store.path / rewrite.INTENT).unlink(missing_ok=True)
+    _take_away(store.path / rewrite.INTENT)
 
 
 def _mend_parts(store: Store, there: dict[int, Path], known: dict[int, Part]) -> Iterator[str]:
@@ -87,11 +88,7 @@ def _mend_parts(store: Store, there: dict[int, Path], known: dict[int, Part]) ->
         except StoreError as error:
             problems = error.faults
         if problems:
-            aside = store.path / ASIDE
-            aside.mkdir(exist_ok=True)
-            path.rename(_free(aside / path.name))
-            sync(aside)
-            sync(path.parent)
+            _set_aside(path, store.path / ASIDE)
             yield f"set aside {path.name}: {problems[0].problem}"
             continue
         own = {key: bytes.fromhex(key) for key in table["run_key"].unique().to_pylist()}
@@ -101,6 +98,21 @@ def _mend_parts(store: Store, there: dict[int, Path], known: dict[int, Part]) ->
             kept = table.filter(pc.invert(pc.is_in(table["run_key"].cast(pa.string()), pa.array(again))))
             put(path, encoded(kept))
             yield f"dropped {len(again):,} runs from {path.name}, which an earlier part has"
+
+
+def _take_away(path: Path) -> None:
+    """Removes a file that can be made again; a folder in its place may hold anything, and is set aside."""
+    if path.is_dir() and not path.is_symlink():
+        _set_aside(path, path.parent / ASIDE)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _set_aside(path: Path, aside: Path) -> None:
+    aside.mkdir(exist_ok=True)
+    path.rename(_free(aside / path.name))
+    sync(aside)
+    sync(path.parent)
 
 
 def _free(path: Path) -> Path:

@@ -174,7 +174,7 @@ def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
             raise StoreError(
                 [Fault.of_option("measures", repr(name), f"was not measured; there are {', '.join(known)}")]
             )
-    return list(known if measures is None else measures)
+    return list(known if measures is None else dict.fromkeys(measures))
 
 
 def _measure_codes(table: pa.Table, store: Store) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
 from celltrain.running import RunRecord
@@ -19,27 +19,36 @@ from celltrain.store import columns, parts, rewrite, shapes
 from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
 from celltrain.store.files import Lock, clear, put, sync, uninterrupted
-from celltrain.store.layout import JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
+from celltrain.store.layout import FOLDERS, JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.text import shown
+from celltrain.writing import linked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Store:
+class Store(Answer):
     """Rows of a plan's runs, in a folder."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> None:
-        self.path = path
-        self.manifest = manifest
-        """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
-        self._plan = plan
-        self._lock: Lock | None = None
-        self._ledger: Ledger | None = None
-        self._next = 1
-        #: Keeps a temporary folder alive while the store is used.
-        self.keeper: object = None
+    _call = "celltrain.sweep or celltrain.Store.open"
+    path: Path
+    manifest: dict[str, Any]
+    """`manifest.json`: format, version, profile, digest of the plan, columns and measures."""
+    keeper: object = None
+    """What holds the folder while the store is used, where it is a temporary one."""
+    _plan: Plan | None
+    _lock: Lock | None = None
+    _ledger: Ledger | None = None
+    _next: int = 1
+
+    @classmethod
+    def _of(cls, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> Store:
+        made = cls.__new__(cls)
+        made.path = path
+        made.manifest = manifest
+        made._plan = plan
+        return made
 
     # To read.
 
@@ -48,7 +57,7 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """A store to read, also while a sweep writes it; raises `StoreError`."""
         folder = Path(path)
-        return cls(folder, KIND.read(folder))
+        return cls._of(folder, KIND.read(folder))
 
     @cached_property
     def plan(self) -> Plan:
@@ -149,12 +158,13 @@ class Store:
                 raise StoreError(
                     [Fault.of_file(shown(folder), "holds other files: name a folder that is new or empty")]
                 )
+            _refuse_links(folder)
             (folder / PARTS).mkdir(parents=True, exist_ok=True)
             if plan.recording is not None:
                 (folder / SERIES).mkdir(exist_ok=True)
         except OSError as error:
             raise _not_made(folder, error) from None
-        store = cls(folder, KIND.new(plan, **_facts(plan)), plan)
+        store = cls._of(folder, KIND.new(plan, **_facts(plan)), plan)
         store._lock = Lock(folder / LOCK)
         try:
             # Another sweep may have made it meanwhile.
@@ -188,7 +198,8 @@ class Store:
         faults = list(KIND.differences(folder, manifest, plan))
         if faults:
             raise StoreError(faults)
-        store = cls(folder, manifest, plan)
+        _refuse_links(folder)
+        store = cls._of(folder, manifest, plan)
         store._lock = Lock(folder / LOCK)
         try:
             store._open_ledger()
@@ -200,9 +211,12 @@ class Store:
     @property
     def ledger(self) -> Ledger:
         """Which runs are done; only of a store that is open to write."""
-        assert self._ledger is not None, "a store that is open to write has its ledger"
+        if self._ledger is None:
+            problem = "is open to read; Store.create and Store.resume open a store to write"
+            raise StoreError([Fault.of_file(shown(self.path), problem)])
         return self._ledger
 
+    @checked(StoreError)
     def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
         with uninterrupted():
@@ -218,6 +232,7 @@ class Store:
             put(parts.named(self.path / PARTS, number), content)
             self.ledger.enter(number, _part(len(rows), content), map(self._entry, rows), repeats)
 
+    @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
         """Takes the runs out that failed and are worth another try, so that they are missing; returns how many.
 
@@ -291,6 +306,7 @@ class Store:
         for number in sorted(there.keys() - known.keys()):
             self.enter(number, there[number])
 
+    @checked(StoreError)
     def enter(self, number: int, path: Path) -> None:
         """Enters a part that the ledger does not know: its coordinator died between the two.
 
@@ -312,6 +328,12 @@ def _refuse_existing(folder: Path) -> None:
     if (folder / MANIFEST).exists():
         problem = "is a store already: go on with it (--resume), or name another folder"
         raise StoreError([Fault.of_file(shown(folder), problem)])
+
+
+def _refuse_links(folder: Path) -> None:
+    """Raises where a link would have rows written somewhere else."""
+    if faults := linked(*(folder / name for name in FOLDERS)):
+        raise StoreError(faults)
 
 
 def _part(runs: int, content: bytes | pa.Buffer) -> Part:

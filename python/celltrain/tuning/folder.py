@@ -16,6 +16,7 @@ from celltrain.store.manifest import Kind
 from celltrain.text import shown
 from celltrain.tuning.ask import Trial, directions, frozen, quiet, silent_optuna
 from celltrain.tuning.plan import Numbers, TunePlan
+from celltrain.writing import linked
 
 #: Of the folder and its files.
 FORMAT = 1
@@ -52,6 +53,7 @@ class Folder:
         folder._lock = Lock(path / LOCK, "search")
         try:
             _refuse_existing(path)
+            _refuse_links(path / RUNS)
             (path / RUNS).mkdir(exist_ok=True)
             sync(path)
             put(path / MANIFEST, json.dumps(folder.manifest, indent=1, ensure_ascii=False).encode())
@@ -98,17 +100,18 @@ class Folder:
 
     def stage(self, name: str) -> Path:
         """Where the runs of a stage are: a store."""
+        _refuse_links(self.path / RUNS, self.path / RUNS / name)
         return self.path / RUNS / name
 
     def note(self, histories: Sequence[Sequence[Trial]]) -> None:
         """Writes the trials for Optuna's own tools: a study for each configuration, in a journal.
 
-        Nothing here reads it; one that was cut short by a kill is made anew.
+        Nothing here reads it; one that was cut short by a kill, or is somebody else's, is made anew.
         """
         optuna = silent_optuna()
         path = self.path / JOURNAL
-        if path.exists() and not path.read_bytes().endswith(b"\n"):
-            path.unlink()
+        if not _is_journal(path):
+            path.unlink(missing_ok=True)
         with quiet(optuna):
             try:
                 self._append(_journal(path), histories)
@@ -180,6 +183,13 @@ def _journal(path: Path) -> Any:
     return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_NoLock()))
 
 
+def _is_journal(path: Path) -> bool:
+    """Whether there is a file that may be added to: whole, and with no other name."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_nlink > 1:
+        return False
+    return path.read_bytes().endswith(b"\n")
+
+
 def title(plan: TunePlan, configuration: int) -> str:
     """A configuration by its values; what follows from one axis alone, as a window from the network, is left out."""
     from celltrain.pages.words import valued
@@ -198,6 +208,12 @@ def title(plan: TunePlan, configuration: int) -> str:
             value = valued(every[configuration][place], axis.unit)
             named.append(value if axis.labels is not None else f"{axis.name} {value}")
     return ", ".join(named)
+
+
+def _refuse_links(*paths: Path) -> None:
+    """Raises where a link would have runs written somewhere else."""
+    if faults := linked(*paths):
+        raise TuneError(faults)
 
 
 def _refuse_existing(path: Path) -> None:

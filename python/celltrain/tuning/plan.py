@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.expressions import MeasureError, check_syntax
-from celltrain.paths import set_key
+from celltrain.paths import UnknownKeyError, set_key
 from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
 from celltrain.plan.base import Base, base_of, plain
@@ -267,6 +267,8 @@ class _TuneReader(Reader):
             )
         }
         stages = self.stages(said.get("seeds"))
+        if not diagnostics.faults:
+            self.size(groups, Seeds(first=1, count=1))
         if diagnostics.faults:
             raise PlanError(diagnostics.faults)
         measures = tuple(dict.fromkeys([*(one.measure for one in objectives), *more]))
@@ -342,6 +344,8 @@ class _TuneReader(Reader):
                 problem = "goes with a linear scale only" if interval.log else "is not above zero"
                 diagnostics.refuse(join(path, "step"), problem, inside["step"])
                 step = None
+            if step is not None:
+                self.places(interval, step, join(path, "step"), inside["step"])
             if step is not None and step > interval.high - interval.low:
                 diagnostics.refuse(
                     join(path, "step"), "is more than the whole range: there would be one value", inside["step"]
@@ -444,7 +448,11 @@ class _TuneReader(Reader):
 
     @staticmethod
     def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
-        return Reading.of_table(plan.scenario(configuration, numbers), "scenario")
+        try:
+            scenario = plan.scenario(configuration, numbers)
+        except UnknownKeyError as error:
+            return Reading(handle=None, faults=[Fault.of(str(error))], warnings=[])
+        return Reading.of_table(scenario, "scenario")
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
         """Adds what the core says of a scenario, at the place of the plan it comes from."""

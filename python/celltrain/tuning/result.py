@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core, statistics
-from celltrain.arguments import checked
+from celltrain.arguments import Answer, checked
 from celltrain.store import measured
 from celltrain.tuning import analysis
 from celltrain.tuning.folder import title
-from celltrain.writing import writing
+from celltrain.writing import inner, replace, writing
 
 if TYPE_CHECKING:
     from celltrain.pages.drawing import Drawing
@@ -97,18 +97,25 @@ class Searched:
     left: tuple[Left, ...]
 
 
-class Tuned:
+class Tuned(Answer):
     """What came of a search."""
 
-    def __init__(self, facts: Mapping[str, Any], searches: Sequence[Searched]) -> None:
-        self.facts = dict(facts)
-        """Name, versions, objectives, parameters, seeds of each stage, runs and failures."""
-        self.searches = tuple(searches)
-        self.keeper: object = None
-        """What holds the folder while this is used, where it is a temporary one."""
+    _call = "celltrain.tune"
+    facts: dict[str, Any]
+    """Name, versions, objectives, parameters, seeds of each stage, runs and failures."""
+    searches: tuple[Searched, ...]
+    keeper: object = None
+    """What holds the folder while this is used, where it is a temporary one."""
 
     @classmethod
-    def of(cls, plan: TunePlan, search: Search) -> Tuned:
+    def _of(cls, facts: Mapping[str, Any], searches: Sequence[Searched]) -> Tuned:
+        made = cls.__new__(cls)
+        made.facts = dict(facts)
+        made.searches = tuple(searches)
+        return made
+
+    @classmethod
+    def _of_search(cls, plan: TunePlan, search: Search) -> Tuned:
         """Of a search that has run to its end."""
         build = _core.build()
         facts = {
@@ -151,10 +158,10 @@ class Tuned:
             "runs": search.found.runs,
             "failed": search.found.failed,
         }
-        return cls(facts, [_searched(plan, search, i) for i in range(len(plan.configurations.points))])
+        return cls._of(facts, [_searched(plan, search, i) for i in range(len(plan.configurations.points))])
 
     @classmethod
-    def of_dict(cls, said: Mapping[str, Any]) -> Tuned:
+    def _of_dict(cls, said: Mapping[str, Any]) -> Tuned:
         """What `to_dict` gave."""
         searches = [
             Searched(
@@ -193,7 +200,7 @@ class Tuned:
             )
             for one in said["searches"]
         ]
-        return cls({key: value for key, value in said.items() if key != "searches"}, searches)
+        return cls._of({key: value for key, value in said.items() if key != "searches"}, searches)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer of `celltrain tune --json`."""
@@ -280,20 +287,20 @@ class Tuned:
     def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
         from celltrain.tuning.page import page
 
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
+        plots = inner(folder / "figures")
         drawing = self.drawing()
         written = []
         for place, kind in enumerate(("svg", "pdf")):
-            path = folder / "figures" / f"{drawing.name}.{kind}"
-            path.write_bytes(drawing.save(kind))
+            path = plots / f"{drawing.name}.{kind}"
+            replace(path, drawing.save(kind))
             written.append(path)
             if progress is not None:
                 progress((place + 1) / 3)
         answer = folder / "tune.json"
-        answer.write_text(self.to_json(), encoding="utf-8")
+        replace(answer, self.to_json())
         # Last, so that a folder with a page has everything.
         html = folder / "tune.html"
-        html.write_text(page(self, drawing), encoding="utf-8")
+        replace(html, page(self, drawing))
         return [html, answer, *written]
 
     def __repr__(self) -> str:

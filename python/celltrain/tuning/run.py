@@ -124,4 +124,4 @@ def run_tune(
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
         search = Search(plan, opened, worker, progress)
         search.run()
-        return Tuned.of(plan, search)
+        return Tuned._of_search(plan, search)
