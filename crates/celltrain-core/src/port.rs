@@ -102,7 +102,7 @@ impl PortCounters {
 /// A port at the end of a run, however an engine kept it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
-    /// What became of each VC's cells, by label.
+    /// The fate of each VC's cells, by label.
     pub counters: Vec<PortCounters>,
     /// Cells waiting of each VC, by label.
     pub waiting: Vec<u32>,
@@ -207,8 +207,8 @@ enum Mode {
 const RESERVED_RUNS: usize = 1 << 14;
 const RESERVED_RUNS_PER_VC: usize = 16;
 
-/// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
-/// their places to be still in the nearest cache.
+/// The most deferred dequeues before the counts are brought up to date: few enough for their places to be still in the
+/// nearest cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 /// Memory of a port.
@@ -286,7 +286,7 @@ impl Port {
         self
     }
 
-    /// Whether a cell's departure is known only as it happens: one that comes later may go first, or push it out.
+    /// Whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
     pub fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
@@ -348,19 +348,19 @@ impl Port {
         if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
     }
 
-    /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own:
-    /// it decides when queues fill, and nothing else.
+    /// The scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own. While
+    /// there is room for all, this order decides only when queues fill.
     pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
         self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
 
-    /// Whether it means something to the scheduler that a queue was empty for less than a cell time.
+    /// Whether a queue that is empty for less than a cell time affects the scheduler.
     pub fn fills_exactly(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether a port with deferred order has to know which cells have gone ([`Port::report_departures`]) before a VC's
-    /// next cell is offered: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    /// Whether departures must be reported ([`Port::report_departures`]) before a VC's next cell is offered to a port
+    /// with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -375,15 +375,15 @@ impl Port {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
-    /// Of the cells that wait in a port with deferred order, and of which there are some, no frame's last is among
-    /// fewer of the next than this.
+    /// A lower bound on the number of departures up to the next end of a frame, in a port with deferred order and
+    /// waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
     /// No fewer cells than this will go before a cell of the VC that arrives now.
     pub fn least_ahead(&self, label: Label) -> u32 {
-        // What waits in front may be pushed out.
+        // Cells in front may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
@@ -665,8 +665,8 @@ impl Port {
         }
     }
 
-    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::defer_dequeue`] asks
-    /// for it first; the policy is asked with counts that are.
+    /// Brings the per-VC counts up to date with what has gone. A reader of the counts calls this first after
+    /// [`Port::defer_dequeue`]; the port itself does before it asks the policy.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -735,7 +735,7 @@ impl Port {
         self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(held).chain(queued)
     }
 
-    /// What became of each VC's cells, by label.
+    /// The fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
         all.map(|((vc, refused), &waiting)| PortCounters {
@@ -770,7 +770,7 @@ impl Port {
         state
     }
 
-    /// What became of all cells together.
+    /// The fate of all cells together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

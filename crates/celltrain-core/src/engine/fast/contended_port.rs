@@ -368,7 +368,7 @@ impl ContendedPort {
         }
     }
 
-    /// Whether the next cells of the first train, or of those that tie with it, come between those of others.
+    /// Whether the next cells of the first train, or of the trains that tie with it, interleave with other trains.
     #[inline]
     fn takes_turns(&self, until: Time) -> bool {
         let first = self.next.first();
@@ -377,18 +377,18 @@ impl ContendedPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Whether more than so many cells of an input's train come before another's.
+    /// Whether more than `cells` cells of an input's train come before another's.
     #[inline]
     fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Admits cells of trains that take turns, as far as `until` or to the first that is one of many in a row, asks the
-    /// policy, finds no room, or may be too late for the end of the run. Whether there was any before that.
+    /// Interleaves trains up to `until`, or to the first cell that is one of many in a row, asks the policy, finds no
+    /// room, or may be too late for the end of the run. Returns whether any cell was admitted.
     ///
-    /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done
-    /// for all of its cells when it ends, or when the stretch does.
+    /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
+    /// cells at the end of the train or of the stretch.
     #[inline(never)]
     fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
@@ -507,7 +507,7 @@ impl ContendedPort {
         Some(next)
     }
 
-    /// The last cell of a train has been interleaved; when the next one on its input begins.
+    /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
     #[inline(never)]
     fn end_train(&mut self, input: u32, start: Time, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
         let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
@@ -532,8 +532,8 @@ impl ContendedPort {
         next
     }
 
-    /// What of a line has left before the arrivals of `now`. Hardly ever more than two: whether it is none, one or two
-    /// is nothing a branch could foresee, so those are counted without.
+    /// Counts the cells of a line that left before the arrivals of `now`. There are rarely more than two, and a branch
+    /// could not predict none, one or two, so these are counted without branches.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
     fn pass(&self, line: &mut Line, now: Time) {
@@ -566,14 +566,14 @@ impl ContendedPort {
         *interleaved > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
     }
 
-    /// What concerns the cells of one train that were interleaved, all but their departure.
+    /// Work for the interleaved cells of one train, except their departure.
     #[inline]
     fn end_turns(&mut self, run: Run, first: Time, period: Span) {
         self.port.count_in_turns(run);
         self.note(run, first, period);
     }
 
-    /// Lets go of cells whose transmission starts before `until`.
+    /// Hands on the cells whose transmission starts before `until`.
     #[inline]
     fn serve_before(&mut self, until: Time) {
         if let Some(most) = self.timing.marks_above {
@@ -625,7 +625,7 @@ impl ContendedPort {
         }
     }
 
-    /// Everything before `until` is worked on; the counts are brought to that instant too.
+    /// Brings the counts to `until`; everything before it is settled.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
         self.port.dequeue_deferred();
@@ -654,7 +654,7 @@ impl ContendedPort {
     /// as long as nothing else comes before `until`.
     fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.timing.defers_order {
-            // What was put in its queue early is more than waits.
+            // The queue holds cells that were put in early and do not wait yet.
             self.catch_up(now);
         }
         let (tied, other) = self.next.tied();
@@ -679,12 +679,12 @@ impl ContendedPort {
         self.together = together;
     }
 
-    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. As far as
-    /// `until` or to the first of which it is not known that this comes to the same as one by one; whether it could be
-    /// done at all.
+    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. It ends at
+    /// `until`, or before the first train for which the result might differ from single admission. Returns whether any
+    /// train was admitted.
     ///
     /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
-    /// cells leave than arrive: the queue is largest with the last. That a train's cells are there early changes
+    /// cells leave than arrive: the queue is largest with the last. The early presence of a train's cells changes
     /// nothing ([`ContendedPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
@@ -816,7 +816,7 @@ impl ContendedPort {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (self.port.capacity() - self.port.occupancy()) / cells;
-        // No round puts the end of the queue off by more than its cells take, or than it takes itself.
+        // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
         let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start().max(now).0) / a_round;
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))

@@ -1,7 +1,7 @@
-//! What can be known of a network before it runs: where cells can wait, and what lies between two such places.
+//! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
 //!
 //! A switch port fed by one link that is no faster than its own never keeps a cell waiting: every cell leaves in the
-//! instant it arrives. Such a port is *transparent*: the way through it is a delay and nothing more. What remains are the
+//! instant it arrives. Such a port is *transparent*: the way through it is only a delay. The other ports are the
 //! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
 //! several links meet ([`super::contended_port`]).
 
@@ -39,7 +39,7 @@ pub(super) struct Stage {
     pub(super) end: StageEnd,
 }
 
-/// What is at the end of a stage.
+/// The end of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageEnd {
     /// The host at the end of the VC.
@@ -174,11 +174,11 @@ pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
 pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
 pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
-/// Everything known beforehand.
+/// The plan of a run.
 pub(super) struct Plan {
     /// By link.
     pub(super) roles: Vec<Role>,
-    /// Who feeds each port.
+    /// The links that feed each port.
     pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
     pub(super) hosts: Vec<usize>,
