@@ -16,7 +16,7 @@ from celltrain.pages import words
 from celltrain.plan import Plan
 from celltrain.reports.data import of_store
 from celltrain.running import Local
-from celltrain.store import Ran, Store
+from celltrain.store import RunRecord, Store
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -82,7 +82,7 @@ def made(folder, values, *, seeds=range(1, 5), axes=None, errors=None, measures=
     errors = errors or {}
     with Store.create(folder, plan) as store:
         rows = [
-            Ran(
+            RunRecord(
                 point=point,
                 seed=seed,
                 run_key=f"{point:012x}{seed:012x}",

@@ -21,7 +21,7 @@ from celltrain.reproduction import Progress, Reproduction, export, figures, load
 from celltrain.reproduction.outcomes import Outcomes
 from celltrain.reproduction.paper import PaperError
 from celltrain.reproduction.run import _reproduction
-from celltrain.running import Chunk, Ran, apart, local
+from celltrain.running import Chunk, RunRecord, apart, local
 
 AF_96_1269 = "af-96-1269"
 
@@ -272,7 +272,7 @@ def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.Monke
     handed: list[tuple[int, int]] = []
     stream = local.stream
 
-    def noted(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+    def noted(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
         handed.append((len(chunk.tasks), threads))
         stream(chunk, threads, take)
 
@@ -287,7 +287,7 @@ def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.M
     asked: list[Chunk] = []
     run = apart._Children.run
 
-    def noted(self: apart._Children, chunk: Chunk) -> Ran:
+    def noted(self: apart._Children, chunk: Chunk) -> RunRecord:
         asked.append(chunk)
         return run(self, chunk)
 

@@ -14,7 +14,7 @@ use celltrain_core::aal5::{Aal5Options, Reassembler};
 use celltrain_core::cell::{Cell, Run};
 use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
-use celltrain_core::engine::fast::agenda::{Agenda, Key};
+use celltrain_core::engine::fast::tournament_tree::{Key, TournamentTree};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::port::Port;
 use celltrain_core::probe::Nothing;
@@ -106,21 +106,21 @@ fn ring(criterion: &mut Criterion) {
 }
 
 /// What happens next happens, and gets another time.
-fn agenda(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("agenda");
+fn tournament_tree(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("tournament_tree");
     group.throughput(Throughput::Elements(1));
     for keys in [8u32, 64, 2000] {
         group.bench_function(format!("{keys} keys"), |bencher| {
             let mut rng = Stream::new(1, "bench");
-            let mut agenda = Agenda::new(keys as usize);
+            let mut event_list = TournamentTree::new(keys as usize);
             for leaf in 0..keys {
-                agenda.set(leaf as usize, Key::new(Time(rng.below(1024).into()), 0, leaf));
+                event_list.set(leaf as usize, Key::new(Time(rng.below(1024).into()), 0, leaf));
             }
             bencher.iter(|| {
-                let first = black_box(agenda.first());
+                let first = black_box(event_list.first());
                 let leaf = u32::try_from(first.leaf()).expect("as many keys as there are");
                 let later = first.time() + Span(1 + u64::from(rng.below(1024)));
-                agenda.set(first.leaf(), Key::new(later, 0, leaf));
+                event_list.set(first.leaf(), Key::new(later, 0, leaf));
             });
         });
     }
@@ -240,7 +240,7 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(700))
         .nresamples(10_000);
-    targets = port, ring, agenda, reassembler, ties, tcp, codec
+    targets = port, ring, tournament_tree, reassembler, ties, tcp, codec
 }
 
 criterion_group! {

@@ -11,10 +11,10 @@ use crate::gfr;
 use crate::metrics;
 use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
 use crate::port::{self, PortCounters};
+use crate::rate_control;
 use crate::rng::Stream;
 use crate::scheduler::{self, Class, SchedulerConfig};
 use crate::shaped_port;
-use crate::shaping;
 use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
@@ -158,7 +158,8 @@ impl<'a> Shape<'a> {
         let flows = count(network.flows.len()) * end_systems::BYTES_PER_FLOW;
         let abr = count(network.vcs.iter().filter(|vc| vc.abr.is_some()).count());
         let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
-        let vcs = count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + shaping::BYTES_PER_VC);
+        let vcs =
+            count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + rate_control::BYTES_PER_VC);
         let passes = if abr > 0 { self.hops * 12 } else { 0 };
         let allocated = |(link, &labels): (&Link, &u64)| {
             if link.allocator.is_some() { BYTES_PER_ALLOCATOR + labels * BYTES_PER_ALLOCATED } else { 0 }

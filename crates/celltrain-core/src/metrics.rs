@@ -11,8 +11,8 @@ use crate::gfr::{Edge, EdgeCounters};
 use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
+use crate::rate_control::RateControl;
 use crate::scheduler::Class;
-use crate::shaping::Shaping;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
@@ -159,7 +159,7 @@ pub(crate) const BYTES_PER_PORT: u64 = size::<PortResult>() + 32;
 pub(crate) const BYTES_PER_VC: u64 = size::<PortCounters>() + 3 * 8 + size::<VcCounters>();
 
 /// What an engine hands over when a run has ended.
-pub struct Ended<'a> {
+pub struct FinalState<'a> {
     /// What was run.
     pub network: &'a Network,
     /// Its labels.
@@ -177,12 +177,12 @@ pub struct Ended<'a> {
     /// The contracts at its edge.
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
-    pub shaping: &'a Shaping,
+    pub rate_control: &'a RateControl,
     /// Whether to go on: a large network takes its time to measure.
     pub stop: &'a Stop<'a>,
 }
 
-impl Ended<'_> {
+impl FinalState<'_> {
     /// Measures the run, after asserting that no cell was made or lost unaccounted, by VC and by port.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl Ended<'_> {
             self.stop.step()?;
             in_flight[first(vc)] += on_links;
             let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
-            let [rms_sent, rms_ended] = self.shaping.rm_cells(vc as usize).unwrap_or_default();
+            let [rms_sent, rms_ended] = self.rate_control.rm_cells(vc as usize).unwrap_or_default();
             let ends = &mut at_ends[first(vc)];
             ends.offered += offered + rms_sent;
             ends.delivered += delivered + rms_ended;
@@ -333,8 +333,8 @@ impl Ended<'_> {
 
     fn abr(&self) -> Result<Vec<AbrResult>, Interrupted> {
         let one = |(number, vc): (usize, &crate::network::Vc)| {
-            let home = self.shaping.home(number)?;
-            let port = self.shaping.port(home.link)?;
+            let home = self.rate_control.home(number)?;
+            let port = self.rate_control.port(home.link)?;
             let source = port.source(home.label)?;
             let sent = self.ports[home.link as usize].counters[home.label as usize].forwarded;
             let counters = source.counters();
@@ -390,10 +390,10 @@ impl Ended<'_> {
             }
         }
         for vc in 0..self.network.vcs.len() {
-            let Some(home) = self.shaping.home(vc) else { continue };
-            let acr = self.shaping.port(home.link).map_or(0.0, |port| port.acr(home.label));
+            let Some(home) = self.rate_control.home(vc) else { continue };
+            let acr = self.rate_control.port(home.link).map_or(0.0, |port| port.acr(home.label));
             fingerprint.fold(acr.to_bits());
-            fingerprint.fold_all(self.shaping.rm_cells(vc).unwrap_or_default());
+            fingerprint.fold_all(self.rate_control.rm_cells(vc).unwrap_or_default());
         }
         Ok(fingerprint)
     }

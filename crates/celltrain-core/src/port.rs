@@ -9,17 +9,17 @@ use crate::cell::{Cell, Label, Run};
 use crate::footprint::{array, size};
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
-use crate::scheduler::{Filling, Queues, Telling};
+use crate::scheduler::{BacklogSensitivity, Queues, ReportGranularity};
 
 /// An output port's buffer with its policy.
 pub struct Port {
     capacity: u32,
-    /// Cells waiting: those of the queue but for `uncounted` that go first.
+    /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
     occupancy: u32,
     max_queue: u32,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`Port::let_go`]) and are still to be taken off the queue and the per-VC counts.
-    uncounted: u32,
+    /// Cells that have gone ([`Port::defer_dequeue`]) and are still to be taken off the queue and the per-VC counts.
+    deferred_dequeues: u32,
     counts: Counts,
     vcs: Vec<VcState>,
     refused: Vec<Refused>,
@@ -35,8 +35,8 @@ pub struct Port {
     released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
-    /// Of these, those the policy was told of, if it follows cells.
-    told_gone: u64,
+    /// Of these, those reported to the policy, if it follows cells.
+    reported_gone: u64,
     follows: bool,
     policy: Box<dyn BufferPolicy>,
     /// Whether there is a frame the policy could refuse.
@@ -45,7 +45,7 @@ pub struct Port {
     rng: Stream,
 }
 
-/// What became of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
+/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
 /// the others and the cells waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
@@ -73,7 +73,7 @@ impl PortCounters {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Cells discarded by the policy's word.
+    /// Cells discarded by decision of the policy.
     pub fn discarded(&self) -> u64 {
         self.discarded_frame + self.discarded_remainder
     }
@@ -102,7 +102,7 @@ impl PortCounters {
 /// A port at the end of a run, however an engine kept it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
-    /// What became of each VC's cells, by label.
+    /// The fate of each VC's cells, by label.
     pub counters: Vec<PortCounters>,
     /// Cells waiting of each VC, by label.
     pub waiting: Vec<u32>,
@@ -142,7 +142,7 @@ impl Counts {
     }
 }
 
-/// What every arriving cell of a VC looks at, beside the count of its waiting cells.
+/// The state read for every arriving cell of a VC, beside the count of its waiting cells.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
     /// Cells that arrived.
@@ -202,14 +202,14 @@ enum Mode {
     RefuseRest { keep_last_cell: bool },
 }
 
-/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows into its
-/// room as it fills. A large network has thousands of ports that one or two VCs cross.
+/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows
+/// into its room as it fills. A large network has thousands of ports that one or two VCs cross.
 const RESERVED_RUNS: usize = 1 << 14;
 const RESERVED_RUNS_PER_VC: usize = 16;
 
-/// So many cells may have gone before they are taken off the per-VC counts unasked: few enough for
-/// their places to be still in the nearest cache.
-const UNCOUNTED_CELLS: u32 = 256;
+/// The most deferred dequeues before the counts are brought up to date: few enough for their places to be still in the
+/// nearest cache.
+const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 /// Memory of a port.
 pub(crate) const BYTES: u64 = size::<Port>();
@@ -241,7 +241,7 @@ impl Port {
             occupancy: 0,
             max_queue: 0,
             fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
-            uncounted: 0,
+            deferred_dequeues: 0,
             counts: Counts::new(vcs),
             vcs: vec![start; vcs],
             refused: vec![Refused::default(); vcs],
@@ -251,7 +251,7 @@ impl Port {
             held_cells: 0,
             released: 0,
             gone: 0,
-            told_gone: 0,
+            reported_gone: 0,
             follows: policy.follows_cells(),
             may_refuse_frames: !policy.admits_all(),
             overflow: policy.overflow(),
@@ -272,8 +272,8 @@ impl Port {
         self
     }
 
-    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy pushes
-    /// out no cell.
+    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
+    /// pushes out no cell.
     #[must_use]
     pub fn scheduled(mut self, queues: Option<Queues>) -> Self {
         if let Some(queues) = queues {
@@ -286,8 +286,8 @@ impl Port {
         self
     }
 
-    /// Whether a cell's departure is known only as it happens: one that comes later may go first, or push it out.
-    pub fn departs_late(&self) -> bool {
+    /// Whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
+    pub fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
 
@@ -301,7 +301,7 @@ impl Port {
         !self.held.is_empty()
     }
 
-    /// Admits an arriving cell, or counts why not; whether it was admitted.
+    /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -348,43 +348,43 @@ impl Port {
         if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
     }
 
-    /// What the order of cells of different VCs means while there is room for all, if each VC has a queue of its own: it
-    /// decides when queues fill, and nothing else.
-    pub fn keeps_vcs_apart(&self) -> Option<Filling> {
-        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.filling())
+    /// The scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own. While
+    /// there is room for all, this order decides only when queues fill.
+    pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
+        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
 
-    /// Whether it means something to the scheduler that a queue was empty for less than a cell time.
+    /// Whether a queue that is empty for less than a cell time affects the scheduler.
     pub fn fills_exactly(&self) -> bool {
-        self.queues.as_ref().is_some_and(|queues| queues.filling() == Filling::Exactly)
+        self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether a port that departs late has to know which cells have gone ([`Port::tell`]) before a VC's next cell is offered:
-    /// the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    /// Whether departures must be reported ([`Port::report_departures`]) before a VC's next cell is offered to a port
+    /// with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
-    pub fn must_tell_before(&self, label: Label) -> bool {
-        self.uncounted > 0
+    pub fn must_report_before(&self, label: Label) -> bool {
+        self.deferred_dequeues > 0
             && ((self.may_refuse_frames && self.vcs[label as usize].at_start)
                 || self.occupancy >= self.capacity
-                || self.ahead(label) <= self.uncounted)
+                || self.ahead(label) <= self.deferred_dequeues)
     }
 
-    /// Cells in the queue of a VC, those among them that have gone and were not told of.
+    /// Cells in the queue of a VC, those among them included whose departure was not reported.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
-        self.queues.as_ref().map_or(self.occupancy + self.uncounted, |queues| queues.ahead(label))
+        self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
-    /// Of the cells that wait in a port that departs late, and of which there are some, no frame's last is among fewer of
-    /// the next than this.
+    /// A lower bound on the number of departures up to the next end of a frame, in a port with deferred order and
+    /// waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
     /// No fewer cells than this will go before a cell of the VC that arrives now.
     pub fn least_ahead(&self, label: Label) -> u32 {
-        // What waits in front may be pushed out.
-        self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.uncounted)
+        // Cells in front may be pushed out.
+        self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
     /// Whether a VC's next cell starts a frame.
@@ -393,8 +393,8 @@ impl Port {
         self.vcs[label as usize].at_start
     }
 
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the policy
-    /// where a frame starts, as the first cell's arrival would, and is followed by that arrival.
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the
+    /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
         let vc = cell.label() as usize;
@@ -408,8 +408,8 @@ impl Port {
         }
     }
 
-    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There was
-    /// room for each of them, and never more than `peak` cells waited.
+    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
+    /// was room for each of them, and never more than `peak` cells waited.
     #[inline]
     pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
@@ -420,11 +420,11 @@ impl Port {
         self.count_in(run);
         self.occupancy += run.cells;
         self.max_queue = self.max_queue.max(peak);
-        self.let_go(gone);
+        self.defer_dequeue(gone);
     }
 
-    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its frame.
-    /// A port that departs late must not have to tell before any of them.
+    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its
+    /// frame. A port with deferred order must not have to report departures before any of them.
     #[inline]
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
@@ -453,18 +453,19 @@ impl Port {
         }
     }
 
-    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between and
-    /// after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between
+    /// and after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells
+    /// waited.
     pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
         debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
         let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
-        let queued = self.occupancy + self.uncounted;
-        let all_gone = self.uncounted + gone;
+        let queued = self.occupancy + self.deferred_dequeues;
+        let all_gone = self.deferred_dequeues + gone;
         let through = all_gone.saturating_sub(queued);
-        self.uncounted = all_gone - through;
+        self.deferred_dequeues = all_gone - through;
         if through > 0 {
-            self.count_off();
+            self.dequeue_deferred();
         }
         for &cell in &cells[through as usize..] {
             self.counts.put(cell.label(), 1);
@@ -473,8 +474,8 @@ impl Port {
         self.occupancy = self.occupancy + arrived - gone;
         self.max_queue = self.max_queue.max(peak);
         self.gone += u64::from(gone);
-        if self.uncounted > UNCOUNTED_CELLS {
-            self.count_off();
+        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES {
+            self.dequeue_deferred();
         }
     }
 
@@ -493,13 +494,13 @@ impl Port {
         }
     }
 
-    /// Tells a policy that follows cells of one that will be admitted with others ([`Port::admit_in_turns`]), when `gone` of
-    /// those that will go meanwhile have gone.
+    /// Reports to a policy that follows cells one that will be admitted with others ([`Port::admit_in_turns`]), when
+    /// `gone` of those that will go meanwhile have gone.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {
-            let cells = self.gone + u64::from(gone) - self.told_gone;
-            self.told_gone += cells;
+            let cells = self.gone + u64::from(gone) - self.reported_gone;
+            self.reported_gone += cells;
             if cells > 0 {
                 self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
             }
@@ -507,29 +508,29 @@ impl Port {
         }
     }
 
-    /// Tells a policy that follows cells of those that have gone: before it is asked, and before another enters.
+    /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
     #[inline]
-    fn tell_policy(&mut self) {
-        if self.follows && self.told_gone < self.gone {
-            let cells = self.gone - std::mem::replace(&mut self.told_gone, self.gone);
+    fn report_to_policy(&mut self) {
+        if self.follows && self.reported_gone < self.gone {
+            let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
         }
     }
 
-    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be told to the policy with the first of
-    /// them ([`BufferPolicy::enters_at_once`]).
+    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the
+    /// first of them ([`BufferPolicy::enters_at_once`]).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
             return true;
         }
-        self.tell_policy();
+        self.report_to_policy();
         self.policy.enters_at_once(label, left, close)
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
     pub fn virtual_queues(&mut self) -> Option<&[u32]> {
-        self.tell_policy();
+        self.report_to_policy();
         self.policy.virtual_queues()
     }
 
@@ -548,8 +549,8 @@ impl Port {
             self.refused[vc].is_cut = false;
             return;
         }
-        self.count_off();
-        self.tell_policy();
+        self.dequeue_deferred();
+        self.report_to_policy();
         let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
@@ -609,75 +610,79 @@ impl Port {
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
         if self.queues.is_none() {
-            self.count_off();
+            self.dequeue_deferred();
         }
         if self.ready() == 0 {
             return None;
         }
         let mut cell = None;
-        self.let_go(1);
-        self.tell(Telling::Each, |run, _| cell = Some(run.last));
+        self.defer_dequeue(1);
+        self.report_departures(ReportGranularity::Each, |run, _| cell = Some(run.last));
         assert!(cell.is_some(), "a cell that waits can be sent");
         cell
     }
 
-    /// Hands the next `cells` to the transmitter, of which there are as many, for one who knows already which they are.
+    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must wait,
+    /// and the caller must already know them.
     #[inline]
-    pub fn let_go(&mut self, cells: u32) {
+    pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
-        self.uncounted += cells;
+        self.deferred_dequeues += cells;
         self.gone += u64::from(cells);
-        if self.uncounted > UNCOUNTED_CELLS && !self.departs_late() {
-            self.count_off();
+        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES && !self.defers_order() {
+            self.dequeue_deferred();
         }
     }
 
-    /// Cells that have gone and were not yet taken off the per-VC counts.
+    /// Deferred dequeues: cells that have gone and still stand in the queue and the per-VC counts.
     #[inline]
-    pub fn uncounted(&self) -> u32 {
-        self.uncounted
+    pub fn deferred_dequeues(&self) -> u32 {
+        self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone, and tells of it: runs of cells and how many have gone since
-    /// they were up to date last, as `telling` says.
+    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone
+    /// since they were up to date last, as `granularity` says.
     #[inline]
-    pub fn tell(&mut self, telling: Telling, mut tell: impl FnMut(Run, u32)) {
-        let gone = std::mem::take(&mut self.uncounted);
+    pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
+        let gone = std::mem::take(&mut self.deferred_dequeues);
         if let Some(queues) = &mut self.queues {
-            queues.serve(gone, &mut self.counts, telling, tell);
+            queues.serve(gone, &mut self.counts, granularity, report);
             return;
         }
         let mut after = 0;
         while after < gone {
             let run = Run::take_first_cells(&mut self.fifo, gone - after).expect("what has gone was in the queue");
             self.counts.take(run.last.label(), run.cells);
-            tell(run, if telling == Telling::Each { after } else { after + run.cells - 1 });
+            report(run, if granularity == ReportGranularity::Each { after } else { after + run.cells - 1 });
             after += run.cells;
         }
     }
 
-    /// Tells of what has gone of runs that were told of as a whole so far.
-    pub fn tell_parts(&mut self, tell: impl FnMut(Run)) {
+    /// Reports what has gone of runs that were reported as a whole so far.
+    pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
-            queues.tell_parts(tell);
+            queues.report_parts(report);
         }
     }
 
-    /// Brings the per-VC counts up to date with what has gone. Whoever looks at them after [`Port::let_go`] asks for it
-    /// first; the policy is asked with counts that are.
+    /// Brings the per-VC counts up to date with what has gone. A reader of the counts calls this first after
+    /// [`Port::defer_dequeue`]; the port itself does before it asks the policy.
     #[inline]
-    pub fn count_off(&mut self) {
-        debug_assert!(self.uncounted == 0 || self.queues.is_none(), "what was sent of several queues has to be told");
-        let mut uncounted = std::mem::take(&mut self.uncounted);
-        while uncounted > 0 {
+    pub fn dequeue_deferred(&mut self) {
+        debug_assert!(
+            self.deferred_dequeues == 0 || self.queues.is_none(),
+            "departures from several queues have to be reported"
+        );
+        let mut deferred_dequeues = std::mem::take(&mut self.deferred_dequeues);
+        while deferred_dequeues > 0 {
             let run = self.fifo.front_mut().expect("what has gone was in the queue");
             let label = run.last.label();
-            if run.cells > uncounted {
-                run.cells -= uncounted;
-                self.counts.take(label, uncounted);
+            if run.cells > deferred_dequeues {
+                run.cells -= deferred_dequeues;
+                self.counts.take(label, deferred_dequeues);
                 return;
             }
-            uncounted -= run.cells;
+            deferred_dequeues -= run.cells;
             let cells = run.cells;
             self.fifo.pop_front();
             self.counts.take(label, cells);
@@ -707,13 +712,13 @@ impl Port {
 
     /// `Y_i`: cells waiting of each VC, by label.
     pub fn per_vc(&self) -> &[u32] {
-        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
 
     /// `N_a`: VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
-        assert_eq!(self.uncounted, 0, "counts are looked at when they are up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         self.counts.active_vcs
     }
 
@@ -722,14 +727,15 @@ impl Port {
         self.max_queue
     }
 
-    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole last.
+    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
+    /// last.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
         let queued = self.queues.iter().flat_map(|queues| queues.waiting());
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.uncounted as usize).chain(held).chain(queued)
+        self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(held).chain(queued)
     }
 
-    /// What became of each VC's cells, by label.
+    /// The fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
         all.map(|((vc, refused), &waiting)| PortCounters {
@@ -754,13 +760,17 @@ impl Port {
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
         if let Some(virtual_queues) = self.policy.virtual_queues() {
             let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
-            let untold = self.gone - self.told_gone;
-            assert_eq!(sum, u64::from(self.occupancy) + untold, "the virtual queues hold as many cells as the FIFO");
+            let unreported = self.gone - self.reported_gone;
+            assert_eq!(
+                sum,
+                u64::from(self.occupancy) + unreported,
+                "the virtual queues hold as many cells as the FIFO"
+            );
         }
         state
     }
 
-    /// What became of all cells together.
+    /// The fate of all cells together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }
@@ -781,7 +791,7 @@ impl Port {
         } else if let Some(queues) = &mut self.queues {
             queues.push(run);
         } else if self.follows {
-            self.tell_policy();
+            self.report_to_policy();
             self.policy.on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {
@@ -789,7 +799,8 @@ impl Port {
         }
     }
 
-    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet whole.
+    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
+    /// whole.
     fn hold(&mut self, run: Run) {
         self.released = 0;
         let Some(held) = &mut self.held[run.last.label() as usize] else {
@@ -818,7 +829,7 @@ impl Port {
         self.held.get(label as usize).is_some_and(Option::is_some)
     }
 
-    /// A frame that waited to be whole never will be.
+    /// Discards the waiting cells of a frame that cannot become whole.
     fn discard_held(&mut self, label: Label) {
         let Some(held) = &mut self.held[label as usize] else { return };
         held.runs.clear();
@@ -834,7 +845,7 @@ impl Port {
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
     fn push_out_front(&mut self, arriving: Cell) {
-        self.count_off();
+        self.dequeue_deferred();
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();
         let data = || self.fifo.iter().filter(|run| !run.last.is_rm());
         let Some(&victim) = data().find(|run| !ends_frame(run)).or_else(|| data().next()) else {

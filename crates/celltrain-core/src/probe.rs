@@ -5,7 +5,7 @@
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
 use crate::network::Network;
-use crate::shaping::Shaping;
+use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
@@ -27,7 +27,7 @@ pub struct NetworkView<'a> {
     /// The queues of the output ports.
     pub queues: &'a dyn Queues,
     /// Shaped ports and the rates of their VCs.
-    pub shaping: &'a Shaping,
+    pub rate_control: &'a RateControl,
     /// The ends of all connections.
     pub end_systems: &'a EndSystems,
 }
@@ -181,8 +181,8 @@ impl Probe for Recorder {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
         let place = |vc: usize| {
-            let place = view.shaping.place(vc).expect("what is traced of it is shaped");
-            (view.shaping.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
+            let place = view.rate_control.place(vc).expect("what is traced of it is shaped");
+            (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
         };
         let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;
         if self.choice.rates {

@@ -1,4 +1,4 @@
-"""Runs a plan into a store: what is missing is handed to workers, and what comes back is written, part by part."""
+"""Runs a plan into a store: missing runs are handed to workers, and their rows are written part by part."""
 
 from __future__ import annotations
 

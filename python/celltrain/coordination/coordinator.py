@@ -1,4 +1,4 @@
-"""The one process that expands the plan, hands out what is missing, and writes what comes back."""
+"""The one process that expands the plan, hands out missing runs, and writes their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.cancel import check
 from celltrain.errors import ClusterError, Fault, ScenarioError, StoreError
 from celltrain.plan import Plan, run_key
 from celltrain.plan.plan import canonical_with_memory, compact
-from celltrain.running import Chunk, Ran, Rows, Task, Worker
+from celltrain.running import Chunk, Rows, RunRecord, Task, Worker
 from celltrain.store import Store
 from celltrain.store.files import uninterrupted
 from celltrain.store.ledger import Repeat
@@ -26,7 +26,7 @@ BLOCK = 1000
 BLOCK_RUNS = 100_000
 #: Runs of a part, at most.
 PART_RUNS = 4096
-#: Seconds between two parts: what a kill costs. Longer sweeps write seldom, so that there are not too many.
+#: Seconds between two parts, and so the work that a kill can lose. Longer sweeps write less often, to limit the number of parts.
 PART_SECONDS, MOST_PART_SECONDS, PART_SHARE = 10.0, 60.0, 0.02
 
 
@@ -67,7 +67,7 @@ class Coordinator:
         #: Keys of runs that were handed out and did not come back yet.
         self._out: set[str] = set()
         #: Runs that came back and are in no part yet, by key.
-        self._held: dict[str, Ran] = {}
+        self._held: dict[str, RunRecord] = {}
         self._repeats: list[Repeat] = []
         self._done, self._failed, _, self._repeated = store.ledger.counts()
         self._now = self._wide = 0
@@ -75,7 +75,7 @@ class Coordinator:
         self._begun = self._written = self._told = time.monotonic()
 
     def run(self) -> Progress:
-        """Runs what is missing. However it ends, what is done is in the store; Ctrl-C and errors are raised then."""
+        """Runs the missing runs. Finished runs are in the store however it ends; Ctrl-C and errors are raised after that."""
         try:
             if self._plan.seeds.until is None:
                 if not self._finished():
@@ -88,7 +88,7 @@ class Coordinator:
             raise
         except BaseException:
             self._write()
-            # Whoever is told now and then is told how it ended.
+            # A caller that follows the progress also receives the final state.
             self._report(last=True)
             raise
         self._write()
@@ -118,7 +118,7 @@ class Coordinator:
     def _until_narrow(self, first: int, last: int) -> None:
         """Rounds over some points, until the interval of each is narrow enough, or it has all the seeds it may have.
 
-        Which seeds a point gets follows from the values of its earlier ones alone, whoever ran them, and when.
+        Which seeds a point gets follows from the values of its earlier ones alone, whichever worker runs them, and when.
         """
         begin, targets_before = self._plan.seeds.first, 0
         until = self._plan.seeds.until
@@ -175,7 +175,7 @@ class Coordinator:
                 if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
                     continue
                 if refusal is not None:
-                    self._keep(Ran(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+                    self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
                     continue
                 place = places.setdefault(text, len(places))
                 if place == len(memory):
@@ -188,7 +188,7 @@ class Coordinator:
             yield self._chunk(tasks, places, memory)
 
     def _is_new(self, run: Repeat) -> bool:
-        """Whether nobody has a run yet, and then it is handed out; otherwise it repeats an earlier point's."""
+        """Whether a run is new and so is handed out; otherwise it repeats a run of an earlier point."""
         with self._lock:
             if run.run_key in self._out or run.run_key in self._held or self._store.ledger.knows(run.run_key):
                 self._repeats.append(run)
@@ -224,8 +224,8 @@ class Coordinator:
                 f"({rows.profile}): install the same on all machines"
             )
             raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
-        for ran in rows.runs:
-            self._keep(ran)
+        for record in rows.runs:
+            self._keep(record)
         check()
         now = time.monotonic()
         pause = min(MOST_PART_SECONDS, max(PART_SECONDS, PART_SHARE * (now - self._begun)))
@@ -233,21 +233,21 @@ class Coordinator:
             self._write()
         self._report()
 
-    def _keep(self, ran: Ran) -> None:
+    def _keep(self, record: RunRecord) -> None:
         """Keeps a run for the next part; one that came already is dropped."""
         with self._lock:
-            if ran.run_key not in self._out:
+            if record.run_key not in self._out:
                 return
-            self._held[ran.run_key] = ran
-            self._out.discard(ran.run_key)
+            self._held[record.run_key] = record
+            self._out.discard(record.run_key)
             self._done += 1
             self._now += 1
-            self._failed += ran.error is not None
+            self._failed += record.error is not None
 
     def _write(self) -> None:
-        # Ctrl-C waits: what is written and what is held must not say the same.
+        # Ctrl-C waits, so that no run is both written and held.
         with uninterrupted():
-            # Whoever draws chunks may add some meanwhile.
+            # A worker's thread that draws chunks may add runs meanwhile.
             with self._lock:
                 held, repeats = dict(self._held), list(self._repeats)
             self._store.write(list(held.values()), repeats)

@@ -10,9 +10,9 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import ScenarioError
 from celltrain.plan import Plan, canonical, run_key
-from celltrain.running import Ran
+from celltrain.running import RunRecord
 
-#: Seconds a probe may take; what is missing of it is worked out from the share that is done.
+#: Seconds a probe may take; the time of an unfinished probe follows from the share that is done.
 PROBE_SECONDS = 2.0
 #: Points that are probed, spread over the plan.
 PROBES = 5
@@ -103,6 +103,6 @@ def _bytes_per_run(plan: Plan, texts: list[str]) -> float:
         values = tuple(int(key[j : j + 6], 16) / 1e6 for j in range(len(plan.measures)))
         point = i % len(plan.points)
         rows.append(
-            Ran(point=point, seed=i, run_key=key, configuration=text, values=values, fingerprint=key[::-1][:16])
+            RunRecord(point=point, seed=i, run_key=key, configuration=text, values=values, fingerprint=key[::-1][:16])
         )
     return len(parts.encode(rows, plan, schema, ("0.0.0", "release"))) / count + LEDGER_BYTES

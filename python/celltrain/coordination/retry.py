@@ -10,9 +10,9 @@ import re
 from celltrain import _core
 from celltrain.plan import Plan
 
-#: What the core says of a run past its time.
+#: The core's message for a run past its time limit.
 _TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
-#: What it says of a network that does not fit into memory.
+#: The core's message for a network that does not fit into memory.
 _DID_NOT_FIT = re.compile(
     r"take (?:about|more than) (\d+\.\d) ([GM])iB of memory, and of the (\d+\.\d) ([GM])iB that are free"
 )

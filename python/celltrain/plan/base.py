@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
-from celltrain.plan.document import Judge, parse
+from celltrain.plan.document import Diagnostics, parse
 from celltrain.scenario import Reading, name_of, read_text
 from celltrain.text import BROKEN, described, is_text
 from celltrain.text import shown as shown_path
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from celltrain.models import Scenario
 
 
-def base_of(base: Scenario | str | os.PathLike[str], judge: Judge) -> Base:
+def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -> Base:
     """What a plan starts from: a scenario, or the path or the name of one."""
     if isinstance(base, str | os.PathLike):
-        return Base.named(str(base), judge, Path())
+        return Base.named(str(base), diagnostics, Path())
     if hasattr(base, "to_dict"):
         try:
             return Base(base.to_dict(), name_of(base), None)
@@ -90,16 +90,16 @@ class Base:
         return name if isinstance(name, str) else ""
 
     @classmethod
-    def named(cls, said: Any, judge: Judge, folder: Path) -> Base:
+    def named(cls, said: Any, diagnostics: Diagnostics, folder: Path) -> Base:
         """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
-        nothing = cls({}, judge.file, None)
+        nothing = cls({}, diagnostics.file, None)
         if isinstance(said, Mapping):
-            return cls(said, judge.file, None)
+            return cls(said, diagnostics.file, None)
         if said is None:
-            judge.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+            diagnostics.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
             return nothing
         if not isinstance(said, str):
-            judge.refuse("scenario", "is not a table, nor the name of a file", said)
+            diagnostics.refuse("scenario", "is not a table, nor the name of a file", said)
             return nothing
         shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
         path = folder / said
@@ -111,11 +111,11 @@ class Base:
             table, _ = parse(text, file)
         except (ScenarioError, PlanError) as error:
             if not there:
-                judge.refuse(
+                diagnostics.refuse(
                     "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
                 )
             else:
-                judge.faults.extend(error.faults)
+                diagnostics.faults.extend(error.faults)
             return nothing
         return cls(table, file, text)
 
@@ -127,12 +127,12 @@ class Base:
             raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
         return cls(table, "scenario", None)
 
-    def faults(self, judge: Judge) -> list[Fault]:
+    def faults(self, diagnostics: Diagnostics) -> list[Fault]:
         """What is wrong with it as it stands."""
         if self.text is not None:
             return Reading.of_core(_core.parse(self.text, self.file, current())).faults
         faults = Reading.of_table(self.table, self.file).faults
-        own = Judge(judge.file, judge._lines)
+        own = Diagnostics(diagnostics.file, diagnostics._lines)
         for fault in faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"
             at = Fault.of(fault.problem, file=self.file, line=own.line(key), key=key, value=fault.value)

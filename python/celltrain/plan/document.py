@@ -68,7 +68,7 @@ def as_text(value: Any) -> str:
         return described(value)
 
 
-class Judge:
+class Diagnostics:
     """Collects faults; what it is asked for has the wrong form is as good as absent."""
 
     def __init__(self, file: str, lines: Lines | None) -> None:

@@ -14,7 +14,7 @@ from celltrain.paths import UnknownKeyError
 from celltrain.plan.axis import Axis
 from celltrain.plan.base import Base
 from celltrain.plan.contents import CHECKED_POINTS, Contents
-from celltrain.plan.document import Judge, join
+from celltrain.plan.document import Diagnostics, join
 from celltrain.scenario import Reading
 
 #: Points that are run for an instant to see whether the measures lead somewhere.
@@ -23,9 +23,9 @@ PROBED = 4
 MOST_REFUSALS = 20
 
 
-def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
+def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
     """Whether the scenarios of the points can be run, and the measures lead somewhere in their answers."""
-    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(judge)}
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in base.faults(diagnostics)}
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, int, int]] = {}
@@ -36,9 +36,9 @@ def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
             point = plan.points[index]
         except UnknownKeyError as error:
             # Lists are as long in all points, or nearly so: the first will do.
-            judge.refuse("axes", f"{error}; at point {index}")
+            diagnostics.refuse("axes", f"{error}; at point {index}")
             return
-        reading = Reading.of_table(point.scenario, judge.file)
+        reading = Reading.of_table(point.scenario, diagnostics.file)
         # A point that does not fit is a failed row, as long as others do.
         unfit += reading.does_not_fit
         if reading.handle is not None:
@@ -54,16 +54,18 @@ def judge_points(plan: Contents, judge: Judge, base: Base) -> None:
     if unfit == len(indices):
         refused |= too_large
     if accepted:
-        _judge_measures(plan, judge, accepted)
+        _judge_measures(plan, diagnostics, accepted)
     axes = {axis.path: axis for axis in plan.axes}
     for fault, index, count in list(refused.values())[:MOST_REFUSALS]:
         if count == len(indices) and (fault.key, fault.problem) in of_base:
-            judge.faults.append(of_base[fault.key, fault.problem])
+            diagnostics.faults.append(of_base[fault.key, fault.problem])
             continue
-        _refuse_point(plan, judge, fault, index, count, axes)
+        _refuse_point(plan, diagnostics, fault, index, count, axes)
 
 
-def _refuse_point(plan: Contents, judge: Judge, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]) -> None:
+def _refuse_point(
+    plan: Contents, diagnostics: Diagnostics, fault: Fault, index: int, count: int, axes: Mapping[str, Axis]
+) -> None:
     """Adds what the core says of a point, at the axis to blame."""
     values = ", ".join(f"{name} = {_shortly(value)}" for name, value in plan.points[index].values.items())
     others = f", and {count - 1:,} more of those looked at" if count > 1 else ""
@@ -75,10 +77,10 @@ def _refuse_point(plan: Contents, judge: Judge, fault: Fault, index: int, count:
     )
     to_blame = next(related, None)
     key = "" if to_blame is None else _axis_path(plan.document, to_blame.name)
-    line = judge.line(key or "axes")
+    line = diagnostics.line(key or "axes")
     problem = f"{fault.problem}; {where}" if where else fault.problem
-    at = Fault.of(problem, file=judge.file, line=line, key=fault.key, value=fault.value)
-    judge.faults.append(at)
+    at = Fault.of(problem, file=diagnostics.file, line=line, key=fault.key, value=fault.value)
+    diagnostics.faults.append(at)
 
 
 def _axis_path(document: Mapping[str, Any], name: str) -> str:
@@ -95,12 +97,12 @@ def _axis_path(document: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def _judge_measures(plan: Contents, judge: Judge, scenarios: Sequence[Reading]) -> None:
+def _judge_measures(plan: Contents, diagnostics: Diagnostics, scenarios: Sequence[Reading]) -> None:
     """A measure that leads nowhere in the answers of all of the first accepted points is refused."""
     said = plan.document.get("measures", [])
     for text, why in no_measures(plan.measures, scenarios).items():
         path = join("measures", said.index(text)) if text in said else "measures"
-        judge.refuse(path, f"is not a measure of these runs: {why}", text)
+        diagnostics.refuse(path, f"is not a measure of these runs: {why}", text)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from celltrain.paths import Key, UnknownKeyError, follow
 from celltrain.plan.axis import Axis, Drawn, Interval, Steps, draw
 from celltrain.plan.base import Base, base_of, plain
 from celltrain.plan.contents import CHECKED_POINTS, MAX_RUNS, MEASURES, SEEDS, Contents, Group, Seeds, Until
-from celltrain.plan.document import Judge, as_text, join, parse
+from celltrain.plan.document import Diagnostics, as_text, join, parse
 from celltrain.plan.points import judge_points
 from celltrain.quantities import exact, seconds
 from celltrain.running import Recording
@@ -66,53 +66,55 @@ def read_file(path: Path) -> Contents:
 def read_toml(text: str, file: str, folder: Path) -> Contents:
     """The plan in a text."""
     document, lines = parse(text, file)
-    judge = Judge(file, lines)
-    base = Base.named(document.get("scenario"), judge, folder)
+    diagnostics = Diagnostics(file, lines)
+    base = Base.named(document.get("scenario"), diagnostics, folder)
     name = Path(file).stem if file.endswith(".toml") else ""
-    return Reader(document, judge, base).plan(name)
+    return Reader(document, diagnostics, base).plan(name)
 
 
 def read_values(base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Contents:
     """The plan of Python values."""
-    judge = Judge(file, None)
+    diagnostics = Diagnostics(file, None)
     known = plain(document)
-    found = base_of(base, judge)
-    return Reader(known, judge, found).plan(found.name)
+    found = base_of(base, diagnostics)
+    return Reader(known, diagnostics, found).plan(found.name)
 
 
 def read_again(document: Mapping[str, Any]) -> Contents:
     """The plan that a store keeps."""
-    judge = Judge("plan", None)
-    return Reader(dict(document), judge, Base.again(document)).plan("", check=False)
+    diagnostics = Diagnostics("plan", None)
+    return Reader(dict(document), diagnostics, Base.again(document)).plan("", check=False)
 
 
 class Reader:
     """Reads the parts of a plan, and collects their faults."""
 
-    def __init__(self, document: dict[str, Any], judge: Judge, base: Base, known: Sequence[str] = KEYS) -> None:
-        self.judge = judge
+    def __init__(
+        self, document: dict[str, Any], diagnostics: Diagnostics, base: Base, known: Sequence[str] = KEYS
+    ) -> None:
+        self.diagnostics = diagnostics
         self.base = base
         if "tune" in document and "tune" not in known:
-            judge.refuse("tune", "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead")
+            diagnostics.refuse("tune", "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead")
             document = {key: value for key, value in document.items() if key != "tune"}
-        judge.numbers(document)
-        self.document = judge.table(document, "", known)
+        diagnostics.numbers(document)
+        self.document = diagnostics.table(document, "", known)
 
     def plan(self, default_name: str, *, check: bool = True) -> Contents:
         """The plan; raises `PlanError` with everything that is wrong with it."""
-        judge, document = self.judge, self.document
-        name = judge.text(document.get("name") or None, "name", "a text") or default_name
+        diagnostics, document = self.diagnostics, self.document
+        name = diagnostics.text(document.get("name") or None, "name", "a text") or default_name
         measures = self.measures(document.get("measures"))
         groups = self.groups()
         seeds = self.seeds(document.get("seeds"), measures)
-        limits = judge.table(document.get("limits"), "limits", ("time",))
+        limits = diagnostics.table(document.get("limits"), "limits", ("time",))
         recording = self.recording(document.get("series"), measures)
         limit_s = self.time(limits.get("time"), "limits.time")
         # The size that is refused is that of what was meant, so nothing else is wrong yet.
-        if not judge.faults:
+        if not diagnostics.faults:
             self.size(groups, seeds)
-        if judge.faults:
-            raise PlanError(judge.faults)
+        if diagnostics.faults:
+            raise PlanError(diagnostics.faults)
         kept = {key: document[key] for key in KEYS if key in document and key != "scenario"}
         plan = Contents(
             name=name,
@@ -125,9 +127,9 @@ class Reader:
             document={**kept, "name": name, "scenario": self.base.table},
         )
         if check:
-            judge_points(plan, judge, self.base)
-        if judge.faults:
-            raise PlanError(judge.faults)
+            judge_points(plan, diagnostics, self.base)
+        if diagnostics.faults:
+            raise PlanError(diagnostics.faults)
         return plan
 
     def measures(self, said: Any) -> tuple[str, ...]:
@@ -135,22 +137,22 @@ class Reader:
         if said is None:
             return MEASURES
         if not isinstance(said, list) or not said:
-            self.judge.refuse("measures", 'is not a list of measures such as "efficiency"', said)
+            self.diagnostics.refuse("measures", 'is not a list of measures such as "efficiency"', said)
             return MEASURES
         if len(said) > MOST_MEASURES:
-            self.judge.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
+            self.diagnostics.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
             return MEASURES
         for place, text in enumerate(said):
             path = join("measures", place)
             if not isinstance(text, str):
-                self.judge.refuse(path, 'is not a measure such as "efficiency"', text)
+                self.diagnostics.refuse(path, 'is not a measure such as "efficiency"', text)
                 continue
             try:
                 check_syntax(text)
             except MeasureError as error:
-                self.judge.refuse(path, f"is not a measure: {error}", text)
+                self.diagnostics.refuse(path, f"is not a measure: {error}", text)
             if text in said[:place]:
-                self.judge.refuse(path, "is there twice", text)
+                self.diagnostics.refuse(path, "is there twice", text)
         return tuple(text for text in said if isinstance(text, str))
 
     def groups(self) -> list[Group]:
@@ -161,7 +163,7 @@ class Reader:
 
     def axes(self) -> Iterator[Group]:
         """The axes that are crossed."""
-        for name, said in self.judge.table(self.document.get("axes"), "axes").items():
+        for name, said in self.diagnostics.table(self.document.get("axes"), "axes").items():
             path = join("axes", name)
             axis = self.axis(name, said, path)
             if axis is not None:
@@ -171,44 +173,44 @@ class Reader:
         """The axes that move together."""
         said = self.document.get("paired", [])
         if not isinstance(said, list):
-            self.judge.refuse("paired", "is not a list of tables: write [[paired]]", said)
+            self.diagnostics.refuse("paired", "is not a list of tables: write [[paired]]", said)
             return
         for place, table in enumerate(said):
             path = join("paired", place)
-            listed = self.judge.table(table, path)
+            listed = self.diagnostics.table(table, path)
             axes = [self.axis(name, one, join(path, name)) for name, one in listed.items()]
             found = [axis for axis in axes if axis is not None]
             if not listed:
-                self.judge.refuse(path, "pairs nothing")
+                self.diagnostics.refuse(path, "pairs nothing")
             counts = {axis.name: axis_length(axis) for axis in found}
             if len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
-                self.judge.refuse(path, f"moves together what has not as many values: {words}")
+                self.diagnostics.refuse(path, f"moves together what has not as many values: {words}")
             elif found:
                 yield Group(axes=tuple(found))
 
     def listed_points(self) -> Iterator[Group]:
         """Points one by one: a row of values for the axes that it names."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         if "points" not in self.document:
             return
-        said = judge.table(self.document["points"], "points", ("axes", "rows"))
-        listed, rows = judge.table(said.get("axes"), "points.axes"), said.get("rows")
+        said = diagnostics.table(self.document["points"], "points", ("axes", "rows"))
+        listed, rows = diagnostics.table(said.get("axes"), "points.axes"), said.get("rows")
         if not listed:
-            judge.refuse("points", "has no axes: a table of names and paths, in the order of the rows' values")
+            diagnostics.refuse("points", "has no axes: a table of names and paths, in the order of the rows' values")
         if not isinstance(rows, list) or not rows:
-            judge.refuse("points", "has no rows: a list of lists, a value for each axis in each")
+            diagnostics.refuse("points", "has no rows: a list of lists, a value for each axis in each")
             return
-        before, seen = len(judge.faults), set()
+        before, seen = len(diagnostics.faults), set()
         for place, row in enumerate(rows):
             text = json.dumps(row, sort_keys=True)
             if not isinstance(row, list) or len(row) != len(listed):
                 problem = f"is not a list of {len(listed)} values, one for each axis"
-                judge.refuse(join("points.rows", place), problem, row)
+                diagnostics.refuse(join("points.rows", place), problem, row)
             elif text in seen:
-                judge.refuse(join("points.rows", place), "is there twice", row)
+                diagnostics.refuse(join("points.rows", place), "is there twice", row)
             seen.add(text)
-        if len(judge.faults) > before:
+        if len(diagnostics.faults) > before:
             return
         found = [
             self.column(name, one, [row[place] for row in rows], place)
@@ -219,27 +221,27 @@ class Reader:
 
     def column(self, name: str, said: Any, values: list[Any], place: int) -> Axis | None:
         """An axis whose values stand in rows: plain ones, or the labels of a table of values."""
-        judge, path = self.judge, join("points.axes", name)
-        table = judge.table({"path": said} if isinstance(said, str) else said, path, ("path", "values"))
+        diagnostics, path = self.diagnostics, join("points.axes", name)
+        table = diagnostics.table({"path": said} if isinstance(said, str) else said, path, ("path", "values"))
         if table.get("path", name) not in NO_AXES:
             self.named(name, path)
         key = self.key(table.get("path", name), path if isinstance(said, str) else join(path, "path"))
-        labelled, before = table.get("values"), len(judge.faults)
+        labelled, before = table.get("values"), len(diagnostics.faults)
         if labelled is not None and (not isinstance(labelled, Mapping) or not labelled):
-            judge.refuse(join(path, "values"), "is not a table of values with labels", labelled)
+            diagnostics.refuse(join(path, "values"), "is not a table of values with labels", labelled)
             return None
         for number, value in enumerate(values):
             where = join(join("points.rows", number), place)
             if labelled is not None:
                 if not isinstance(value, str) or value not in labelled:
-                    judge.refuse(where, f"is no label of {name}: {', '.join(labelled)}", value)
+                    diagnostics.refuse(where, f"is no label of {name}: {', '.join(labelled)}", value)
             elif isinstance(value, Mapping | list):
-                judge.refuse(where, f"is a table: give it a label in points.axes.{name}.values", value)
+                diagnostics.refuse(where, f"is a table: give it a label in points.axes.{name}.values", value)
             elif isinstance(value, float) and not math.isfinite(value):
-                judge.refuse(where, "is not a finite number", value)
+                diagnostics.refuse(where, "is not a finite number", value)
             elif key is not None and key.quantity is not None:
                 self.quantity(value, where, key)
-        if key is None or len(judge.faults) > before:
+        if key is None or len(diagnostics.faults) > before:
             return None
         if labelled is None:
             return Axis(name=name, path=key.path, key=key, settings=tuple(values))
@@ -248,22 +250,22 @@ class Reader:
 
     def sample(self) -> Iterator[Group]:
         """The axes that are drawn together."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         if "sample" not in self.document:
             return
-        said = judge.table(self.document["sample"], "sample", ("method", "points", "seed", "axes"))
-        method = judge.word(said.get("method", METHODS[0]), "sample.method", METHODS)
-        points = judge.whole(said.get("points"), "sample.points", 1, MAX_SAMPLE)
-        seed = judge.whole(said.get("seed", 1), "sample.seed", 0, (1 << 32) - 1)
-        listed = judge.table(said.get("axes"), "sample.axes")
+        said = diagnostics.table(self.document["sample"], "sample", ("method", "points", "seed", "axes"))
+        method = diagnostics.word(said.get("method", METHODS[0]), "sample.method", METHODS)
+        points = diagnostics.whole(said.get("points"), "sample.points", 1, MAX_SAMPLE)
+        seed = diagnostics.whole(said.get("seed", 1), "sample.seed", 0, (1 << 32) - 1)
+        listed = diagnostics.table(said.get("axes"), "sample.axes")
         if "points" not in said:
-            judge.refuse("sample", "lacks points: how many are drawn")
+            diagnostics.refuse("sample", "lacks points: how many are drawn")
         if not listed:
-            judge.refuse("sample", "has no axes to draw from")
+            diagnostics.refuse("sample", "has no axes to draw from")
         found: list[tuple[str, str, Key, Interval]] = []
         for name, one in listed.items():
             path = join("sample.axes", name)
-            table = judge.table(one, path, ("path", "from", "to", "scale"))
+            table = diagnostics.table(one, path, ("path", "from", "to", "scale"))
             key = self.key(table.get("path", name), join(path, "path") if "path" in table else path)
             interval = None if key is None else self.interval(table, path, key)
             self.named(name, path)
@@ -286,13 +288,15 @@ class Reader:
 
     def axis(self, name: str, said: Any, path: str) -> Axis | None:
         """An axis with values, or a range."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         # A list is short for its values, at the path that the axis is named after.
         given = {"path": name, "values": said} if isinstance(said, list) else said
         if not isinstance(given, Mapping):
-            judge.refuse(path, "is neither a list of values nor a table with a path and values, or from and to", said)
+            diagnostics.refuse(
+                path, "is neither a list of values nor a table with a path and values, or from and to", said
+            )
             return None
-        table = judge.table(given, path, ("path", "values", "from", "to", "step", "count", "scale"))
+        table = diagnostics.table(given, path, ("path", "values", "from", "to", "step", "count", "scale"))
         inside = isinstance(said, Mapping)
         if table.get("path", name) not in NO_AXES:
             self.named(name, path)
@@ -300,10 +304,10 @@ class Reader:
         ranged = [word for word in ("from", "to", "step", "count", "scale") if word in table]
         if "values" in table:
             if ranged:
-                judge.refuse(path, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
+                diagnostics.refuse(path, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
             return self.listed(name, key, table["values"], join(path, "values") if inside else path)
         if not ranged:
-            judge.refuse(path, "has no values: a list, or from and to with a step or a count")
+            diagnostics.refuse(path, "has no values: a list, or from and to with a step or a count")
             return None
         if key is None:
             return None
@@ -312,23 +316,23 @@ class Reader:
     def named(self, name: str, path: str) -> None:
         """Refuses the name of a column that every store has."""
         if name in COLUMNS:
-            self.judge.refuse(
+            self.diagnostics.refuse(
                 path, f"is the name of a column of every store; call it something else, such as my_{name}"
             )
 
     def key(self, said: Any, path: str) -> Key | None:
         """What the schema says of a path."""
         if not isinstance(said, str):
-            self.judge.refuse(path, "is not a path into the scenario such as port.bottleneck.buffer", said)
+            self.diagnostics.refuse(path, "is not a path into the scenario such as port.bottleneck.buffer", said)
             return None
         if said in NO_AXES:
             word = "what [seeds] is for" if said == "seed" else "no setting of a run"
-            self.judge.refuse(path, f"is {word}", said)
+            self.diagnostics.refuse(path, f"is {word}", said)
             return None
         try:
             return follow(said)
         except UnknownKeyError as error:
-            self.judge.refuse(path, str(error), said)
+            self.diagnostics.refuse(path, str(error), said)
             return None
 
     def listed(self, name: str, key: Key | None, said: Any, path: str) -> Axis | None:
@@ -336,37 +340,37 @@ class Reader:
         labels = tuple(said) if isinstance(said, Mapping) else None
         settings = list(said.values()) if isinstance(said, Mapping) else said
         if not isinstance(settings, list):
-            self.judge.refuse(path, "is neither a list nor a table of values with labels", said)
+            self.diagnostics.refuse(path, "is neither a list nor a table of values with labels", said)
             return None
         if not settings:
-            self.judge.refuse(path, "is empty: an axis has at least one value")
+            self.diagnostics.refuse(path, "is empty: an axis has at least one value")
             return None
-        before = len(self.judge.faults)
+        before = len(self.diagnostics.faults)
         seen: set[str] = set()
         for place, setting in enumerate(settings):
             where = join(path, place if labels is None else labels[place])
             text = json.dumps(setting, sort_keys=True)
             if isinstance(setting, float) and not math.isfinite(setting):
-                self.judge.refuse(where, "is not a finite number", setting)
+                self.diagnostics.refuse(where, "is not a finite number", setting)
             elif text in seen:
-                self.judge.refuse(where, "is there twice", setting)
+                self.diagnostics.refuse(where, "is there twice", setting)
             seen.add(text)
             if isinstance(setting, Mapping | list) and labels is None:
-                self.judge.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", setting)
+                self.diagnostics.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", setting)
             elif key is not None and key.quantity is not None and not isinstance(setting, Mapping):
                 self.quantity(setting, where, key)
-        if key is None or len(self.judge.faults) > before:
+        if key is None or len(self.diagnostics.faults) > before:
             return None
         return Axis(name=name, path=key.path, key=key, settings=tuple(settings), labels=labels)
 
     def ranged(self, name: str, key: Key, table: dict[str, Any], path: str) -> Axis | None:
         """An axis from one end to another."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         interval = self.interval(table, path, key)
         step = self.bound(table["step"], join(path, "step"), key) if "step" in table else None
-        count = judge.whole(table.get("count"), join(path, "count"), 1, MOST_VALUES)
+        count = diagnostics.whole(table.get("count"), join(path, "count"), 1, MOST_VALUES)
         if ("step" in table) == ("count" in table):
-            judge.refuse(
+            diagnostics.refuse(
                 path, "lacks a step or a count" if "step" not in table else "has a step and a count: one is enough"
             )
             return None
@@ -374,17 +378,17 @@ class Reader:
             return None
         if step is not None:
             if interval.log:
-                judge.refuse(join(path, "step"), "goes with a linear scale only; give a count", table["step"])
+                diagnostics.refuse(join(path, "step"), "goes with a linear scale only; give a count", table["step"])
                 return None
             if step <= 0:
-                judge.refuse(join(path, "step"), "is not above zero", table["step"])
+                diagnostics.refuse(join(path, "step"), "is not above zero", table["step"])
                 return None
             count = self.places(interval, step, join(path, "step"), table["step"])
             if count is None:
                 return None
         assert count is not None, "a range has a step or a count"
         if count == 1 and step is None:
-            judge.refuse(join(path, "count"), "is too few for two ends; for one value write values = [...]", 1)
+            diagnostics.refuse(join(path, "count"), "is too few for two ends; for one value write values = [...]", 1)
             return None
         numbers = Steps(interval=interval, length=count, step=step)
         axis = Axis(name=name, path=key.path, key=key, numbers=numbers)
@@ -392,30 +396,32 @@ class Reader:
             settings = [json.dumps(axis.setting(place)) for place in range(count)]
             again = next((s for s, t in itertools.pairwise(settings) if s == t), None)
             if again is not None:
-                judge.refuse(path, f"gives {again} twice: the setting takes nothing between")
+                diagnostics.refuse(path, f"gives {again} twice: the setting takes nothing between")
                 return None
         return axis
 
     def interval(self, table: Mapping[str, Any], path: str, key: Key) -> Interval | None:
         """Both ends of a range, and its scale."""
-        judge = self.judge
-        scale = judge.word(table.get("scale", "linear"), join(path, "scale"), SCALES)
+        diagnostics = self.diagnostics
+        scale = diagnostics.word(table.get("scale", "linear"), join(path, "scale"), SCALES)
         missing = [word for word in ("from", "to") if word not in table]
         if missing:
-            judge.refuse(path, f"lacks {' and '.join(missing)}")
+            diagnostics.refuse(path, f"lacks {' and '.join(missing)}")
             return None
         low = self.bound(table["from"], join(path, "from"), key)
         high = self.bound(table["to"], join(path, "to"), key)
         if low is None or high is None:
             return None
         if not low < high:
-            judge.refuse(join(path, "to"), f"is not above from = {as_text(table['from'])}", table["to"])
+            diagnostics.refuse(join(path, "to"), f"is not above from = {as_text(table['from'])}", table["to"])
             return None
         if scale == "log" and low <= 0:
-            judge.refuse(join(path, "from"), "is not above zero, and the scale is logarithmic", table["from"])
+            diagnostics.refuse(join(path, "from"), "is not above zero, and the scale is logarithmic", table["from"])
             return None
         if scale == "log" and high > MOST_RATIO * low:
-            judge.refuse(join(path, "to"), f"is more than 10^300 times from = {as_text(table['from'])}", table["to"])
+            diagnostics.refuse(
+                join(path, "to"), f"is more than 10^300 times from = {as_text(table['from'])}", table["to"]
+            )
             return None
         return Interval(low=low, high=high, log=scale == "log")
 
@@ -423,7 +429,7 @@ class Reader:
         """How many values a range has by this step; None when that is refused."""
         count = math.floor((interval.high - interval.low) / step) + 1
         if count > MOST_VALUES:
-            self.judge.refuse(
+            self.diagnostics.refuse(
                 path, f"is too small for the range, which would have more than {MOST_VALUES:,} values", said
             )
             return None
@@ -434,10 +440,10 @@ class Reader:
         if key.quantity is not None:
             return self.quantity(said, path, key)
         if not isinstance(said, int | float) or isinstance(said, bool) or not math.isfinite(said):
-            self.judge.refuse(path, f"is not a plain number, as {key.path} takes", said)
+            self.diagnostics.refuse(path, f"is not a plain number, as {key.path} takes", said)
             return None
         if key.whole and said != int(said):
-            self.judge.refuse(path, f"is not a whole number, as {key.path} takes", said)
+            self.diagnostics.refuse(path, f"is not a whole number, as {key.path} takes", said)
             return None
         return exact(said)
 
@@ -450,7 +456,7 @@ class Reader:
                 return key.quantity.read(said)
         except ValueError as error:
             expected = str(error)
-        self.judge.refuse(path, f"is not {expected}, as {key.path} takes", said)
+        self.diagnostics.refuse(path, f"is not {expected}, as {key.path} takes", said)
         return None
 
     def distinct(self, groups: Sequence[Group]) -> None:
@@ -461,12 +467,12 @@ class Reader:
         inside: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
             if axis.name in names:
-                self.judge.refuse("", f"has two axes named {axis.name}")
+                self.diagnostics.refuse("", f"has two axes named {axis.name}")
             elif other := setting.get(axis.path):
-                self.judge.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+                self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
             elif other := inside.get(axis.path):
                 problem = f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
-                self.judge.refuse("", problem)
+                self.diagnostics.refuse("", problem)
             names.add(axis.name)
             setting.setdefault(axis.path, axis)
             steps = axis.path.split(".")
@@ -475,30 +481,32 @@ class Reader:
 
     def seeds(self, said: Any, measures: Sequence[str]) -> Seeds:
         """How often each point is run."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         if said is None or isinstance(said, int):
-            count = SEEDS if said is None else judge.whole(said, "seeds", 1, 1 << 62)
+            count = SEEDS if said is None else diagnostics.whole(said, "seeds", 1, 1 << 62)
             return Seeds(first=1, count=count or 1)
-        table = judge.table(said, "seeds", ("first", "count", "until"))
-        first = judge.whole(table.get("first", 1), "seeds.first", 0, MAX_SEED - MAX_RUNS)
+        table = diagnostics.table(said, "seeds", ("first", "count", "until"))
+        first = diagnostics.whole(table.get("first", 1), "seeds.first", 0, MAX_SEED - MAX_RUNS)
         if "until" not in table:
-            count = judge.whole(table.get("count", SEEDS), "seeds.count", 1, 1 << 62)
+            count = diagnostics.whole(table.get("count", SEEDS), "seeds.count", 1, 1 << 62)
             return Seeds(first=first or 1, count=count or 1)
         if "count" in table:
-            judge.refuse("seeds", "has a count and until: it is one or the other")
+            diagnostics.refuse("seeds", "has a count and until: it is one or the other")
         path = "seeds.until"
-        until = judge.table(table["until"], path, ("measure", "interval", "at_least", "at_most"))
-        text = judge.text(until.get("measure"), join(path, "measure"), "one of the measures")
+        until = diagnostics.table(table["until"], path, ("measure", "interval", "at_least", "at_most"))
+        text = diagnostics.text(until.get("measure"), join(path, "measure"), "one of the measures")
         for word in ("measure", "interval", "at_most"):
             if word not in until:
-                judge.refuse(path, f"lacks {word}")
+                diagnostics.refuse(path, f"lacks {word}")
         if text is not None and text not in measures:
-            judge.refuse(join(path, "measure"), f"is not measured; measures are {', '.join(measures)}", text)
-        interval = judge.number(until.get("interval"), join(path, "interval"), "a number above zero, half the width")
-        least = judge.whole(until.get("at_least", 5), join(path, "at_least"), 2, MAX_RUNS)
-        most = judge.whole(until.get("at_most"), join(path, "at_most"), 2, 1 << 62)
+            diagnostics.refuse(join(path, "measure"), f"is not measured; measures are {', '.join(measures)}", text)
+        interval = diagnostics.number(
+            until.get("interval"), join(path, "interval"), "a number above zero, half the width"
+        )
+        least = diagnostics.whole(until.get("at_least", 5), join(path, "at_least"), 2, MAX_RUNS)
+        most = diagnostics.whole(until.get("at_most"), join(path, "at_most"), 2, 1 << 62)
         if least is not None and most is not None and most < least:
-            judge.refuse(join(path, "at_most"), f"is below at_least = {least}", most)
+            diagnostics.refuse(join(path, "at_most"), f"is below at_least = {least}", most)
         return Seeds(
             first=first or 1,
             count=most or 1,
@@ -507,26 +515,28 @@ class Reader:
 
     def recording(self, said: Any, measures: Sequence[str]) -> Recording | None:
         """What every run records."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         if said is None:
             return None
-        table = judge.table(said, "series", ("record", "step", "ports"))
+        table = diagnostics.table(said, "series", ("record", "step", "ports"))
         record = table.get("record")
         if not isinstance(record, list) or not record:
-            judge.refuse("series", f"lacks record = a list out of {', '.join(SERIES)}")
+            diagnostics.refuse("series", f"lacks record = a list out of {', '.join(SERIES)}")
             return None
         for place, name in enumerate(record):
-            judge.word(name, join("series.record", place), tuple(SERIES))
+            diagnostics.word(name, join("series.record", place), tuple(SERIES))
         if "step" not in table:
-            judge.refuse("series", 'lacks step: the time between two samples, such as "1ms"')
+            diagnostics.refuse("series", 'lacks step: the time between two samples, such as "1ms"')
         self.time(table.get("step"), "series.step")
         ports = table.get("ports")
         if ports is not None and not (isinstance(ports, list) and all(isinstance(one, str) for one in ports)):
-            judge.refuse("series.ports", "is not a list of ports' names", ports)
+            diagnostics.refuse("series.ports", "is not a list of ports' names", ports)
             ports = None
         traced = next((text for text in measures if needs_series(text)), None)
         if traced is not None:
-            judge.refuse("series", f"cannot be recorded with the measure {traced!r}, which reads a trace of its own")
+            diagnostics.refuse(
+                "series", f"cannot be recorded with the measure {traced!r}, which reads a trace of its own"
+            )
         return Recording(
             trace=tuple(map(str, record)), step=str(table.get("step")), ports=None if ports is None else tuple(ports)
         )
@@ -540,7 +550,7 @@ class Reader:
                 return value
         except ValueError:
             pass
-        self.judge.refuse(path, f'is not a time above zero such as "60s", and at most {MOST_SECONDS}s', said)
+        self.diagnostics.refuse(path, f'is not a time above zero such as "60s", and at most {MOST_SECONDS}s', said)
         return None
 
     def size(self, groups: Sequence[Group], seeds: Seeds) -> None:
@@ -555,7 +565,7 @@ class Reader:
         if runs > MAX_RUNS:
             counted = f"{points:,} points and {runs:,} runs" if points <= MOST_COUNTED else "more than 10^30 points"
             problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
-            self.judge.refuse("", problem)
+            self.diagnostics.refuse("", problem)
 
 
 def axis_length(axis: Axis) -> int:

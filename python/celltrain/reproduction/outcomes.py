@@ -10,7 +10,7 @@ from celltrain.cancel import check
 from celltrain.errors import CancelledError, Fault, ScenarioError
 from celltrain.expressions import needs_series, outlined, problem
 from celltrain.reproduction.paper import Number, Paper, PaperError
-from celltrain.running import Chunk, Local, Ran, Rows, Task
+from celltrain.running import Chunk, Local, Rows, RunRecord, Task
 from celltrain.scenario import Reading
 
 
@@ -74,8 +74,8 @@ class Outcomes:
 
         def take(rows: Rows) -> None:
             self.elapsed_seconds = time.monotonic() - started
-            for ran in rows.runs:
-                self._take(ran)
+            for record in rows.runs:
+                self._take(record)
 
         try:
             Local(self._threads).work(self._chunks(), take)
@@ -128,19 +128,19 @@ class Outcomes:
                 raise PaperError(f"{self._paper.id}: {text!r} is not a measure of its runs: {words}")
         return reading.memory_bytes or 0
 
-    def _take(self, ran: Ran) -> None:
-        run = (ran.point, ran.seed)
-        if ran.error is not None:
-            raise ScenarioError([Fault.of(f"a run with seed {ran.seed} has no result: {ran.error}")])
-        measures = self._wanted[ran.point]
-        for text, value, why in zip(measures, ran.values, ran.problems or [None] * len(measures), strict=True):
+    def _take(self, record: RunRecord) -> None:
+        run = (record.point, record.seed)
+        if record.error is not None:
+            raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
+        measures = self._wanted[record.point]
+        for text, value, why in zip(measures, record.values, record.problems or [None] * len(measures), strict=True):
             if value is None:
-                raise PaperError(why or f"{text!r} has no value in the run with seed {ran.seed}")
-            self.values[ran.point][text][ran.seed] = value
-        assert ran.fingerprint is not None, "a run without an error has a fingerprint"
-        self.fingerprints[run] = ran.fingerprint
-        self.cell_hops += ran.cell_hops
-        self._clock.ended(self._network(run), ran.seconds)
+                raise PaperError(why or f"{text!r} has no value in the run with seed {record.seed}")
+            self.values[record.point][text][record.seed] = value
+        assert record.fingerprint is not None, "a run without an error has a fingerprint"
+        self.fingerprints[run] = record.fingerprint
+        self.cell_hops += record.cell_hops
+        self._clock.ended(self._network(run), record.seconds)
         if self._progress is not None:
             self._progress(
                 Progress(

@@ -9,6 +9,6 @@ from __future__ import annotations
 from celltrain.running.choice import worker_of
 from celltrain.running.local import Local, cores
 from celltrain.running.stream import run_chunk
-from celltrain.running.work import Chunk, Ran, Recording, Rows, Task, Worker
+from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Task, Worker
 
-__all__ = ["Chunk", "Local", "Ran", "Recording", "Rows", "Task", "Worker", "cores", "run_chunk", "worker_of"]
+__all__ = ["Chunk", "Local", "Recording", "Rows", "RunRecord", "Task", "Worker", "cores", "run_chunk", "worker_of"]

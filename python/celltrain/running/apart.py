@@ -1,4 +1,4 @@
-"""Runs that take much memory, each in a process of its own: what kills it costs one row, not the sweep."""
+"""Runs that take much memory, each in a process of its own: the death of the process costs one row, not the sweep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import IO
 
 from celltrain import _core
 from celltrain.running.here import stream_here
-from celltrain.running.work import Chunk, Ran
+from celltrain.running.work import Chunk, RunRecord
 
 #: A run that takes more than this part of the memory there is has a process of its own.
 SHARE = 0.25
@@ -26,7 +26,7 @@ SHARE = 0.25
 TOGETHER = 0.75
 #: How long a text is, before it.
 LENGTH = struct.Struct("<Q")
-#: Of what a process complains, so many characters are told.
+#: The most characters of a process's error output that are reported.
 COMPLAINT = 300
 
 
@@ -44,7 +44,7 @@ def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
     return shared, apart
 
 
-def stream(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+def stream(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
     """Runs each run of a chunk in a process of its own, as many at a time as threads and memory allow.
 
     Hands over each as it ends, on the calling thread; one whose process died is handed over with the reason as its error.
@@ -66,18 +66,18 @@ def stream(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
 
 
 def command() -> list[str]:
-    """What runs a chunk of one run: it comes on standard input, and its row goes to standard output."""
+    """The command that runs a chunk of one run: standard input has the chunk, standard output receives its row."""
     return [sys.executable, "-c", "from celltrain.running.apart import main; main()"]
 
 
 def main() -> None:
-    """Runs the one run that is told on standard input."""
+    """Runs the one run that standard input describes."""
     sent, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Whatever else prints must not come between.
+    # Other output must not mix with the row.
     os.dup2(2, 1)
     chunk: Chunk = pickle.loads(_read(sent))
     threading.Thread(target=_end_with, args=(sent,), daemon=True).start()
-    rows: list[Ran] = []
+    rows: list[RunRecord] = []
     stream_here(chunk, 1, rows.append)
     _write(answers, pickle.dumps(rows[0]))
     answers.close()
@@ -104,7 +104,7 @@ class _Children:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._over = False
 
-    def run(self, chunk: Chunk) -> Ran:
+    def run(self, chunk: Chunk) -> RunRecord:
         """Runs the one run of a chunk; its row."""
         with self._lock:
             if self._over:
@@ -133,8 +133,8 @@ class _Children:
             child.stdout.close()
             child.stderr.close()
         if answer:
-            ran: Ran = pickle.loads(answer)
-            return ran
+            record: RunRecord = pickle.loads(answer)
+            return record
         return _failed(chunk, _how_it_died(code, b"".join(said), chunk.memory[0]))
 
     def kill(self) -> None:
@@ -145,10 +145,10 @@ class _Children:
                 child.kill()
 
 
-def _failed(chunk: Chunk, error: str) -> Ran:
+def _failed(chunk: Chunk, error: str) -> RunRecord:
     [task] = chunk.tasks
     [configuration] = chunk.configurations
-    return Ran(point=task.point, seed=task.seed, run_key=task.run_key, configuration=configuration, error=error)
+    return RunRecord(point=task.point, seed=task.seed, run_key=task.run_key, configuration=configuration, error=error)
 
 
 def _how_it_died(code: int, said: bytes, needed: int) -> str:
@@ -192,6 +192,6 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def _end_with(stream: IO[bytes]) -> None:
-    """Ends this process when whoever started it is gone."""
+    """Ends this process when its parent process is gone."""
     stream.read(1)
     os._exit(1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
-    """What runs chunks, as the arguments of `sweep` and `tune` say.
+    """The worker that the arguments of `sweep` and `tune` ask for.
 
     Raises:
         PlanError: When they contradict each other.

@@ -24,13 +24,13 @@ from celltrain.cancel import check
 from celltrain.errors import CancelledError as Ended
 from celltrain.errors import ClusterError, Fault, MissingExtraError
 from celltrain.files import MAX_BYTES, UnreadableError, read_json
-from celltrain.running.work import Chunk, Ran, Rows
+from celltrain.running.work import Chunk, Rows, RunRecord
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: What a chunk takes, about: some hundred times what handing it out takes, and a short wait for the last ones.
+#: Target seconds of a chunk: some hundred times the cost of handing it out, and a short wait for the last chunks.
 CHUNK_SECONDS = 1.0
 #: Runs of a chunk: the first ones, before it is known how long a run takes, and at most.
 FIRST_RUNS, MOST_RUNS = 4, 1024
@@ -48,7 +48,7 @@ DROPPED = 10
 #: Seconds to wait for a scheduler.
 TIMEOUT = 5.0
 
-#: Who speaks on standard error of what is said here in other words.
+#: Loggers of other libraries whose messages repeat ours.
 _LOGGERS = ("distributed", "tornado", "asyncio")
 
 
@@ -68,11 +68,11 @@ class Cluster:
         self._client, self._note = client, note
         self._address = str(client.scheduler.address)
         self._task = _task()
-        #: What is out.
+        #: Chunks that were handed out.
         self._out: dict[Future[Any], _Parcel] = {}
-        #: What the cluster has dropped.
+        #: Chunks that the cluster has dropped.
         self._again: deque[_Parcel] = deque()
-        #: Runs whose chunk has lost its workers, to be run one at a time: which of them did it will be seen.
+        #: Runs whose chunk has lost its workers; they are run one at a time, to find the run that kills workers.
         self._suspects: deque[_Parcel] = deque()
         self._threads = 0
         self._run_seconds: float | None = None
@@ -98,7 +98,7 @@ class Cluster:
                         return
                     time.sleep(LOOK)
         except (KeyboardInterrupt, Ended):
-            # What is done on the cluster is kept too.
+            # Rows that are finished on the cluster are kept too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
@@ -147,14 +147,14 @@ class Cluster:
         try:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
-            # When the scheduler has just been lost, that is what to say.
+            # A scheduler that was just lost is the error to report.
             self._look_after()
             raise
         self._out[future] = parcel
         return True
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
-        """Sees to whatever is not out any more; whether there was something."""
+        """Handles chunks that have ended; returns whether there were any."""
         seen_to = 0
         # A result that was lost with its worker is worked out again by the cluster itself.
         for future in [future for future in self._out if future.status not in ("pending", "lost")]:
@@ -166,7 +166,7 @@ class Cluster:
                 elif status == "error":
                     answer = future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # Lost while it was fetched: the next look shows what became of it.
+                # The result was lost during the fetch; the next look shows its state.
                 continue
             # It stays out until its rows are handed over: Ctrl-C may come in between.
             parcel = self._out[future]
@@ -181,7 +181,7 @@ class Cluster:
         return seen_to > 0
 
     def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
-        """What a worker answered: rows and the seconds they took, or nothing and why."""
+        """A worker's answer: rows and the seconds they took, or the reason why there are none."""
         content, told = answer
         if content is None:
             raise ClusterError([Fault.of_file(self._address, str(told))])
@@ -203,14 +203,14 @@ class Cluster:
             return
         [task] = chunk.tasks
         build = _core.build()
-        ran = Ran(
+        record = RunRecord(
             point=task.point,
             seed=task.seed,
             run_key=task.run_key,
             configuration=chunk.configurations[task.configuration],
             error="the worker that ran it died, however often it was tried",
         )
-        take(Rows(version=build["version"], profile=build["profile"], runs=(ran,)))
+        take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
 
     def _hand_out_again(self, parcel: _Parcel) -> None:
         parcel = replace(parcel, dropped=parcel.dropped + 1)
@@ -334,7 +334,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
                 problem = "is not there: start the scheduler with dask scheduler --scheduler-file, in the same folder"
         if not problem.startswith("is not there"):
             problem = f"{problem}: it is not what dask scheduler --scheduler-file writes"
-        # It may be half written; what is no file will never be one.
+        # The file may be half written; anything but a file is an error at once.
         if final or time.monotonic() > deadline:
             raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
         time.sleep(0.05)
@@ -353,7 +353,7 @@ async def _missing(address: str, timeout: float) -> str | None:
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"
     except Exception as error:
-        # The innermost that says something: refused, unknown name.
+        # The innermost error with a message, such as a refused connection or an unknown name.
         causes: list[BaseException] = [error]
         while (cause := causes[-1].__cause__) is not None:
             causes.append(cause)
@@ -364,7 +364,7 @@ async def _missing(address: str, timeout: float) -> str | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Says what happened once, and not in the words of those it happened to."""
+    """Silences other libraries' messages about an event that is reported here once."""
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
     levels = {name: logging.getLogger(name).level for name in {*names, *_LOGGERS}}
     for name in levels:

@@ -1,4 +1,4 @@
-"""Runs of a chunk in this process: it writes nothing."""
+"""Runs a chunk in this process, without writing files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from celltrain import _core
 from celltrain.cancel import current
 from celltrain.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
 from celltrain.results import Series
-from celltrain.running.work import Chunk, Ran, Recording
+from celltrain.running.work import Chunk, Recording, RunRecord
 from celltrain.tables import encoded
 
 
-def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> None:
+def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
     """Runs a chunk on threads of this process, and hands over each run as it ends, on the calling thread."""
     recording = chunk.recording
     measures = [chunk.measures if task.measures is None else task.measures for task in chunk.tasks]
@@ -31,7 +31,7 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> No
         answer = {**json.loads(text), "scenario": scenarios[task.configuration]}
         figures = [evaluate(text, answer, series) for text in measures[index]]
         problems = tuple(problem for _, problem in figures)
-        ran = Ran(
+        record = RunRecord(
             point=task.point,
             seed=task.seed,
             run_key=task.run_key,
@@ -43,13 +43,13 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[Ran], object]) -> No
             cell_hops=answer["cell_hops"],
             series=None if recording is None or series is None else recorded(series),
         )
-        take(ran)
+        take(record)
 
     def on_error(index: int, text: str) -> None:
         task = chunk.tasks[index]
         configuration = chunk.configurations[task.configuration]
         take(
-            Ran(
+            RunRecord(
                 point=task.point,
                 seed=task.seed,
                 run_key=task.run_key,

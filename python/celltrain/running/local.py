@@ -33,7 +33,7 @@ class Local:
         while chunk is not None:
             ahead = _Ahead(chunks)
             try:
-                stream(chunk, self.threads, lambda ran: take(Rows(version=version, profile=profile, runs=(ran,))))
+                stream(chunk, self.threads, lambda record: take(Rows(version=version, profile=profile, runs=(record,))))
                 chunk = ahead.chunk()
             finally:
                 ahead.end()

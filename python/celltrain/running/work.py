@@ -1,4 +1,4 @@
-"""What is handed to workers and what comes back. All of it can be pickled."""
+"""The types that travel to workers and back. All of them can be pickled."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class RunRecord:
     """What came of one run."""
 
     point: int
@@ -71,11 +71,11 @@ class Ran:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What came of some runs, and which celltrain ran them."""
+    """The records of some runs, and the version of the celltrain that ran them."""
 
     version: str
     profile: str
-    runs: tuple[Ran, ...]
+    runs: tuple[RunRecord, ...]
 
 
 @runtime_checkable

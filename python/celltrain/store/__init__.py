@@ -1,4 +1,4 @@
-"""What has been run: a folder with a manifest, parts of rows, and a ledger of what is done.
+"""The store of a sweep: a folder with a manifest, parts of rows, and a ledger of the runs that are done.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="20ms")
@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-from celltrain.running import Ran
+from celltrain.running import RunRecord
 from celltrain.store.columns import Measured, measured
 from celltrain.store.layout import FORMAT
 from celltrain.store.store import Store
 
-__all__ = ["FORMAT", "Measured", "Ran", "Store", "measured"]
+__all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]

@@ -1,4 +1,4 @@
-"""Proving that a store is what it should be."""
+"""Verifies a store: its parts, its ledger and its manifest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def verify(store: Store) -> list[Fault]:
     """
     refuse_others(store)
     faults = linked(*(store.path / name for name in FOLDERS))
-    # Before the folder is looked at: what the ledger has by then must be there.
+    # The ledger is read before the folder: every part it has then must be there.
     before = known_parts(store.path / LEDGER, write=False)
     there = parts.listed(store.path / PARTS)
     whole: dict[int, set[Identity]] = {}
@@ -80,7 +80,7 @@ def verify(store: Store) -> list[Fault]:
 
 
 def refuse_others(store: Store) -> None:
-    """Raises for what this celltrain cannot judge: it would take good parts for another store's."""
+    """Raises for a store of another version or with a changed manifest: its good parts would seem to be another store's."""
     version = _core.build()["version"]
     if store.version != version:
         problem = f"was made by celltrain {store.version}, and this is {version}: only the one that made it can tell what is wrong"
@@ -91,7 +91,7 @@ def refuse_others(store: Store) -> None:
 
 
 def known_parts(ledger: Path, *, write: bool) -> dict[int, Part]:
-    """The parts a ledger knows, as far as there is one that can be read; to write, so as to undo what was half done."""
+    """The parts in the ledger, if it can be read; it is opened to write, so that an interrupted change is undone."""
     if not ledger.exists():
         return {}
     with contextlib.suppress(StoreError), contextlib.closing(Ledger(ledger, write=write)) as now:
@@ -100,14 +100,14 @@ def known_parts(ledger: Path, *, write: bool) -> dict[int, Part]:
 
 
 def changed(path: Path, part: Part) -> Iterator[Fault]:
-    """Whether a part is not what was written, by its sha256."""
+    """The fault of a part whose sha256 differs from the ledger's."""
     if part.digest != digest_of(path):
         problem = "is not what was written (its sha256 differs)"
         yield Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
 
 
 def strange(store: Store, path: Path, table: pa.Table) -> Iterator[Fault]:
-    """What is wrong with the rows of a part by themselves."""
+    """The faults within the rows of one part."""
     import pyarrow as pa
 
     try:
@@ -192,13 +192,13 @@ def _against_ledger(
     whole: dict[int, set[Identity]],
     told: set[str | None],
 ) -> Iterator[Fault]:
-    """Where ledger and parts disagree, beside the parts of which something was told already."""
+    """Where ledger and parts disagree, except for parts with a fault reported before."""
     known, entered = ledger.snapshot()
     if there.keys() - known.keys():
         # A sweep that goes on enters a part once it is on the disk.
         time.sleep(MOMENT)
         known, entered = ledger.snapshot()
-    # A part that came after the folder was looked at is the sweep's that goes on.
+    # A part written after the folder was read belongs to a sweep that is still running.
     later = known.keys() - there.keys() - set(before)
     known = {number: part for number, part in known.items() if number not in later}
     first = list(disagreements(store.path, there, known))

@@ -64,8 +64,7 @@ def measured(text: str) -> Measured:
     """
     if text in _RUN:
         return Measured(name=text, unit=_RUN[text].unit, meaning=_RUN[text].meaning)
-    # A list, a row's name, and the measure, whose own name may have a dot; an expression, and a row's name with dots, say
-    # what they are themselves.
+    # A path is a list, a row's name, and the measure, whose own name may have a dot. An expression, or a row's name with dots, is its own meaning.
     path = text.split(".", 2)
     measure = _ROWS.get(path[0], {}).get(path[-1]) if len(path) == 3 else None
     if measure is None or " " in text:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and a folder that one coordinator writes at a time."""
+"""Atomic files, and the lock by which one coordinator at a time writes a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celltrain.errors import Fault, StoreError
 from celltrain.text import shown
 from celltrain.writing import NO_LINK, replacing
 
-#: What a file is called until it is whole.
+#: The suffix of a file until it is whole.
 TEMPORARY = ".*.tmp"
 
 
@@ -33,7 +33,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Takes away what was half written when a process died; raises `StoreError`. Only for who holds the lock."""
+    """Removes half-written files of a process that died; raises `StoreError`. The caller must hold the lock."""
     for one in folder.glob(TEMPORARY):
         try:
             one.unlink(missing_ok=True)
@@ -52,7 +52,7 @@ def sync(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
-    """What to say of a file that could not be written."""
+    """The error for a file that could not be written."""
     reason = error.strerror or str(error)
     problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); what was stored before is whole: mend that, then --resume"
     return StoreError([Fault.of_file(shown(path), problem)])
@@ -113,7 +113,7 @@ class Lock:
 
 
 def _not_ours(path: Path, problem: str) -> StoreError:
-    """What to say of something that stands where the lock should."""
+    """The error for something else in the place of the lock."""
     return StoreError([Fault.of_file(shown(path), f"{problem}, and celltrain did not make it: take it away")])
 
 
@@ -134,6 +134,6 @@ def _lock(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # A file system without locks: who uses one looks after that.
+        # The file system has no locks; its users must keep two sweeps apart themselves.
         return True
     return True

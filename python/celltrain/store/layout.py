@@ -1,4 +1,4 @@
-"""The folder of a store: its files, and what its manifest says."""
+"""The names of the files in a store's folder, and the content of its manifest."""
 
 from __future__ import annotations
 

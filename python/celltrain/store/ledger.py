@@ -75,7 +75,7 @@ class Ledger:
 
     def __init__(self, path: Path, *, write: bool) -> None:
         self.path = path
-        # A thread that makes chunks ready asks too, and may still ask when Ctrl-C has the ledger closed.
+        # A thread that prepares chunks reads the ledger too, and may still do so when Ctrl-C closes it.
         self._lock = threading.RLock()
         if problem := _not_ours(path, write=write):
             raise self._fault(
@@ -115,7 +115,7 @@ class Ledger:
             return dict(self._connection.execute("SELECT part, count(*) FROM runs GROUP BY part").fetchall())
 
     def double(self) -> int:
-        """How many runs it has both as done and as another point's, and so counts twice."""
+        """The number of runs entered both as done and as another point's, which are counted twice."""
         with self._telling():
             query = "SELECT count(*) FROM repeats JOIN runs USING (point, seed)"
             [count] = self._connection.execute(query).fetchone()

@@ -1,4 +1,4 @@
-"""What stands in a folder of celltrain's about itself: who made it, and from which plan."""
+"""The manifest of a folder: which celltrain made it, and from which plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celltrain.text import shown
 
 #: The key of a manifest's checksum, which is of everything else it says.
 SHA256 = "sha256"
-#: What every manifest says, and as what.
+#: The keys of every manifest, and their types.
 _EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest": str, "plan": dict}
 
 
@@ -48,7 +48,7 @@ class Kind:
     unseen: str
     """Where two plans differ when they say the same."""
     needs: tuple[str, ...] = ()
-    """What its manifest says beside what every one says."""
+    """The keys of its manifest beyond those of every manifest."""
 
     def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
         """The manifest of a folder that is made now."""
@@ -80,7 +80,7 @@ class Kind:
         return manifest
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
-        """Whether a manifest is not what was written: nothing else is judged, or mended, by one that was changed.
+        """The fault of a manifest that was changed: nothing is verified or repaired by a changed manifest.
 
         Those of an earlier day have no checksum and are believed.
         """
@@ -89,7 +89,7 @@ class Kind:
             yield Fault.of_file(shown(folder / self.file), problem)
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
-        """Why a folder cannot be gone on with."""
+        """The reasons why a folder cannot be resumed."""
         build = _core.build()
         if manifest["version"] != build["version"]:
             yield Fault.of_file(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, StoreError
 from celltrain.files import UnreadableError, opened
-from celltrain.running.work import Ran
+from celltrain.running.work import RunRecord
 from celltrain.tables import encoded
 from celltrain.text import shown
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Of a part, or of the series of a run: more than a sweep writes.
 MOST_BYTES = 4 << 30
-#: What comes of reading a damaged file, beside Arrow's own.
+#: Exceptions of reading a damaged file, beside Arrow's own.
 DAMAGE = (OSError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError)
 
 
@@ -42,19 +42,19 @@ def listed(folder: Path) -> dict[int, Path]:
 
 
 def digest(content: bytes | pa.Buffer) -> str:
-    """What tells whether a part is still what it was."""
+    """The sha256 by which a change of a part is found."""
     return hashlib.sha256(content).hexdigest()
 
 
-def encode(rows: Iterable[Ran], plan: Plan, schema: pa.Schema, build: tuple[str, str]) -> bytes:
+def encode(rows: Iterable[RunRecord], plan: Plan, schema: pa.Schema, build: tuple[str, str]) -> bytes:
     """A part: the rows by point, seed and measure, in the columns of the store."""
     import numpy as np
     import pyarrow as pa
 
-    runs = sorted(rows, key=lambda ran: (ran.point, ran.seed))
-    lengths = np.array([1 if ran.error is not None else len(plan.measures) for ran in runs])
+    runs = sorted(rows, key=lambda record: (record.point, record.seed))
+    lengths = np.array([1 if record.error is not None else len(plan.measures) for record in runs])
     run_of_row = np.repeat(np.arange(len(runs), dtype=np.int32), lengths)
-    points = np.array([ran.point for ran in runs], dtype=np.int32)
+    points = np.array([record.point for record in runs], dtype=np.int32)
 
     def by_run(values: Sequence[Any]) -> pa.Array:
         """A column whose values are each run's, a text stored once."""
@@ -65,27 +65,29 @@ def encode(rows: Iterable[Ran], plan: Plan, schema: pa.Schema, build: tuple[str,
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), dictionary)
 
     axes = {point: plan.points.values(point) for point in dict.fromkeys(points.tolist())}
-    measures = [None if ran.error is not None else place for ran in runs for place in _places(ran, plan)]
+    measures = [None if record.error is not None else place for record in runs for place in _places(record, plan)]
     errors = [
-        ran.error if ran.error is not None else None if ran.problems is None else ran.problems[place]
-        for ran in runs
-        for place in _places(ran, plan)
+        record.error if record.error is not None else None if record.problems is None else record.problems[place]
+        for record in runs
+        for place in _places(record, plan)
     ]
-    values = [None if ran.error is not None else ran.values[place] for ran in runs for place in _places(ran, plan)]
+    values = [
+        None if record.error is not None else record.values[place] for record in runs for place in _places(record, plan)
+    ]
     columns = {
-        "run_key": by_run([ran.run_key for ran in runs]),
+        "run_key": by_run([record.run_key for record in runs]),
         "point": pa.array(points[run_of_row]),
-        "seed": pa.array(np.array([ran.seed for ran in runs], dtype=np.uint64)[run_of_row]),
+        "seed": pa.array(np.array([record.seed for record in runs], dtype=np.uint64)[run_of_row]),
         "measure": pa.DictionaryArray.from_arrays(pa.array(measures, pa.int32()), pa.array(plan.measures, pa.string())),
         "value": pa.array(values, pa.float64()),
         "error": pa.array(errors, pa.string()).dictionary_encode(),
-        "fingerprint": by_run([ran.fingerprint for ran in runs]),
-        "configuration": by_run([ran.configuration for ran in runs]),
+        "fingerprint": by_run([record.fingerprint for record in runs]),
+        "configuration": by_run([record.configuration for record in runs]),
         "version": by_run([build[0]] * len(runs)),
         "profile": by_run([build[1]] * len(runs)),
     }
     for place, axis in enumerate(plan.axes):
-        own = [axes[ran.point][place] for ran in runs]
+        own = [axes[record.point][place] for record in runs]
         columns[axis.name] = pa.array(np.array(own, dtype=np.float64)[run_of_row]) if axis.is_number else by_run(own)
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
     return encoded(table)
@@ -102,7 +104,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         # interpreter ends brings the process down.
         file = pq.ParquetFile(pa.BufferReader(bytes_of), page_checksum_verification=True, pre_buffer=False)
         table = file.read(columns=columns, use_threads=False)
-        # What no page's checksum covers: codes beyond their dictionary, texts that are none, names of columns.
+        # No page's checksum covers codes beyond their dictionary, invalid texts and names of columns.
         table.validate(full=True)
         missing = set(columns or ()) - set(table.column_names)
         if missing:
@@ -142,13 +144,13 @@ def content(path: Path) -> pa.Buffer:
 
 
 def damaged(path: Path, error: BaseException) -> Fault:
-    """What to say of a part whose rows cannot be had."""
+    """The fault of a part whose rows cannot be read."""
     problem = f"is cut short or damaged ({_first_line(error)})"
     return Fault.of_file(shown(path), f"{problem}; set it aside and forget its runs with: celltrain store repair")
 
 
-def _places(ran: Ran, plan: Plan) -> range:
-    return range(1 if ran.error is not None else len(plan.measures))
+def _places(record: RunRecord, plan: Plan) -> range:
+    return range(1 if record.error is not None else len(plan.measures))
 
 
 def _first_line(error: BaseException) -> str:

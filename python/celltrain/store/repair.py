@@ -1,4 +1,4 @@
-"""Mending a store that is not what it should be."""
+"""Repairs a store: parts, ledger, and leftovers of a killed process."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def repair(path: Path) -> list[str]:
                 if any(Path(fault.file).name == LEDGER for fault in verify(store)):
                     raise StoreError([])
             except StoreError:
-                # It is an index: what it says is in the parts.
+                # The ledger is an index and can be made again from the parts.
                 store.close()
                 _take_away(ledger)
                 _take_away(ledger.with_name(JOURNAL))
@@ -64,7 +64,7 @@ def repair(path: Path) -> list[str]:
 
 
 def _end_rewriting(store: Store) -> None:
-    """A part that a kill left written anew, and not in the ledger yet, is what was written."""
+    """Enters a part that was rewritten before a kill and is not yet in the ledger."""
     if (store.path / rewrite.INTENT).exists() and (store.path / LEDGER).is_file():
         with contextlib.suppress(StoreError):
             store._ledger = Ledger(store.path / LEDGER, write=True)
@@ -116,7 +116,7 @@ def _set_aside(path: Path, aside: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """The path, or one like it where there is something already."""
+    """The path, or a free path like it where the path is taken."""
     again = (path.with_name(f"{path.stem}-{count}{path.suffix}") for count in itertools.count(2))
     return path if not path.exists() else next(one for one in again if not one.exists())
 

@@ -1,4 +1,4 @@
-"""Taking failed runs out of a part, in steps of which a kill may come between any two.
+"""Removes failed runs from a part, in steps; a kill between any two of them does no harm.
 
 What is about to be done is written down first, with the part's sha256 before and after: whoever opens the store next sees from
 the part itself whether it was done, and makes the ledger agree.
@@ -56,7 +56,7 @@ def without_failed(store: Store, number: int, worth: Callable[[str], bool]) -> i
 
 
 def finish(store: Store) -> None:
-    """Ends what a kill interrupted: a part that was written anew already is entered as it is; raises `StoreError`."""
+    """Completes an interrupted rewrite: a part that was already rewritten is entered as it is; raises `StoreError`."""
     path = store.path / INTENT
     if not path.exists() and not path.is_symlink():
         return

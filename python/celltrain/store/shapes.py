@@ -78,7 +78,7 @@ def long(store: Store, measures: Sequence[str] | None) -> pa.Table:
 
 
 def _in_order(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column with only the texts it uses in its dictionary, sorted: what a dictionary was is the parts' affair."""
+    """A column whose dictionary has only the texts in use, sorted, so that it does not depend on the parts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, StoreError
 from celltrain.plan import Axis, Plan
-from celltrain.running import Ran
+from celltrain.running import RunRecord
 from celltrain.store import columns, parts, rewrite, shapes
 from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
@@ -217,16 +217,16 @@ class Store(Answer):
         return self._ledger
 
     @checked(StoreError)
-    def write(self, rows: Sequence[Ran], repeats: Sequence[Repeat] = ()) -> None:
+    def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
         """Adds runs as one part, all of them or none; raises `StoreError` where that cannot be done."""
         with uninterrupted():
             if not rows:
                 if repeats:
                     self.ledger.enter_repeats(repeats)
                 return
-            for ran in rows:
-                if ran.series is not None:
-                    put(self.path / SERIES / f"{ran.run_key}.parquet", ran.series)
+            for record in rows:
+                if record.series is not None:
+                    put(self.path / SERIES / f"{record.run_key}.parquet", record.series)
             content = parts.encode(rows, self.plan, self.schema, (self.version, self.manifest["profile"]))
             number, self._next = self._next, self._next + 1
             put(parts.named(self.path / PARTS, number), content)
@@ -273,22 +273,22 @@ class Store(Answer):
         }
         return columns.schema(columns.fixed(self.plan), metadata)
 
-    def _entry(self, ran: Ran) -> Entry:
+    def _entry(self, record: RunRecord) -> Entry:
         until = self.plan.seeds.until
         value = None
-        if until is not None and ran.error is None:
-            value = ran.values[self.plan.measures.index(until.measure)]
+        if until is not None and record.error is None:
+            value = record.values[self.plan.measures.index(until.measure)]
         return Entry(
-            point=ran.point,
-            seed=ran.seed,
-            run_key=ran.run_key,
-            failed=ran.error is not None,
-            seconds=ran.seconds,
+            point=record.point,
+            seed=record.seed,
+            run_key=record.run_key,
+            failed=record.error is not None,
+            seconds=record.seconds,
             value=value,
         )
 
     def _open_ledger(self) -> None:
-        """Opens the ledger, clears away what was half written, and enters the parts it does not know."""
+        """Opens the ledger, removes half-written files, and enters the parts that are missing in it."""
         path = self.path / LEDGER
         if not path.exists():
             raise StoreError(
@@ -341,7 +341,7 @@ def _part(runs: int, content: bytes | pa.Buffer) -> Part:
 
 
 def _half_made(folder: Path) -> bool:
-    """Whether all that is there is what a creation leaves that was killed or found no room."""
+    """Whether the folder holds only the leftovers of a creation that was killed or found no room."""
     names = [one.name for one in folder.iterdir()]
     known = {LEDGER, JOURNAL, PARTS, SERIES, LOCK}
     ours = all(name in known or (name.startswith(".") and name.endswith(".tmp")) for name in names)
@@ -349,7 +349,7 @@ def _half_made(folder: Path) -> bool:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    """What else a store says about itself."""
+    """The keys of a store's manifest beyond those of every manifest."""
     return {
         # None: how many there will be follows from what they show.
         "runs": plan.runs if plan.seeds.until is None else None,

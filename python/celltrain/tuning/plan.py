@@ -22,7 +22,7 @@ from celltrain.plan import Key, Plan, Seeds
 from celltrain.plan.axis import DIGITS, Interval, written
 from celltrain.plan.base import Base, base_of, plain
 from celltrain.plan.contents import MAX_RUNS, Group
-from celltrain.plan.document import Judge, join, parse
+from celltrain.plan.document import Diagnostics, join, parse
 from celltrain.plan.points import PROBED, no_measures
 from celltrain.plan.reader import MAX_SEED, Reader
 from celltrain.quantities import exact
@@ -151,23 +151,23 @@ class TunePlan:
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> TunePlan:
         """The plan in a text; `folder` is where the scenario it names stands."""
         document, lines = parse(text, file)
-        judge = Judge(file, lines)
-        base = Base.named(document.get("scenario"), judge, Path(folder))
-        return _TuneReader(document, judge, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
+        diagnostics = Diagnostics(file, lines)
+        base = Base.named(document.get("scenario"), diagnostics, Path(folder))
+        return _TuneReader(document, diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
     @checked(PlanError)
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
-        judge, known = Judge("tune", None), plain(document)
-        found = base_of(base, judge)
-        return _TuneReader(known, judge, found).tune_plan(found.name)
+        diagnostics, known = Diagnostics("tune", None), plain(document)
+        found = base_of(base, diagnostics)
+        return _TuneReader(known, diagnostics, found).tune_plan(found.name)
 
     @classmethod
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
-        return _TuneReader(dict(document), Judge("plan", None), Base.again(document)).tune_plan("", check=False)
+        return _TuneReader(dict(document), Diagnostics("plan", None), Base.again(document)).tune_plan("", check=False)
 
     @property
     def generations(self) -> int:
@@ -229,25 +229,25 @@ class TunePlan:
 class _TuneReader(Reader):
     """Reads a tuning plan, and collects its faults."""
 
-    def __init__(self, document: dict[str, Any], judge: Judge, base: Base) -> None:
+    def __init__(self, document: dict[str, Any], diagnostics: Diagnostics, base: Base) -> None:
         if "tune" not in document:
-            judge.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
-            raise PlanError(judge.faults)
+            diagnostics.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
+            raise PlanError(diagnostics.faults)
         if "seeds" in document:
-            judge.refuse(
+            diagnostics.refuse(
                 "seeds", "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own"
             )
         if "sample" in document:
-            judge.refuse(
+            diagnostics.refuse(
                 "sample", "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]"
             )
         document = {key: value for key, value in document.items() if key not in ("seeds", "sample")}
-        super().__init__(document, judge, base, KEYS)
+        super().__init__(document, diagnostics, base, KEYS)
 
     def tune_plan(self, default_name: str, *, check: bool = True) -> TunePlan:
-        judge, document = self.judge, self.document
-        said = judge.table(document["tune"], "tune", TUNE_KEYS)
-        name = judge.text(document.get("name") or None, "name", "a text") or default_name
+        diagnostics, document = self.diagnostics, self.document
+        said = diagnostics.table(document["tune"], "tune", TUNE_KEYS)
+        name = diagnostics.text(document.get("name") or None, "name", "a text") or default_name
         objectives = self.objectives(said.get("objectives"))
         more = () if document.get("measures") is None else self.measures(document["measures"])
         groups = self.groups()
@@ -255,10 +255,10 @@ class _TuneReader(Reader):
         # References are judged by what they name, so all of it must be known.
         whole = isinstance(said.get("parameters"), Mapping) and len(parameters) == len(said["parameters"])
         references = self.references(said.get("references"), parameters) if whole else ()
-        limits = judge.table(document.get("limits"), "limits", ("time",))
+        limits = diagnostics.table(document.get("limits"), "limits", ("time",))
         limit_s = self.time(limits.get("time"), "limits.time")
         numbers = {
-            word: judge.whole(said.get(word, usual), f"tune.{word}", 0 if word == "seed" else 1, most)
+            word: diagnostics.whole(said.get(word, usual), f"tune.{word}", 0 if word == "seed" else 1, most)
             for word, usual, most in (
                 ("trials", TRIALS, MOST_TRIALS),
                 ("batch", BATCH, MOST_TRIALS),
@@ -267,10 +267,10 @@ class _TuneReader(Reader):
             )
         }
         stages = self.stages(said.get("seeds"))
-        if not judge.faults:
+        if not diagnostics.faults:
             self.size(groups, Seeds(first=1, count=1))
-        if judge.faults:
-            raise PlanError(judge.faults)
+        if diagnostics.faults:
+            raise PlanError(diagnostics.faults)
         measures = tuple(dict.fromkeys([*(one.measure for one in objectives), *more]))
         kept = {key: document[key] for key in KEYS if key in document and key != "scenario"}
         plan = TunePlan(
@@ -300,40 +300,40 @@ class _TuneReader(Reader):
         )
         if check:
             self.check_tuned(plan)
-        if judge.faults:
-            raise PlanError(judge.faults)
+        if diagnostics.faults:
+            raise PlanError(diagnostics.faults)
         return plan
 
     def objectives(self, said: Any) -> list[Objective]:
-        judge, path = self.judge, "tune.objectives"
+        diagnostics, path = self.diagnostics, "tune.objectives"
         wanted = 'two measures, such as { efficiency = "maximize", fairness = "maximize" }'
         if said is None:
-            judge.refuse("tune", f"lacks objectives: {wanted}")
+            diagnostics.refuse("tune", f"lacks objectives: {wanted}")
             return []
         found = []
-        table = judge.table(said, path)
+        table = diagnostics.table(said, path)
         for text, direction in table.items():
-            word = judge.word(direction, join(path, text), DIRECTIONS)
+            word = diagnostics.word(direction, join(path, text), DIRECTIONS)
             try:
                 check_syntax(text)
             except MeasureError as error:
-                judge.refuse(join(path, text), f"is not a measure: {error}")
+                diagnostics.refuse(join(path, text), f"is not a measure: {error}")
             found.append(Objective(measure=text, larger=word != "minimize"))
         if isinstance(said, Mapping) and len(table) != 2:
             count = "one measure" if len(table) == 1 else f"{len(table)} measures"
-            judge.refuse(path, f"names {count}: a front is of two; {wanted}")
+            diagnostics.refuse(path, f"names {count}: a front is of two; {wanted}")
         return found
 
     def parameters(self, said: Any, groups: Sequence[Group]) -> tuple[Parameter, ...]:
-        judge = self.judge
-        table = judge.table(said, "tune.parameters")
+        diagnostics = self.diagnostics
+        table = diagnostics.table(said, "tune.parameters")
         if not table:
-            judge.refuse("tune", "lacks parameters: a table of what is searched, each with path, from and to")
+            diagnostics.refuse("tune", "lacks parameters: a table of what is searched, each with path, from and to")
         found = []
         others = {axis.name: axis.path for group in groups for axis in group.axes}
         for name, one in table.items():
             path = join("tune.parameters", name)
-            inside = judge.table(one, path, ("path", "from", "to", "scale", "step"))
+            inside = diagnostics.table(one, path, ("path", "from", "to", "scale", "step"))
             self.named(name, path)
             key = self.key(inside.get("path", name), join(path, "path") if "path" in inside else path)
             interval = None if key is None else self.interval(inside, path, key)
@@ -342,71 +342,73 @@ class _TuneReader(Reader):
             step = self.bound(inside["step"], join(path, "step"), key) if "step" in inside else None
             if step is not None and (step <= 0 or interval.log):
                 problem = "goes with a linear scale only" if interval.log else "is not above zero"
-                judge.refuse(join(path, "step"), problem, inside["step"])
+                diagnostics.refuse(join(path, "step"), problem, inside["step"])
                 step = None
             if step is not None:
                 self.places(interval, step, join(path, "step"), inside["step"])
             if step is not None and step > interval.high - interval.low:
-                judge.refuse(
+                diagnostics.refuse(
                     join(path, "step"), "is more than the whole range: there would be one value", inside["step"]
                 )
             if step is None and key.whole and not interval.log:
                 step = Fraction(1)
             for other, taken in others.items():
                 if name == other:
-                    judge.refuse(path, f"has the name of an axis, {other}")
+                    diagnostics.refuse(path, f"has the name of an axis, {other}")
                 elif f"{key.path}.".startswith(f"{taken}.") and key.path != taken:
                     # The axis sets a table, the parameter something in it.
                     continue
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    judge.refuse(join(path, "path"), f"sets what {other} sets too, {taken}", key.path)
+                    diagnostics.refuse(join(path, "path"), f"sets what {other} sets too, {taken}", key.path)
             others[name] = key.path
             found.append(Parameter(name=name, path=key.path, key=key, interval=interval, step=step))
         return tuple(found)
 
     def references(self, said: Any, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
-        judge = self.judge
+        diagnostics = self.diagnostics
         found: list[Reference] = []
-        for label, one in judge.table(said, "tune.references").items():
+        for label, one in diagnostics.table(said, "tune.references").items():
             path = join("tune.references", label)
-            table = judge.table(one, path)
+            table = diagnostics.table(one, path)
             names = [parameter.name for parameter in parameters]
             for name in table:
                 if name not in names:
-                    judge.refuse(join(path, name), f"is no parameter; parameters are {', '.join(names)}", table[name])
+                    diagnostics.refuse(
+                        join(path, name), f"is no parameter; parameters are {', '.join(names)}", table[name]
+                    )
             missing = [name for name in names if name not in table]
             if missing:
-                judge.refuse(path, f"lacks {' and '.join(missing)}: a reference has a value for every parameter")
+                diagnostics.refuse(path, f"lacks {' and '.join(missing)}: a reference has a value for every parameter")
                 continue
             numbers = [self.bound(table[p.name], join(path, p.name), p.key) for p in parameters]
             if all(number is not None for number in numbers):
                 known = tuple(number for number in numbers if number is not None)
                 if any(other.numbers == known for other in found):
-                    judge.refuse(path, "has the values of another reference")
+                    diagnostics.refuse(path, "has the values of another reference")
                 found.append(Reference(label=label, numbers=known))
         return tuple(found)
 
     def stages(self, said: Any) -> tuple[Seeds, Seeds, Seeds]:
         """The seeds of search, selection and confirmation, one after the other."""
-        judge, path = self.judge, "tune.seeds"
-        table = judge.table(said, path, ("first", "search", "selection", "confirmation"))
-        first = judge.whole(table.get("first", 1), join(path, "first"), 0, MAX_SEED - MAX_RUNS) or 0
+        diagnostics, path = self.diagnostics, "tune.seeds"
+        table = diagnostics.table(said, path, ("first", "search", "selection", "confirmation"))
+        first = diagnostics.whole(table.get("first", 1), join(path, "first"), 0, MAX_SEED - MAX_RUNS) or 0
         found = []
         for word, usual, least in (
             ("search", SEARCH_SEEDS, 1),
             ("selection", SELECTION_SEEDS, 2),
             ("confirmation", CONFIRMATION_SEEDS, 2),
         ):
-            count = judge.whole(table.get(word, usual), join(path, word), least, MAX_RUNS) or 1
+            count = diagnostics.whole(table.get(word, usual), join(path, word), least, MAX_RUNS) or 1
             found.append(Seeds(first=first, count=count))
             first += count
         return found[0], found[1], found[2]
 
     def check_tuned(self, plan: TunePlan) -> None:
         """Whether corners and references can be run, and the objectives lead somewhere."""
-        judge = self.judge
+        diagnostics = self.diagnostics
         if plan.most_runs > MAX_RUNS:
-            judge.refuse(
+            diagnostics.refuse(
                 "tune", f"asks for {plan.most_runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer trials"
             )
             return
@@ -435,14 +437,14 @@ class _TuneReader(Reader):
                     own = [fault for fault in with_end[0][2] if fault.key == parameter.path]
                     if own and not (word == "to" and len(refused) == len(chosen) * len(corners)):
                         self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
-        if not accepted and not judge.faults:
+        if not accepted and not diagnostics.faults:
             for fault in refused[0][2]:
                 self.blame(plan, fault, "", refused[0][0])
         if accepted:
             for text, problem in no_measures(plan.measures, accepted).items():
                 objective = any(one.measure == text for one in plan.objectives)
                 path = join("tune.objectives", text) if objective else "measures"
-                judge.refuse(path, f"is not a measure of these runs: {problem}")
+                diagnostics.refuse(path, f"is not a measure of these runs: {problem}")
 
     @staticmethod
     def judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:
@@ -458,10 +460,10 @@ class _TuneReader(Reader):
         where = ", ".join(
             f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items()
         )
-        line = self.judge.line(path or "scenario")
+        line = self.diagnostics.line(path or "scenario")
         by = f"; set by {path}" if path else ""
         problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
-        again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.judge.faults)
+        again = any((one.key, one.value, one.line) == (fault.key, fault.value, line) for one in self.diagnostics.faults)
         if not again:
-            at = Fault.of(problem, file=self.judge.file, line=line, key=fault.key, value=fault.value)
-            self.judge.faults.append(at)
+            at = Fault.of(problem, file=self.diagnostics.file, line=line, key=fault.key, value=fault.value)
+            self.diagnostics.faults.append(at)

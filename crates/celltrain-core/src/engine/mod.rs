@@ -1,4 +1,4 @@
-//! Engines: what moves the cells. The models know nothing of them.
+//! Engines move the cells and advance the time. The models do not depend on them.
 
 pub mod fast;
 pub mod reference;
@@ -12,7 +12,7 @@ pub use crate::stop::Interrupted;
 use crate::stop::Stop;
 use crate::units::Time;
 
-/// Which engine moves the cells. The result is the same, to the last bit.
+/// The two engines. Both give the same result, to the last bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// By the frame where nothing can happen to a single cell.
@@ -39,12 +39,12 @@ impl Engine {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Runs a network to its end, unless `keep_going` says no: it is asked within a few milliseconds of work, also while
-    /// the engine is being built and the run measured, and told how much of the run is done, from 0 to 1. Once it has said
-    /// no it must not say yes again.
+    /// Runs a network to its end, unless `keep_going` returns false. It is called every few milliseconds of work, also
+    /// while the engine is being built and the run measured, with the share of the run that is done, from 0 to 1. Once
+    /// it has returned false it must not return true again.
     ///
     /// # Errors
-    /// [`Interrupted`] when `keep_going` said no.
+    /// [`Interrupted`] when `keep_going` returned false.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
         let go_on = || keep_going.borrow_mut()(progress.share());
@@ -56,7 +56,7 @@ impl Engine {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Default)]
 struct Progress {
     now: Cell<Time>,
@@ -70,7 +70,7 @@ impl Progress {
     }
 }
 
-/// A run's result, unless it was told to stop.
+/// The result of a run, unless the run was interrupted.
 pub type Outcome = Result<RunResult, Interrupted>;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The reference engine: one list of events, one event for every cell's arrival and one for the end of its transmission.
+//! The reference engine: one list of events, one event for every cell's arrival and one for the end of its
+//! transmission.
 //!
-//! It is naive on purpose: whatever a faster engine does must give the same fingerprint as this one. The total order
-//! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources, admission,
-//! service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the same instant are
-//! put into the order the scenario asks for.
+//! It is naive on purpose: a faster engine must give the same fingerprint. The total order
+//! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
+//! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
+//! same instant are put into the order the scenario asks for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,17 +15,17 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, size};
 use crate::gfr::Edge;
-use crate::metrics::Ended;
+use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::Port;
 use crate::probe::{NetworkView, Probe, Queues};
+use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
-use crate::shaping::{Place, Shaping};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// Runs a network to its end, unless it is told to stop.
+/// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
 /// When it is.
@@ -67,8 +68,8 @@ struct Engine<'a> {
     ports: Vec<Port>,
     ties: Vec<TieBreaker>,
     transmitting: Vec<bool>,
-    shaping: Shaping,
-    /// By link: when its shaped port is next looked after, as far as it is on the list.
+    rate_control: RateControl,
+    /// By link: the time of the shaped port's next event, if it is on the event list.
     looked_after: Vec<Option<Time>>,
     edge: Edge,
     end_systems: EndSystems,
@@ -92,7 +93,7 @@ enum What {
     Arrival,
     /// A connection starts to send.
     Start,
-    /// A link has sent a cell whole and is free, or a shaped port may send one.
+    /// A link has finished a cell and is free, or a shaped port may send one.
     Sent,
 }
 
@@ -169,7 +170,7 @@ impl<'a> Engine<'a> {
             ports: all(network.links.iter().enumerate().map(port))?,
             ties: all(network.links.iter().enumerate().map(ties))?,
             transmitting: vec![false; network.links.len()],
-            shaping: Shaping::new(network, &routing, clock, stop)?,
+            rate_control: RateControl::new(network, &routing, clock, stop)?,
             looked_after: vec![None; network.links.len()],
             edge: Edge::new(network, clock, stop)?,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
@@ -192,9 +193,9 @@ impl<'a> Engine<'a> {
         self.start_sources();
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // That is a matter of ports that cells come to; shaped ones take packets.
+            // The service order concerns ports that receive cells; shaped ports receive packets.
             let shaped: Vec<u32> =
-                self.now.to_serve.extract_if(.., |link| self.shaping.port(*link).is_some()).collect();
+                self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now);
             self.now.to_serve = shaped;
         }
@@ -229,17 +230,17 @@ impl<'a> Engine<'a> {
     /// A cell reaches the end of a link.
     fn arrive(&mut self, link: u32, cell: Cell, now: Time) {
         let vc = self.routing.vcs[link as usize][cell.label() as usize];
-        if self.shaping.ends(vc, link) {
+        if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
                 self.now.at_ends.push((vc, cell.frame));
                 return;
             }
-            self.shaping.on_data_end(vc, cell.efci());
+            self.rate_control.on_data_end(vc, cell.efci());
         }
         match self.routing.next[link as usize][cell.label() as usize] {
             Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
             Next::Port { link: port, label } => {
-                if let Some(place) = self.shaping.pass(link, cell.label()).filter(|_| cell.is_rm()) {
+                if let Some(place) = self.rate_control.pass(link, cell.label()).filter(|_| cell.is_rm()) {
                     self.now.passing.push((vc, cell.frame, place));
                 }
                 let input = self.routing.input[link as usize];
@@ -252,9 +253,9 @@ impl<'a> Engine<'a> {
 
     fn deliver(&mut self, now: Time) {
         for (vc, number) in self.now.at_ends.drain(..) {
-            let turned = self.shaping.turn_around(vc, number);
-            self.shaping.deliver(vc, number, turned, now);
-            self.now.to_serve.push(self.shaping.goes_to(vc).link);
+            let turned = self.rate_control.turn_around(vc, number);
+            self.rate_control.deliver(vc, number, turned, now);
+            self.now.to_serve.push(self.rate_control.goes_to(vc).link);
         }
         for (vc, cell) in self.now.at_hosts.drain(..) {
             if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
@@ -275,7 +276,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self) {
         for departure in self.now.departures.drain(..) {
             self.now.to_serve.push(departure.link);
-            if let Some(port) = self.shaping.port_mut(departure.link) {
+            if let Some(port) = self.rate_control.port_mut(departure.link) {
                 let Departure { frame, cells, tagged, .. } = departure;
                 port.on_packet(departure.label, Packet { frame, cells, tagged });
                 continue;
@@ -291,9 +292,9 @@ impl<'a> Engine<'a> {
     /// Allocators write into the backward RM cells that pass their switches.
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
-            if self.shaping.goes_backward(vc, number) {
+            if self.rate_control.goes_backward(vc, number) {
                 let queue = self.ports[place.link as usize].occupancy();
-                self.shaping.write(vc, number, place, queue, now);
+                self.rate_control.write(vc, number, place, queue, now);
             }
         }
     }
@@ -303,7 +304,7 @@ impl<'a> Engine<'a> {
         for together in self.now.at_ports.chunk_by_mut(|a, b| a.port == b.port) {
             let port = together[0].port;
             self.now.to_serve.push(port);
-            if let Some(shaped) = self.shaping.port_mut(port) {
+            if let Some(shaped) = self.rate_control.port_mut(port) {
                 for arrival in together {
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
                 }
@@ -312,7 +313,7 @@ impl<'a> Engine<'a> {
             self.ties[port as usize].order(together, |arrival| arrival.input);
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
-                self.shaping.on_arrival(port, arrival.vc, run, now, Span(0));
+                self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
                 self.ports[port as usize].offer(arrival.cell);
             }
         }
@@ -324,7 +325,7 @@ impl<'a> Engine<'a> {
         for link in self.now.to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link as usize];
             let sent = now + cell_time;
-            if let Some(port) = self.shaping.port_mut(link) {
+            if let Some(port) = self.rate_control.port_mut(link) {
                 if let Some((Run { last: cell, .. }, _)) = port.send(now, None) {
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
                 }
@@ -342,7 +343,7 @@ impl<'a> Engine<'a> {
             }
             let port = &mut self.ports[link as usize];
             let Some(cell) = port.take() else { continue };
-            let cell = match self.shaping.allocator(link) {
+            let cell = match self.rate_control.allocator(link) {
                 Some(allocator)
                     if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
                 {
@@ -357,7 +358,7 @@ impl<'a> Engine<'a> {
     }
 
     fn view(&self) -> NetworkView<'_> {
-        NetworkView { queues: self, shaping: &self.shaping, end_systems: &self.end_systems }
+        NetworkView { queues: self, rate_control: &self.rate_control, end_systems: &self.end_systems }
     }
 
     fn measure(&self, stop: &Stop<'_>) -> Outcome {
@@ -366,12 +367,12 @@ impl<'a> Engine<'a> {
             let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
             on_links[vc as usize] += 1;
         }
-        let state = |(port, link): (&Port, u32)| match self.shaping.port(link) {
+        let state = |(port, link): (&Port, u32)| match self.rate_control.port(link) {
             Some(shaped) => shaped.state(),
             None => port.state(),
         };
         let ports: Vec<_> = self.ports.iter().zip(0..).map(state).collect();
-        let ended = Ended {
+        let final_state = FinalState {
             network: self.network,
             routing: &self.routing,
             clock: self.clock,
@@ -380,23 +381,23 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop,
         };
-        ended.measure()
+        final_state.measure()
     }
 }
 
 impl Queues for Engine<'_> {
     fn occupancy(&self, link: usize) -> u32 {
-        match self.shaping.port(index(link)) {
+        match self.rate_control.port(index(link)) {
             Some(shaped) => shaped.occupancy(),
             None => self.ports[link].occupancy(),
         }
     }
 
     fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
-        match self.shaping.port(index(link)) {
+        match self.rate_control.port(index(link)) {
             Some(shaped) => into.extend(shaped.per_vc()),
             None => into.extend(self.ports[link].per_vc()),
         }

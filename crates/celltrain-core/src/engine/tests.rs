@@ -11,8 +11,8 @@ use crate::network::tests::n_source_network;
 use crate::network::{N_SOURCE_BOTTLENECK, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
+use crate::rate_control::RateControl;
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
-use crate::shaping::Shaping;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
@@ -141,12 +141,12 @@ fn every_part_of_building_and_measuring_asks_for_each_vc_or_flow() {
     const SOURCES: usize = 100;
     let network = lan(SOURCES, Some(1000), "1us");
     let (clock, routing) = (network.clock(), network.routing(&Stop::never()).unwrap());
-    let shaping = |stop: &Stop<'_>| Shaping::new(&network, &routing, clock, stop).map(|_| ());
+    let rate_control = |stop: &Stop<'_>| RateControl::new(&network, &routing, clock, stop).map(|_| ());
     let ends = |stop: &Stop<'_>| EndSystems::new(&network, &routing, clock, stop).map(|_| ());
     let parts: [(&str, Part<'_>); 5] = [
         ("routing", &|stop| network.routing(stop).map(|_| ())),
         ("contracts", &|stop| Edge::new(&network, clock, stop).map(|_| ())),
-        ("shaping", &shaping),
+        ("rate control", &rate_control),
         ("end systems", &ends),
         ("max-min shares", &|stop| max_min::goodputs_mbps(&network, stop).map(|_| ())),
     ];

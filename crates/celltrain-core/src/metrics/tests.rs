@@ -15,7 +15,7 @@ struct Stage {
     ports: Vec<PortState>,
     end_systems: EndSystems,
     edge: Edge,
-    shaping: Shaping,
+    rate_control: RateControl,
     stop: Stop<'static>,
 }
 
@@ -37,7 +37,7 @@ impl Stage {
             ports: routing.vcs.iter().map(vcs).collect(),
             end_systems: EndSystems::new(&network, &routing, clock, &stop).unwrap(),
             edge: Edge::new(&network, clock, &stop).unwrap(),
-            shaping: Shaping::new(&network, &routing, clock, &stop).unwrap(),
+            rate_control: RateControl::new(&network, &routing, clock, &stop).unwrap(),
             network,
             routing,
             clock,
@@ -45,8 +45,8 @@ impl Stage {
         }
     }
 
-    fn ended(&self) -> Ended<'_> {
-        Ended {
+    fn final_state(&self) -> FinalState<'_> {
+        FinalState {
             network: &self.network,
             routing: &self.routing,
             clock: self.clock,
@@ -55,7 +55,7 @@ impl Stage {
             end_systems: &self.end_systems,
             on_links: &[0; 4],
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop: &self.stop,
         }
     }
@@ -89,7 +89,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
     // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
-    assert_eq!(stage.ended().contracts(), Ok(vec![expected]));
+    assert_eq!(stage.final_state().contracts(), Ok(vec![expected]));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
         for (counters, forwarded) in stage.ports[N_SOURCE_BOTTLENECK].counters.iter_mut().zip(cells) {
             *counters = PortCounters { forwarded, ..PortCounters::default() };
         }
-        let ports = stage.ended().ports().unwrap();
+        let ports = stage.final_state().ports().unwrap();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
         assert_eq!(ports[N_SOURCE_BOTTLENECK + 1].utilisation, 0.0, "the way back is another port");
     }
@@ -114,7 +114,7 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     let port = &mut stage.ports[N_SOURCE_BOTTLENECK];
     (port.max_queue, port.waiting) = (60, vec![5, 30]);
     port.counters = vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
-    let result = stage.ended().ports().unwrap().swap_remove(N_SOURCE_BOTTLENECK);
+    let result = stage.final_state().ports().unwrap().swap_remove(N_SOURCE_BOTTLENECK);
     assert_eq!((result.name.as_str(), result.policy, result.scheduler), ("sw1->sw2", "tail_drop", "fifo"));
     assert_eq!((result.buffer_cells, result.max_queue_cells, result.queue_cells), (Some(70), 60, 35));
     assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
@@ -130,7 +130,7 @@ fn with_abr(network: &mut Network) {
 
 #[test]
 fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
-    let found = Stage::new(with_abr).ended().abr().unwrap();
+    let found = Stage::new(with_abr).final_state().abr().unwrap();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the others are not ABR");
     for abr in &found {
@@ -171,5 +171,5 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
     }
-    assert_eq!(stage.ended().fingerprint(), Ok(expected));
+    assert_eq!(stage.final_state().fingerprint(), Ok(expected));
 }

@@ -35,23 +35,23 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
         for port in &mut ports {
             assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
         }
-        let [single, woven] = &mut ports;
+        let [single, interleaved] = &mut ports;
         for cell in cells {
             assert!(single.offer(cell));
         }
-        single.let_go(gone);
+        single.defer_dequeue(gone);
         for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
-            woven.fate(Cell::new(label, 5, false));
-            woven.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+            interleaved.fate(Cell::new(label, 5, false));
+            interleaved.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
         }
-        woven.count_in_turns(Run { last: rm, cells: 1 });
-        woven.admit_in_turns(&cells, 7, gone);
-        for port in [&mut *single, &mut *woven] {
-            port.count_off();
+        interleaved.count_in_turns(Run { last: rm, cells: 1 });
+        interleaved.admit_in_turns(&cells, 7, gone);
+        for port in [&mut *single, &mut *interleaved] {
+            port.dequeue_deferred();
         }
-        assert_eq!((single.state(), single.active_vcs()), (woven.state(), woven.active_vcs()));
-        assert!(single.waiting().eq(woven.waiting()));
-        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| woven.starts_frame(vc)));
+        assert_eq!((single.state(), single.active_vcs()), (interleaved.state(), interleaved.active_vcs()));
+        assert!(single.waiting().eq(interleaved.waiting()));
+        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| interleaved.starts_frame(vc)));
     }
 }
 
@@ -94,7 +94,7 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     // A whole frame later it is as before.
     assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame)), [Some(1), Some(3)]);
     assert!(port.offer(Cell::new(0, 4, false)) && port.offer(Cell::new(0, 4, true)));
-    port.count_off();
+    port.dequeue_deferred();
     let counters: Vec<_> = port.vc_counters().collect();
     assert_eq!(
         counters,
@@ -116,7 +116,7 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         for &(label, frame, last) in cells {
             port.offer(Cell::new(label, frame, last));
         }
-        port.count_off();
+        port.dequeue_deferred();
         (waits(&port), port.per_vc().to_vec(), port.active_vcs())
     };
     // A's frame of three cells and the first of B's; for B's last the two cells of A's frame go that do not end it.
@@ -162,7 +162,7 @@ fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_
     assert!(port.take().is_some());
     let admitted = [false, false, false, true].map(|last| port.offer(Cell::new(0, 2, last)));
     assert_eq!(admitted[..3], [true, true, false]);
-    port.count_off();
+    port.dequeue_deferred();
     let counters: Vec<_> = port.vc_counters().collect();
     let of_a = PortCounters { offered: 6, forwarded: 1, ..counters[0] };
     assert_eq!((counters[0], of_a.lost() + of_a.discarded(), of_a.cut_frames), (of_a, 2, 1));
@@ -183,7 +183,7 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     assert!(port.offer(Cell::new(1, 3, false)) && port.offer(Cell::new(1, 3, true)));
     // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
     assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
-    port.count_off();
+    port.dequeue_deferred();
     let of_a = port.vc_counters().next();
     let expected = PortCounters {
         offered: 4,

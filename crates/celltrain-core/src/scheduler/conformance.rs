@@ -1,6 +1,6 @@
 //! What holds for every scheduler of the list.
 
-use super::{Class, Queues, SchedulerConfig, Telling, VcKind};
+use super::{Class, Queues, ReportGranularity, SchedulerConfig, VcKind};
 use crate::cell::{Cell, Label};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::port::{Counts, Port};
@@ -30,7 +30,7 @@ impl Queues {
             counts.put(label, 1);
         }
         let mut cell = None;
-        self.serve(1, &mut counts, Telling::Each, |run, _| cell = Some(run.last));
+        self.serve(1, &mut counts, ReportGranularity::Each, |run, _| cell = Some(run.last));
         cell.expect("a scheduler sends as many cells as it is asked for")
     }
 }

@@ -110,7 +110,7 @@ impl Default for SchedulerConfig {
     }
 }
 
-/// The service category of a VC, as far as schedulers tell them apart; those above go first.
+/// The service category of a VC, as far as schedulers distinguish them; those above go first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -137,7 +137,7 @@ impl Class {
     }
 }
 
-/// A VC as a scheduler is told of it.
+/// A VC as a scheduler sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct VcKind<'a> {
     /// Its name.
@@ -157,20 +157,20 @@ pub trait Scheduler: Send {
     fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>);
 
     /// What it is to it when a queue fills. Asked once.
-    fn filling(&self) -> Filling {
-        Filling::BeforeItIsServed
+    fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        BacklogSensitivity::Insensitive
     }
 }
 
 /// What it is to a scheduler when an empty queue fills, beside that it comes before the next cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filling {
+pub enum BacklogSensitivity {
     /// Nothing.
-    BeforeItIsServed,
+    Insensitive,
     /// The order in which queues fill matters; not that one was empty for less than a cell time.
-    InOrder,
+    Order,
     /// All of it matters.
-    Exactly,
+    Exact,
 }
 
 /// What every scheduler's `Config` can do.
@@ -222,8 +222,8 @@ struct Queue {
     /// Those of one frame that go first; none when the queue is empty.
     front: Run,
     behind: VecDeque<Run>,
-    /// Cells of the first run that were sent and not yet told of.
-    untold: u32,
+    /// Cells of the first run that were sent and not yet reported.
+    unreported: u32,
 }
 
 /// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
@@ -235,17 +235,17 @@ pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     run: Run,
-    /// Of the cells of the same service, how many went before the first of these, where each is told of; otherwise
+    /// Of the cells of the same service, how many went before the first of these, where each is reported; otherwise
     /// before the last.
     after: u32,
 }
 
-/// Whether each cell's start is told of.
+/// How finely departures are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum ReportGranularity {
     /// Runs of cells that go one after the other: how many cells went before the first.
     Each,
-    /// What waits together may go with other queues' cells in between, and is told of when the last of it has gone:
+    /// What waits together may go with other queues' cells in between, and is reported when the last of it has gone:
     /// how many cells went before that one.
     Runs,
 }
@@ -255,7 +255,7 @@ pub struct Waiting<'a> {
     queues: &'a mut [Queue],
     counts: &'a mut Counts,
     sent: &'a mut Vec<Sent>,
-    telling: Telling,
+    granularity: ReportGranularity,
     /// Cells sent in this service.
     number: u32,
 }
@@ -277,15 +277,15 @@ impl Waiting<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
     pub fn send(&mut self, queue: usize, most: u32) -> u32 {
-        let Queue { cells, front, untold, .. } = &mut self.queues[queue];
+        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         let sent = most.min(front.cells);
         *cells -= sent;
         front.cells -= sent;
-        *untold += sent;
+        *unreported += sent;
         self.counts.take(front.last.label(), sent);
         self.number += sent;
-        if front.cells == 0 || self.telling == Telling::Each {
-            self.tell(queue);
+        if front.cells == 0 || self.granularity == ReportGranularity::Each {
+            self.report_departures(queue);
         }
         sent
     }
@@ -294,25 +294,25 @@ impl Waiting<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
     pub fn send_one(&mut self, queue: usize) -> bool {
-        let Queue { cells, front, untold, .. } = &mut self.queues[queue];
+        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         *cells -= 1;
         front.cells -= 1;
-        *untold += 1;
+        *unreported += 1;
         let others_wait = *cells > 0;
         self.counts.take(front.last.label(), 1);
         self.number += 1;
-        if front.cells == 0 || self.telling == Telling::Each {
-            self.tell(queue);
+        if front.cells == 0 || self.granularity == ReportGranularity::Each {
+            self.report_departures(queue);
         }
         others_wait
     }
 
     /// Notes what was sent of the run in front, and turns to the next one if that was all.
     #[inline(never)]
-    fn tell(&mut self, queue: usize) {
-        let Queue { front, behind, untold, .. } = &mut self.queues[queue];
-        let cells = std::mem::take(untold);
-        let after = self.number - if self.telling == Telling::Each { cells } else { 1 };
+    fn report_departures(&mut self, queue: usize) {
+        let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
+        let cells = std::mem::take(unreported);
+        let after = self.number - if self.granularity == ReportGranularity::Each { cells } else { 1 };
         let is_rest = front.cells == 0;
         let last = if is_rest { front.last } else { front.last.not_last() };
         self.sent.push(Sent { run: Run { last, cells }, after });
@@ -326,7 +326,7 @@ impl Queues {
     /// `queues` of them, none with a cell; `queue_of` says by label where a VC's cells wait.
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
         let none = Run { last: Cell::new(0, 0, false), cells: 0 };
-        let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), untold: 0 };
+        let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
         Self { queue_of, all: vec![queue; queues], scheduler: Box::new(scheduler), sent: Vec::new() }
     }
 
@@ -346,27 +346,33 @@ impl Queues {
         }
     }
 
-    /// Sends the next `cells` cells, of which there are as many, takes them off the counts and tells of them, in order.
-    /// Where each is told of, nothing was sent before that was not told of.
+    /// Sends the next `cells` cells, of which there are as many, takes them off the counts and reports them, in order.
+    /// Where each is reported, every earlier departure was reported.
     #[inline]
-    pub fn serve(&mut self, cells: u32, counts: &mut Counts, telling: Telling, mut tell: impl FnMut(Run, u32)) {
+    pub fn serve(
+        &mut self,
+        cells: u32,
+        counts: &mut Counts,
+        granularity: ReportGranularity,
+        mut report: impl FnMut(Run, u32),
+    ) {
         let Self { all: queues, scheduler, sent, .. } = self;
-        scheduler.serve(cells, &mut Waiting { queues, counts, sent, telling, number: 0 });
+        scheduler.serve(cells, &mut Waiting { queues, counts, sent, granularity, number: 0 });
         for Sent { run, after } in sent.drain(..) {
-            tell(run, after);
+            report(run, after);
         }
     }
 
-    /// Tells of what was sent of runs that have not gone as a whole.
-    pub fn tell_parts(&mut self, mut tell: impl FnMut(Run)) {
-        for Queue { front, untold, .. } in self.all.iter_mut().filter(|queue| queue.untold > 0) {
-            tell(Run { last: front.last.not_last(), cells: std::mem::take(untold) });
+    /// Reports what was sent of runs that have not gone as a whole.
+    pub fn report_parts(&mut self, mut report: impl FnMut(Run)) {
+        for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
+            report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
         }
     }
 
     /// What it is to the scheduler when a queue fills.
-    pub fn filling(&self) -> Filling {
-        self.scheduler.filling()
+    pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        self.scheduler.backlog_sensitivity()
     }
 
     /// Whether no two VCs share a queue.

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, Filling, Queues, Scheduler, VcKind, Waiting};
+use super::{BacklogSensitivity, Configure, Queues, Scheduler, VcKind, Waiting};
 use crate::cost::Cost;
 use crate::turns::{RoundRobin as Ring, Turns};
 
@@ -52,8 +52,8 @@ impl<T: Turns> Scheduler for InTurns<T> {
         }
     }
 
-    fn filling(&self) -> Filling {
-        if T::FORGIVES { Filling::InOrder } else { Filling::Exactly }
+    fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        if T::FORGIVES { BacklogSensitivity::Order } else { BacklogSensitivity::Exact }
     }
 }
 

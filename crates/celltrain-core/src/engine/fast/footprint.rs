@@ -1,11 +1,11 @@
 //! What the fast engine needs of memory beside the models.
 
 use super::Delivery;
-use super::agenda::Key;
+use super::contended_port::{self, Train};
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
-use super::server::{self, Train};
+use super::tournament_tree::Key;
 use super::turns::Turn;
 use crate::footprint::{LIST, Shape, array, count, size};
 use crate::network::NodeKind;
@@ -26,8 +26,8 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             bytes += BYTES_PER_NIC + array(labels, 8);
         } else if contended {
             let inputs = count(shape.feeders.of(link).len());
-            bytes += shape.port(link) + BYTES_PER_SERVER + array(labels, server::BYTES_PER_VC);
-            bytes += array(inputs, server::BYTES_PER_INPUT) + turns(inputs);
+            bytes += shape.port(link) + BYTES_PER_CONTENDED_PORT + array(labels, contended_port::BYTES_PER_VC);
+            bytes += array(inputs, contended_port::BYTES_PER_INPUT) + turns(inputs);
         }
         if at_host || contended {
             bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + BYTES_OF_LANES;
@@ -54,12 +54,12 @@ const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEED
 /// A host's port and its number.
 const BYTES_PER_NIC: u64 = size::<Nic>() + 4;
 /// A contended port and its number.
-const BYTES_PER_SERVER: u64 = server::BYTES + 8;
+const BYTES_PER_CONTENDED_PORT: u64 = contended_port::BYTES + 8;
 /// A transparent port on the way of a VC, with a place for what comes late.
 const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
 /// The number of a link that feeds another's port.
 const BYTES_PER_FEEDER: u64 = 4;
-/// Most ports send over one lead or two. A lane for each: its list, its key on the agenda, and where it leads.
+/// Most ports send over one lead or two. A lane for each: its list, its key on the event list, and where it leads.
 const BYTES_OF_LANES: u64 = 2 * (32 + size::<Key>() * 8 / 7 + 12);
 /// Of a VC's RM cells: their way, and how many leave or come late.
 const BYTES_PER_CONTROLLED: u64 = plan::BYTES_PER_RM_WAY + 8 + LIST + 32;

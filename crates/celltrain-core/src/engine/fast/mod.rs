@@ -1,20 +1,21 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
-//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports, where
-//! arithmetic tells when each starts ([`nic`]), and at contended ports ([`server`]); everything between is a delay
-//! ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which contended ports catch up
-//! ([`agenda`]). When the clock stands at an instant, everything that happened in the network before it is settled.
+//! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
+//! where arithmetic gives the start of each cell ([`nic`]), and at contended ports ([`contended_port`]). Everything
+//! between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which
+//! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
+//! network before it is settled.
 
-// For the benchmarks.
-#[doc(hidden)]
-pub mod agenda;
+mod contended_port;
+mod fabric;
 mod feeders;
 mod footprint;
 mod nic;
 mod plan;
 mod rm;
-mod roads;
-mod server;
+// For the benchmarks.
+#[doc(hidden)]
+pub mod tournament_tree;
 mod turns;
 
 use std::collections::VecDeque;
@@ -24,13 +25,13 @@ use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::metrics::Ended;
+use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Routing};
 use crate::port::{Port, PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
+use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
-use crate::shaping::{Place, Shaping};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
@@ -38,14 +39,14 @@ use crate::units::{Clock, Span, Time};
 pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
-use agenda::{Agenda, Key};
+use contended_port::{Arrival, ContendedPort, Timing};
+use fabric::{Fabric, Onward};
 use nic::{Nic, Phase};
 use plan::{Passed, Plan, Role, Stage, StageEnd, Way, Ways};
-use rm::{Errand, Errands, What};
-use roads::{Onward, Roads};
-use server::{Arrival, Server, Timing};
+use rm::{RmEvent, RmEvents, What};
+use tournament_tree::{Key, TournamentTree};
 
-/// Runs a network to its end, unless it is told to stop.
+/// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
 /// When it is.
@@ -54,13 +55,13 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
-        let key = engine.agenda.first();
+        let key = engine.event_list.first();
         if let Some(look) = probe.next_look().filter(|&look| look < key.time() && look <= engine.end) {
             engine.settle(look, stop)?;
             let seen = engine.seen(look);
-            let Engine { shaping, end_systems, .. } = &engine;
-            probe.look(look, &NetworkView { queues: &seen, shaping, end_systems });
-            // A look works on ports, and what they settle may come before what was next.
+            let Engine { rate_control, end_systems, .. } = &engine;
+            probe.look(look, &NetworkView { queues: &seen, rate_control, end_systems });
+            // A probe makes ports settle, which may schedule an event before the one that was next.
             continue;
         }
         if key.time() > engine.end {
@@ -78,9 +79,10 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
     engine.measure(stop)
 }
 
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see [`Server::reach`].
+/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
+/// [`ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
-/// Counted together, which costs less than to count them one by one.
+/// Events are counted in groups, which costs less than counting single events.
 const EVENTS_AT_ONCE: usize = 8;
 
 struct Engine<'a> {
@@ -90,18 +92,19 @@ struct Engine<'a> {
     end: Time,
     plan: Plan,
     nics: Vec<Nic>,
-    servers: Vec<Server>,
+    contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, u32)>,
-    shaping: Shaping,
-    errands: Errands,
+    rate_control: RateControl,
+    rm_events: RmEvents,
     edge: Edge,
     end_systems: EndSystems,
-    agenda: Agenda,
-    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how many of
-    /// the cells whose departure is known arrive there only after the run.
+    event_list: TournamentTree,
+    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how
+    /// many of the cells whose departure is known arrive there only after the run.
     late: Vec<Vec<u64>>,
-    /// By shaped port: until when cells may start that are given away before; none are where that could not be taken back.
+    /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
+    /// could not be taken back.
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
 }
@@ -132,8 +135,8 @@ impl<'a> Engine<'a> {
         let end = network.end(clock);
         let routing = network.routing(stop)?;
         let times = LinkTimes::of(network, clock);
-        let mut shaping = Shaping::new(network, &routing, clock, stop)?;
-        let plan = Plan::new(network, &routing, &shaping, &times, stop)?;
+        let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, stop)?;
         let nic = |&link: &usize| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
@@ -151,16 +154,18 @@ impl<'a> Engine<'a> {
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?,
-            servers: all(plan.contended.iter().map(|&link| {
+            contended_ports: all(plan.contended.iter().map(|&link| {
                 stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(server(network, &routing, &times, &plan, &mut shaping, end, link))
+                Ok(contended_port(network, &routing, &times, &plan, &mut rate_control, end, link))
             }))?,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
-            errands: Errands::new(&plan),
-            shaping,
+            rm_events: RmEvents::new(&plan),
+            rate_control,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
-            agenda: Agenda::new(plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.errand_lanes),
+            event_list: TournamentTree::new(
+                plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
+            ),
             late: plan.passed.iter().map(Ways::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
@@ -175,7 +180,7 @@ impl<'a> Engine<'a> {
 
     fn step(&mut self, key: Key, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let (now, leaf) = (key.time(), key.leaf());
-        if leaf < self.servers.len() {
+        if leaf < self.contended_ports.len() {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
@@ -195,16 +200,16 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
             SHAPED => {
-                self.shape(leaf - self.servers.len() - self.lanes.len(), now);
+                self.shape(leaf - self.contended_ports.len() - self.lanes.len(), now);
                 return Ok(());
             }
-            _ if leaf >= self.first_errand_leaf() => {
-                return self.run_errand(index(leaf - self.first_errand_leaf()), now, stop);
+            _ if leaf >= self.first_rm_event_leaf() => {
+                return self.run_rm_event(index(leaf - self.first_rm_event_leaf()), now, stop);
             }
             _ => {
-                let lane = leaf - self.servers.len();
-                let delivery = self.lanes[lane].pop_front().expect("a lane on the agenda has a frame");
-                schedule_lane(&mut self.agenda, self.servers.len(), lane, &self.lanes[lane]);
+                let lane = leaf - self.contended_ports.len();
+                let delivery = self.lanes[lane].pop_front().expect("a lane on the event_list has a frame");
+                schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
                     let tagged = self.network.vcs[vc as usize].tagged;
@@ -249,13 +254,14 @@ impl<'a> Engine<'a> {
     /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
-        let servers = self.servers.len();
-        let Self { plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
-        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers };
-        if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period)
-            && let Some(effect) = self.servers[server as usize].join(input as usize, train)
+        let contended_ports = self.contended_ports.len();
+        let Self { plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, .. } = self;
+        let mut fabric =
+            Fabric { plan, lanes, end_systems, event_list, late, rate_control, rm_events, end: *end, contended_ports };
+        if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
+            && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
         {
-            settle_by(&mut self.agenda, server as usize, effect);
+            settle_by(&mut self.event_list, contended_port as usize, effect);
         }
     }
 
@@ -275,60 +281,72 @@ impl<'a> Engine<'a> {
     /// The same from `since` on, as far as it goes without a question in between; how far that is.
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
-        let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
+        let Self { contended_ports, plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, .. } =
+            self;
         let link = plan.contended[number];
-        let count = servers.len();
-        let (before, rest) = servers.split_at_mut(number);
-        let (server, behind) = rest.split_first_mut().expect("it has this number");
-        let until = server.reach(since, until);
-        let mut roads = Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
-        server.work(until, |run, first_start, period| {
-            if let Some(Onward { server, input, train }) = roads.go(link, run, first_start, period) {
-                let next = server as usize;
+        let count = contended_ports.len();
+        let (before, rest) = contended_ports.split_at_mut(number);
+        let (contended_port, behind) = rest.split_first_mut().expect("it has this number");
+        let until = contended_port.reach(since, until);
+        let mut fabric = Fabric {
+            plan,
+            lanes,
+            end_systems,
+            event_list,
+            late,
+            rate_control,
+            rm_events,
+            end: *end,
+            contended_ports: count,
+        };
+        contended_port.work(until, |run, first_start, period| {
+            if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period) {
+                let next = contended_port as usize;
                 // No VC comes twice to the same port.
                 let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
                 if let Some(effect) = at.join(input as usize, train) {
-                    settle_by(roads.agenda, next, effect);
+                    settle_by(fabric.event_list, next, effect);
                 }
             }
         });
-        for Arrival { run, first, period } in server.arrivals() {
+        for Arrival { run, first, period } in contended_port.arrivals() {
             let vc = self.routing.vcs[link][run.last.label() as usize];
-            shaping.on_arrival(index(link), vc, run, first, period);
+            rate_control.on_arrival(index(link), vc, run, first, period);
         }
-        let effect = server.next_effect();
-        agenda.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
+        let effect = contended_port.next_effect();
+        event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
         until
     }
 
-    fn first_errand_leaf(&self) -> usize {
-        first_errand_leaf(&self.plan, self.servers.len())
+    fn first_rm_event_leaf(&self) -> usize {
+        first_rm_event_leaf(&self.plan, self.contended_ports.len())
     }
 
     /// The first RM cell of a lane with something to do at `now` does it.
-    fn run_errand(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
-        let Errand { vc, number, what, .. } = self.errands.pop(lane).expect("a lane on the agenda has an errand");
-        schedule_errands(&mut self.agenda, &self.plan, self.servers.len(), lane, &self.errands);
+    fn run_rm_event(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        let RmEvent { vc, number, what, .. } =
+            self.rm_events.pop(lane).expect("a lane on the event_list has an rm_event");
+        schedule_rm_events(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.rm_events);
         match what {
             What::End(turned) => {
-                let Place { link, .. } = self.shaping.goes_to(vc);
-                let goes_on = turned.is_none() && self.shaping.keeps_rate(vc, number);
+                let Place { link, .. } = self.rate_control.goes_to(vc);
+                let goes_on = turned.is_none() && self.rate_control.keeps_rate(vc, number);
                 if !goes_on {
                     self.take_back(link, now);
                 }
-                self.shaping.deliver(vc, number, turned, now);
+                self.rate_control.deliver(vc, number, turned, now);
                 if !goes_on {
                     self.schedule_shaped(link, now);
                 }
             }
             What::Pass(place) => {
-                let Role::Contended(server) = self.plan.roles[place.link as usize] else {
+                let Role::Contended(contended_port) = self.plan.roles[place.link as usize] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(server, now, stop)?;
-                self.servers[server].look_at(now);
-                let queue = self.servers[server].port.occupancy();
-                self.shaping.write(vc, number, place, queue, now);
+                self.work(contended_port, now, stop)?;
+                self.contended_ports[contended_port].look_at(now);
+                let queue = self.contended_ports[contended_port].port.occupancy();
+                self.rate_control.write(vc, number, place, queue, now);
             }
         }
         Ok(())
@@ -340,25 +358,26 @@ impl<'a> Engine<'a> {
             Phase::BeforeService => now,
             Phase::Timers => now + Span(1),
         };
-        let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+        let port = self.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
         if !port.on_packet_behind(place.label, packet, not_started) {
             self.take_back(place.link, not_started);
-            let port = self.shaping.port_mut(place.link).expect("packets are put into shaped ports");
+            let port = self.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
             port.on_packet(place.label, packet);
         }
         self.schedule_shaped(place.link, now);
     }
 
-    /// A shaped port sends what may start at `now`, and gives away what will follow if nothing comes in between.
+    /// A shaped port sends the cells that may start at `now`, and hands on the cells that will follow if nothing comes
+    /// in between.
     fn shape(&mut self, number: usize, now: Time) {
         let link = self.plan.shaped[number];
-        let port = self.shaping.port_mut(index(link)).expect("it has this role");
-        // What was given away before has all started, or this would not be the next start.
+        let port = self.rate_control.port_mut(index(link)).expect("it has this role");
+        // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
             let vc = self.routing.vcs[link][run.last.label() as usize];
             if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
-                // A VC with a contract goes at the line's rate, and nothing of it is given away ahead.
+                // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
@@ -367,26 +386,28 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(index(link), now);
     }
 
-    /// Cells a shaped port has given away that would start at `now` or later are its own again. It is to be scheduled anew.
+    /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
+    /// port anew.
     fn take_back(&mut self, link: u32, now: Time) {
-        let port = self.shaping.port_mut(link).expect("only shaped ports give cells away");
+        let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { server, input, .. } = self.plan.stages[link as usize][label as usize].end else {
+            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
+            else {
                 unreachable!("cells are given away only to contended ports");
             };
-            self.servers[server as usize].take_back(input as usize, cells);
+            self.contended_ports[contended_port as usize].take_back(input as usize, cells);
         }
     }
 
     fn schedule_shaped(&mut self, link: u32, now: Time) {
         let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
-        let leaf = self.servers.len() + self.lanes.len() + number;
-        let start = self.shaping.port(link).and_then(ShapedPort::next_start);
+        let leaf = self.contended_ports.len() + self.lanes.len() + number;
+        let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
-        self.agenda.set(leaf, start.map_or(Key::NEVER, key));
+        self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
 
-    /// Everything up to and including `now` is settled at every contended port; nothing on the agenda comes before.
+    /// Settles every contended port up to and including `now`; no event on the event list comes before.
     fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
@@ -394,41 +415,52 @@ impl<'a> Engine<'a> {
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
-        for number in 0..self.servers.len() {
+        for number in 0..self.contended_ports.len() {
             stop.step()?;
             self.work(number, now + Span(1), stop)?;
-            self.servers[number].look_at(now + Span(1));
+            self.contended_ports[number].look_at(now + Span(1));
         }
-        // Whatever is looked at takes its time too.
+        // The probe itself takes time too.
         stop.step()
     }
 
     fn schedule_starts(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len();
+        let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len();
         let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
-        self.agenda.set(leaf, key);
+        self.event_list.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
-        let leaf = self.servers.len() + self.lanes.len() + self.plan.shaped.len() + 1;
+        let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len() + 1;
         let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
-        self.agenda.set(leaf, key);
+        self.event_list.set(leaf, key);
     }
 
     fn seen(&self, now: Time) -> Seen<'_> {
-        let Self { plan, nics, servers, shaping, routing, .. } = self;
-        Seen { plan, nics, servers, shaping, routing, now }
+        let Self { plan, nics, contended_ports, rate_control, routing, .. } = self;
+        Seen { plan, nics, contended_ports, rate_control, routing, now }
     }
 
     fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
         self.settle(self.end, stop)?;
-        for number in 0..self.servers.len() {
-            let Self { servers, plan, lanes, end_systems, agenda, late, shaping, errands, end, .. } = self;
-            let (link, count) = (plan.contended[number], servers.len());
-            let mut roads =
-                Roads { plan, lanes, end_systems, agenda, late, shaping, errands, end: *end, servers: count };
-            servers[number].tell_all_gathered(|run, first_start, period| {
-                let onward = roads.go(link, run, first_start, period);
+        for number in 0..self.contended_ports.len() {
+            let Self {
+                contended_ports, plan, lanes, end_systems, event_list, late, rate_control, rm_events, end, ..
+            } = self;
+            let (link, count) = (plan.contended[number], contended_ports.len());
+            let mut fabric = Fabric {
+                plan,
+                lanes,
+                end_systems,
+                event_list,
+                late,
+                rate_control,
+                rm_events,
+                end: *end,
+                contended_ports: count,
+            };
+            contended_ports[number].report_all_gathered(|run, first_start, period| {
+                let onward = fabric.go(link, run, first_start, period);
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });
         }
@@ -438,8 +470,8 @@ impl<'a> Engine<'a> {
             stop.steps(vcs)?;
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
-                Role::Shaped(_) => self.shaping.port(index(link)).expect("it has this role").state(),
-                Role::Contended(number) => self.servers[number].port.state(),
+                Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
+                Role::Contended(number) => self.contended_ports[number].port.state(),
                 Role::Transparent => {
                     PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
                 }
@@ -447,8 +479,8 @@ impl<'a> Engine<'a> {
         }
         let mut on_links = vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter().enumerate() {
-            let departs_late = match *role {
-                Role::Contended(number) => self.servers[number].departs_late(),
+            let defers_order = match *role {
+                Role::Contended(number) => self.contended_ports[number].defers_order(),
                 Role::Host(_) => false,
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
@@ -457,13 +489,15 @@ impl<'a> Engine<'a> {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
-                let waiting = if departs_late { 0 } else { u64::from(ports[link].waiting[label]) };
+                let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
-                    Role::Contended(number) if !departs_late => u64::from(self.servers[number].port.held(index(label))),
+                    Role::Contended(number) if !defers_order => {
+                        u64::from(self.contended_ports[number].port.held(index(label)))
+                    }
                     _ => 0,
                 };
-                // Cells whose departure is known, those that will only start after the run among them.
-                let leaving = self.errands.counted(link, label);
+                // Cells whose departure is known, including those that will start after the run.
+                let leaving = self.rm_events.counted(link, label);
                 let known = counters.forwarded + waiting - held - leaving.all;
                 let passed = self.plan.passed[link].of(label).iter().zip(late);
                 for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
@@ -480,7 +514,7 @@ impl<'a> Engine<'a> {
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
-                    let port = self.shaping.port(place.link).expect("the lane of a shaped port");
+                    let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ports[place.link as usize];
                     let came = came.expect("fewer than a packet has");
@@ -489,7 +523,7 @@ impl<'a> Engine<'a> {
                 }
             }
         }
-        let ended = Ended {
+        let final_state = FinalState {
             network: self.network,
             routing: &self.routing,
             clock: self.clock,
@@ -498,26 +532,26 @@ impl<'a> Engine<'a> {
             end_systems: &self.end_systems,
             on_links: &on_links,
             edge: &self.edge,
-            shaping: &self.shaping,
+            rate_control: &self.rate_control,
             stop,
         };
-        ended.measure()
+        final_state.measure()
     }
 }
 
-/// What a probe sees of the queues at an instant everything is settled at.
+/// A probe's view of the queues at an instant at which every port is settled.
 struct Seen<'a> {
     plan: &'a Plan,
     nics: &'a [Nic],
-    servers: &'a [Server],
-    shaping: &'a Shaping,
+    contended_ports: &'a [ContendedPort],
+    rate_control: &'a RateControl,
     routing: &'a Routing,
     now: Time,
 }
 
 impl Seen<'_> {
     fn shaped(&self, link: usize) -> &ShapedPort {
-        self.shaping.port(index(link)).expect("its role says so")
+        self.rate_control.port(index(link)).expect("its role says so")
     }
 }
 
@@ -526,7 +560,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.servers[number].port.occupancy(),
+            Role::Contended(number) => self.contended_ports[number].port.occupancy(),
             Role::Transparent => 0,
         }
     }
@@ -535,14 +569,14 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.servers[number].port.per_vc()),
+            Role::Contended(number) => into.extend(self.contended_ports[number].port.per_vc()),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }
 }
 
-/// Until when cells of a shaped port may start that are given away before: they all go to contended ports, which can give
-/// them back, and arrive there before the run ends. Policing cannot be undone.
+/// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
+/// which can give them back, and arrive there before the run ends. Policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) -> Option<Time> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
@@ -553,17 +587,17 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) ->
 }
 
 /// The contended port of a link.
-fn server(
+fn contended_port(
     network: &Network,
     routing: &Routing,
     times: &[LinkTimes],
     plan: &Plan,
-    shaping: &mut Shaping,
+    rate_control: &mut RateControl,
     end: Time,
     index: usize,
-) -> Server {
+) -> ContendedPort {
     let link = &network.links[index];
-    let allocator = shaping.allocator(self::index(index));
+    let allocator = rate_control.allocator(self::index(index));
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
@@ -585,44 +619,50 @@ fn server(
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        // Where VCs merge, one that does not complete a frame does not even leave.
+        // Where VCs merge, a cell that does not complete a frame does not leave.
         every_cell_matters: stages
             .iter()
             .zip(&routing.merging[index])
             .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        departs_late: port.departs_late() || marks_above.is_some(),
+        defers_order: port.defers_order() || marks_above.is_some(),
         marks_above,
         notes: allocator.is_some(),
     };
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
-    Server::new(port, breaker, vcs, inputs, timing)
+    ContendedPort::new(port, breaker, vcs, inputs, timing)
 }
 
-/// The first frame of a lane is what happens next there.
+/// Enters the first frame of a lane as its next event.
 #[inline]
-fn schedule_lane(agenda: &mut Agenda, servers: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let leaf = servers + lane;
+fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: usize, frames: &VecDeque<Delivery>) {
+    let leaf = contended_ports + lane;
     let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
-    agenda.set(leaf, frames.front().map_or(Key::NEVER, key));
+    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
-/// The errands of RM cells come after all else on the agenda.
+/// The RM events come after all else on the event list.
 #[inline]
-fn first_errand_leaf(plan: &Plan, servers: usize) -> usize {
-    servers + plan.lanes.len() + plan.shaped.len() + 2
+fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
+    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
 }
 
-/// The first errand of a lane is what happens next there: ends come before passes within an instant, each by link.
+/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
 #[inline]
-fn schedule_errands(agenda: &mut Agenda, plan: &Plan, servers: usize, lane: u32, errands: &Errands) {
-    let leaf = first_errand_leaf(plan, servers) + lane as usize;
-    let key = |errand: &Errand| {
-        let first_rank = if matches!(errand.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(errand.time, first_rank + errand.link, index(leaf))
+fn schedule_rm_events(
+    event_list: &mut TournamentTree,
+    plan: &Plan,
+    contended_ports: usize,
+    lane: u32,
+    rm_events: &RmEvents,
+) {
+    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
+    let key = |rm_event: &RmEvent| {
+        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
+        Key::new(rm_event.time, first_rank + rm_event.link, index(leaf))
     };
-    agenda.set(leaf, errands.first(lane).map_or(Key::NEVER, key));
+    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]
@@ -630,12 +670,12 @@ fn index(leaf: usize) -> u32 {
     u32::try_from(leaf).expect("indices fit 32 bits")
 }
 
-/// A port has to have settled its past by `time`.
+/// A port settles everything before `time` at that time at the latest.
 #[inline]
-fn settle_by(agenda: &mut Agenda, server: usize, time: Time) {
-    let key = Key::new(time, SETTLE, index(server));
-    if key < agenda.key(server) {
-        agenda.set(server, key);
+fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
+    let key = Key::new(time, SETTLE, index(contended_port));
+    if key < event_list.key(contended_port) {
+        event_list.set(contended_port, key);
     }
 }
 
@@ -646,7 +686,7 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<server::Train>(), 32);
+        assert_eq!(size_of::<contended_port::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
     }

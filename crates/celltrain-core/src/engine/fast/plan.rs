@@ -1,9 +1,9 @@
-//! What can be known of a network before it runs: where cells can wait, and what lies between two such places.
+//! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
 //!
 //! A switch port fed by one link that is no faster than its own never keeps a cell waiting: every cell leaves in the
-//! instant it arrives. Such a port is *transparent*: the way through it is a delay and nothing more. What remains are the
+//! instant it arrives. Such a port is *transparent*: the way through it is only a delay. The other ports are the
 //! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
-//! several links meet ([`super::server`]).
+//! several links meet ([`super::contended_port`]).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,7 +13,7 @@ use super::feeders::Feeders;
 use crate::cell::Label;
 use crate::footprint::size;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
-use crate::shaping::{Place, Shaping};
+use crate::rate_control::{Place, RateControl};
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
@@ -39,7 +39,7 @@ pub(super) struct Stage {
     pub(super) end: StageEnd,
 }
 
-/// What is at the end of a stage.
+/// The end of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageEnd {
     /// The host at the end of the VC.
@@ -63,7 +63,7 @@ pub(super) enum StageEnd {
     /// A contended port.
     Port {
         /// Its number among contended ports.
-        server: u32,
+        contended_port: u32,
         /// Number of the input among those of the port.
         input: u32,
         /// The VC's label on its link.
@@ -152,7 +152,7 @@ pub(super) struct RmPass {
     pub(super) place: Place,
     /// Index of the link they come in on.
     pub(super) link: u32,
-    /// Number of the errand lane.
+    /// Number of the RM event lane.
     pub(super) lane: u32,
 }
 
@@ -165,7 +165,7 @@ pub(super) struct RmEnd {
     pub(super) link: u32,
     /// How many transparent ports they have passed.
     pub(super) passed: usize,
-    /// Number of the errand lane.
+    /// Number of the RM event lane.
     pub(super) lane: u32,
 }
 
@@ -174,11 +174,11 @@ pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
 pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
 pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
-/// Everything known beforehand.
+/// The plan of a run.
 pub(super) struct Plan {
     /// By link.
     pub(super) roles: Vec<Role>,
-    /// Who feeds each port.
+    /// The links that feed each port.
     pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
     pub(super) hosts: Vec<usize>,
@@ -198,8 +198,8 @@ pub(super) struct Plan {
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
-    /// Errand lanes: what RM cells from one port do after one lead.
-    pub(super) errand_lanes: usize,
+    /// RmEvent lanes: what RM cells from one port do after one lead.
+    pub(super) rm_event_lanes: usize,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
     /// By VC; none where the host's own port shapes it.
@@ -210,7 +210,7 @@ impl Plan {
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
-        shaping: &Shaping,
+        rate_control: &RateControl,
         times: &[LinkTimes],
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
@@ -223,16 +223,16 @@ impl Plan {
             stages: Vec::with_capacity(network.links.len()),
             passed: Vec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: (0..network.links.len()).any(|link| shaping.marks(index(link))),
+            marks: (0..network.links.len()).any(|link| rate_control.marks(index(link))),
             rm_ways: Vec::with_capacity(network.links.len()),
             lanes: Vec::new(),
-            errand_lanes: 0,
+            rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
         for link in 0..network.links.len() {
             stop.steps(routing.merging[link].len())?;
-            let role = if shaping.port(index(link)).is_some() {
+            let role = if rate_control.port(index(link)).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
@@ -252,7 +252,7 @@ impl Plan {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (Vec::new(), Ways::default(), Vec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
-                    plan.stages_of(routing, shaping, times, link, stop)?
+                    plan.stages_of(routing, rate_control, times, link, stop)?
                 }
             };
             plan.stages.push(stages);
@@ -278,19 +278,19 @@ impl Plan {
     fn stages_of(
         &mut self,
         routing: &Routing,
-        shaping: &Shaping,
+        rate_control: &RateControl,
         times: &[LinkTimes],
         start: usize,
         stop: &Stop<'_>,
     ) -> Result<Stages, Interrupted> {
         let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
         // By lead, and whether they end there.
-        let mut errand_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
-        let all_errand_lanes = &mut self.errand_lanes;
-        let mut errand_lane = |of: (Span, bool)| {
-            *errand_lanes.entry(of).or_insert_with(|| {
-                *all_errand_lanes += 1;
-                index(*all_errand_lanes - 1)
+        let mut rm_event_lanes: BTreeMap<(Span, bool), u32> = BTreeMap::new();
+        let all_rm_event_lanes = &mut self.rm_event_lanes;
+        let mut rm_event_lane = |of: (Span, bool)| {
+            *rm_event_lanes.entry(of).or_insert_with(|| {
+                *all_rm_event_lanes += 1;
+                index(*all_rm_event_lanes - 1)
             })
         };
         let mut stages = Vec::with_capacity(routing.next[start].len());
@@ -304,12 +304,12 @@ impl Plan {
             let end = loop {
                 stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
-                if shaping.ends(vc, index(link)) {
-                    let lane = errand_lane((lead, true));
+                if rate_control.ends(vc, index(link)) {
+                    let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
                 }
-                rm_way.passes.extend(shaping.pass(index(link), index(at)).map(|place| {
-                    let lane = errand_lane((lead, false));
+                rm_way.passes.extend(rate_control.pass(index(link), index(at)).map(|place| {
+                    let lane = rm_event_lane((lead, false));
                     RmPass { lead, place, link: index(link), lane }
                 }));
                 match routing.next[link][at] {
@@ -329,9 +329,9 @@ impl Plan {
                         at = label as usize;
                         match self.roles[link] {
                             Role::Transparent => ways.passed.push(Passed { link, label, lead }),
-                            Role::Contended(server) => {
+                            Role::Contended(contended_port) => {
                                 let input = self.feeders.input(link, came_in);
-                                break StageEnd::Port { server: index(server), input, label };
+                                break StageEnd::Port { contended_port: index(contended_port), input, label };
                             }
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
@@ -346,7 +346,7 @@ impl Plan {
             stages.push(Stage { lead, end });
             ways.end_way();
             if self.controls {
-                rm_ways.push(shaping.home(vc as usize).map(|_| rm_way));
+                rm_ways.push(rate_control.home(vc as usize).map(|_| rm_way));
             }
         }
         Ok((stages, ways, rm_ways))

@@ -1,17 +1,17 @@
-//! RM cells on their way, as far as they need an instant of their own: passing a switch that writes into them, and at the
-//! end of their loop. The cells themselves travel like any others.
+//! RM events: an RM cell passes a switch that writes into it, or comes to the end of its loop. The cells themselves
+//! travel like any others.
 
 use std::collections::VecDeque;
 
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::footprint::size;
-use crate::shaping::Place;
+use crate::rate_control::Place;
 use crate::units::Time;
 
-/// Something an RM cell does at an instant.
+/// An event of one RM cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Errand {
+pub(super) struct RmEvent {
     pub(super) time: Time,
     /// Index of the link it comes in on.
     pub(super) link: u32,
@@ -25,54 +25,55 @@ pub(super) struct Errand {
 /// What it does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// It comes to the end of its loop: as what it is turned around, if it goes forward.
+    /// The cell comes to the end of its loop. A forward cell is turned around as the given cell.
     End(Option<RmCell>),
     /// It passes the switch of this place, whose allocator writes into it if it goes backward.
     Pass(Place),
 }
 
-/// Memory of a lane of errands, on which there were some.
-pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<Errand>>() + 4 * size::<Errand>() + 16;
+/// Memory of a lane of RM events, on which there were some.
+pub(super) const BYTES_PER_LANE: u64 = size::<VecDeque<RmEvent>>() + 4 * size::<RmEvent>() + 16;
 
 /// All of them, and the count of RM cells that leave their VC within a stage.
-pub(super) struct Errands {
+pub(super) struct RmEvents {
     /// By lane: those of RM cells that leave one port for places equally far, in order of time.
-    lanes: Vec<VecDeque<Errand>>,
-    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC before the stage ends.
+    lanes: Vec<VecDeque<RmEvent>>,
+    /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
+    /// before the stage ends.
     leaving: Vec<Vec<u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
     late: Vec<Vec<Vec<u64>>>,
 }
 
-impl Errands {
+impl RmEvents {
     pub(super) fn new(plan: &Plan) -> Self {
         let late = |way: &Option<RmWay>| {
             let end = way.as_ref().and_then(|way| way.end);
             end.map_or_else(Vec::new, |end| vec![0; end.passed + 1])
         };
         Self {
-            lanes: vec![VecDeque::new(); plan.errand_lanes],
+            lanes: vec![VecDeque::new(); plan.rm_event_lanes],
             leaving: plan.rm_ways.iter().map(|ways| vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
         }
     }
 
-    /// One more; whether it is the first of its lane.
-    pub(super) fn push(&mut self, lane: u32, errand: Errand) -> bool {
+    /// Adds an event; returns whether it is the first of its lane.
+    pub(super) fn push(&mut self, lane: u32, rm_event: RmEvent) -> bool {
         let lane = &mut self.lanes[lane as usize];
-        // A port that departs late may tell of one class's cells before another's.
-        let behind = lane.iter().rev().take_while(|other| other.time > errand.time).count();
-        lane.insert(lane.len() - behind, errand);
+        // A port with deferred order may report one class's cells before another's.
+        let behind = lane.iter().rev().take_while(|other| other.time > rm_event.time).count();
+        lane.insert(lane.len() - behind, rm_event);
         behind + 1 == lane.len()
     }
 
     /// The first of a lane.
-    pub(super) fn first(&self, lane: u32) -> Option<&Errand> {
+    pub(super) fn first(&self, lane: u32) -> Option<&RmEvent> {
         self.lanes[lane as usize].front()
     }
 
-    pub(super) fn pop(&mut self, lane: u32) -> Option<Errand> {
+    pub(super) fn pop(&mut self, lane: u32) -> Option<RmEvent> {
         self.lanes[lane as usize].pop_front()
     }
 
@@ -95,8 +96,8 @@ impl Errands {
         start + here.lead <= end
     }
 
-    /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th transparent
-    /// port, and how many have left.
+    /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
+    /// transparent port, and how many have left.
     pub(super) fn counted(&self, link: usize, label: usize) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {
             (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },

@@ -1,13 +1,13 @@
-//! Whose turn it is: the inputs of a contended port, by the arrival of their next cells.
+//! The inputs of a contended port, in the order of their next arrivals.
 
 use crate::units::Time;
 
-/// An input and when its next cell arrives. One wide number, so that comparing two is one subtraction.
+/// An input and the arrival of its next cell, as one wide number, so that comparing two is one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn(u128);
 
 impl Turn {
-    /// Nobody's, after all others.
+    /// An empty place; it sorts after all turns.
     const NONE: Turn = Turn(u128::MAX);
 
     #[inline]
@@ -15,7 +15,7 @@ impl Turn {
         Self(u128::from(time.0) << 64 | u128::from(input))
     }
 
-    /// When; after any instant if it is nobody's.
+    /// The arrival; after any instant for an empty place.
     #[inline]
     pub(super) fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
@@ -30,8 +30,8 @@ impl Turn {
 
 /// Turns in order: by time, then by number of the input. Each input has at most one.
 ///
-/// They lie in a ring. What is put in goes to the end more often than not, because trains come in the order hosts send them
-/// in, and cells of trains under way take turns; or else near the front.
+/// They are kept in a ring. A new turn usually belongs at the end, because trains arrive in the order in which hosts
+/// send them, and cells of trains under way take turns. Most others belong near the front.
 pub(super) struct Turns {
     /// A power of two of places, two of them free at least; a free one is nobody's turn.
     ring: Vec<Turn>,
@@ -55,13 +55,13 @@ impl Turns {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// The `i`th; nobody's where there are no more.
+    /// The `i`th turn; an empty place beyond the last.
     #[inline]
     pub(super) fn at(&self, i: usize) -> Turn {
         self.ring[self.place(i)]
     }
 
-    /// The first; nobody's where there is none.
+    /// The first turn; an empty place where there is none.
     #[inline]
     pub(super) fn first(&self) -> Turn {
         self.at(0)
@@ -105,7 +105,7 @@ impl Turns {
         self.insert(turn);
     }
 
-    /// Not at the end: what is on the nearer side gives way.
+    /// Inserts before the end: the turns on the shorter side move.
     #[inline(never)]
     fn insert(&mut self, turn: Turn) {
         let mut place = self.place(0);

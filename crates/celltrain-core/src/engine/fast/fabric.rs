@@ -1,42 +1,43 @@
-//! What becomes of cells once their departure from a port is known: where they arrive, when, and whom that concerns.
+//! The fabric between ports: given the departure of cells from a port, where and when they arrive, and which end
+//! system, shaped port or contended port receives them.
 
 use std::collections::VecDeque;
 
-use super::agenda::Agenda;
+use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
-use super::rm::{Errand, Errands, What};
-use super::server::Train;
-use super::{Delivery, schedule_errands, schedule_lane};
+use super::rm::{RmEvent, RmEvents, What};
+use super::tournament_tree::TournamentTree;
+use super::{Delivery, schedule_lane, schedule_rm_events};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
-use crate::shaping::Shaping;
+use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
 /// All that lies between ports.
-pub(super) struct Roads<'e> {
+pub(super) struct Fabric<'e> {
     pub(super) plan: &'e Plan,
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
-    pub(super) agenda: &'e mut Agenda,
+    pub(super) event_list: &'e mut TournamentTree,
     pub(super) late: &'e mut Vec<Vec<u64>>,
-    pub(super) shaping: &'e mut Shaping,
-    pub(super) errands: &'e mut Errands,
+    pub(super) rate_control: &'e mut RateControl,
+    pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
     /// How many contended ports there are.
-    pub(super) servers: usize,
+    pub(super) contended_ports: usize,
 }
 
 /// Cells on their way to a contended port.
 #[derive(Clone, Copy)]
 pub(super) struct Onward {
-    pub(super) server: u32,
+    pub(super) contended_port: u32,
     pub(super) input: u32,
     pub(super) train: Train,
 }
 
-impl Roads<'_> {
-    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended port
-    /// they go to, if that is what comes next.
+impl Fabric<'_> {
+    /// Cells leave the port of a link: the first starts at `first_start`, the others a `period` apart. The contended
+    /// port they go to, if that is what comes next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
@@ -51,7 +52,7 @@ impl Roads<'_> {
         if last > self.end {
             let of_run = (first_start, period, run.cells);
             let missed = self.count_late(link, label, stage.lead, of_run);
-            // What is cut off ends no frame, so when its last cell arrives is of use to nobody.
+            // The cells that remain do not end a frame, so the arrival of their last cell has no effect.
             run = run.at_most(run.cells - missed)?;
         }
         match stage.end {
@@ -67,8 +68,8 @@ impl Roads<'_> {
                 }
                 None
             }
-            StageEnd::Port { server, input, label } => {
-                Some(Onward { server, input, train: Train::of(run, arrival, period, label) })
+            StageEnd::Port { contended_port, input, label } => {
+                Some(Onward { contended_port, input, train: Train::of(run, arrival, period, label) })
             }
         }
     }
@@ -78,49 +79,49 @@ impl Roads<'_> {
         let lane = lane as usize;
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.agenda, self.servers, lane, &self.lanes[lane]);
+            schedule_lane(self.event_list, self.contended_ports, lane, &self.lanes[lane]);
         }
     }
 
     #[inline]
-    fn send(&mut self, lane: u32, errand: Errand) {
-        if self.errands.push(lane, errand) {
-            schedule_errands(self.agenda, self.plan, self.servers, lane, self.errands);
+    fn send(&mut self, lane: u32, rm_event: RmEvent) {
+        if self.rm_events.push(lane, rm_event) {
+            schedule_rm_events(self.event_list, self.plan, self.contended_ports, lane, self.rm_events);
         }
     }
 
-    /// RM cells are told of where they need an instant of their own, and data where it passes the end of a loop. Whether
-    /// nothing goes on.
+    /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
     fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
         let plan = self.plan;
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
             if way.end.is_some() {
-                self.shaping.on_data_end(way.vc, run.last.efci());
+                self.rate_control.on_data_end(way.vc, run.last.efci());
             }
             return false;
         }
         let number = run.last.frame;
-        if !way.passes.is_empty() && self.shaping.goes_backward(way.vc, number) {
+        if !way.passes.is_empty() && self.rate_control.goes_backward(way.vc, number) {
             let end = self.end;
             for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
                 let what = What::Pass(pass.place);
-                let errand = Errand { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
-                self.send(pass.lane, errand);
+                let rm_event = RmEvent { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
+                self.send(pass.lane, rm_event);
             }
         }
         let Some(end) = way.end else { return false };
-        if self.errands.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
-            let what = What::End(self.shaping.turn_around(way.vc, number));
-            let errand = Errand { time: start + end.lead, link: end.link, vc: way.vc, number, what };
-            self.send(end.lane, errand);
+        if self.rm_events.leaves((link, label), start, way, plan.passed[link].of(label), self.end) {
+            let what = What::End(self.rate_control.turn_around(way.vc, number));
+            let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
+            self.send(end.lane, rm_event);
         }
         true
     }
 
-    /// Counts cells that arrive after the end at the transparent ports they pass and at the end of their stage; how many miss
-    /// the latter. They are told by when the first starts, the time from one to the next, and their number.
+    /// Counts cells that arrive after the end, at the transparent ports they pass and at the end of their stage.
+    /// Returns how many miss the end of the stage. The cells are given as the start of the first, the period, and their
+    /// number.
     #[cold]
     fn count_late(
         &mut self,

@@ -1,10 +1,10 @@
 //! A contended port: trains of cells come in on several links, one cell leaves a cell time.
 //!
-//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells from
-//! its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the reference
-//! engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known as it is
-//! admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time after the
-//! instants in question, and never later than the earliest effect these could have anywhere else.
+//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
+//! from its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the
+//! reference engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
+//! as it is admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time
+//! after the instants in question, and never later than the earliest effect these could have anywhere else.
 
 use std::collections::VecDeque;
 
@@ -12,70 +12,72 @@ use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::footprint::size;
 use crate::port::{self, Fate, Port};
-use crate::scheduler::{Filling, Telling};
+use crate::scheduler::{BacklogSensitivity, ReportGranularity};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 /// A contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
-pub(super) struct Server {
+pub(super) struct ContendedPort {
     pub(super) port: Port,
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    /// A port that departs late tells of each cell's start from here on, not only of those that end a run.
-    tells_each: bool,
-    /// The links its VCs come in on.
+    /// A port with deferred order reports each cell's start from here on, not only of those that end a run.
+    reports_each: bool,
+    /// The links on which its VCs arrive.
     inputs: Vec<Input>,
-    /// Their numbers at the node, by which ties go.
+    /// Their numbers at the node, which decide ties.
     at_node: Vec<u32>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
     next: Turns,
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Each VC has a queue of its own, nobody is told of arrivals, and they precede the departure of their instant: trains that overlap are admitted one after the other.
+    /// Each VC has a queue of its own, no allocator notes arrivals, and arrivals precede the departure of their
+    /// instant. Trains that overlap may then be admitted one after the other.
     any_order: bool,
-    /// The order in which queues fill matters all the same.
+    /// The order in which empty queues fill affects the scheduler.
     fills_in_order: bool,
-    /// It matters that a queue was empty for less than a cell time.
+    /// A queue that is empty for less than a cell time affects the scheduler.
     fills_exactly: bool,
     stretch: Vec<Part>,
     arrivals: Vec<Arrival>,
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
-    /// By label: cells of a frame under way whose departure is known and was not told of, as it matters to nobody.
+    /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     gathered: Vec<Run>,
-    /// Cells of trains that take turns are admitted in one go: one queue holds all, they leave as they come, and when a
-    /// single one does matters to nobody.
-    weaves: bool,
-    /// Such cells, and the inputs they came in on.
-    woven: Vec<Cell>,
+    /// Cells of trains that take turns are admitted together: one queue holds all, they leave in the order of arrival,
+    /// and the departure of a single cell has no effect.
+    interleaves: bool,
+    /// The interleaved cells, and their inputs.
+    interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
     timing: Timing,
-    /// In this time all its inputs together bring a million cells, as far as they are as fast as this port.
+    /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
 }
 
-/// What a server needs to know about when things happen.
+/// The times that govern a contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     /// One cell's transmission.
     pub(super) cell_time: Span,
-    /// Least time from the start of a transmission to its arrival anywhere it matters.
+    /// Least time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
-    /// A cell that starts no later is in time for the end of the run, wherever it goes.
+    /// A cell that starts no later than this arrives before the end of the run, on every way.
     pub(super) latest_start: Time,
-    /// Whether a cell that does not complete a frame matters anywhere: another contended port may be next.
+    /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Admitted cells may be pushed out again, overtaken or marked, so their departure is known only as it happens.
-    pub(super) departs_late: bool,
+    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
+    /// later.
+    pub(super) defers_order: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
-    /// Whether cells that arrive are noted: the port has an allocator.
+    /// Whether arrivals are noted, because the port has an allocator.
     pub(super) notes: bool,
 }
 
@@ -94,11 +96,11 @@ pub(super) struct Train {
     pub(super) next: Time,
     /// From one to the next.
     pub(super) period: Span,
-    /// How many are to come.
+    /// Cells still to come.
     pub(super) cells: u32,
     /// Whether the last of them is the last of the frame.
     pub(super) ends_frame: bool,
-    /// One of them that is not, under their label at this port.
+    /// A cell that is not the last, under its label at this port.
     pub(super) cell: Cell,
 }
 
@@ -146,7 +148,7 @@ impl Train {
     const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(0, 0, false) };
 
-    /// Whether cells of one frame that left one by one are still in step with these.
+    /// Whether a later train of the same frame continues this one in step.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
         // RM cells have numbers of their own, so none is like another.
@@ -163,14 +165,15 @@ fn number(input: usize) -> u32 {
 struct Input {
     train: Train,
     behind: VecDeque<Train>,
-    /// Cells of the train that are being woven, and the arrival of the first.
-    woven: u32,
-    woven_since: Time,
+    /// Cells of the train that are being interleaved, and the arrival of the first.
+    interleaved: u32,
+    interleaved_since: Time,
 }
 
 impl Input {
     /// Nothing comes in.
-    const NONE: Input = Input { train: Train::NONE, behind: VecDeque::new(), woven: 0, woven_since: Time(0) };
+    const NONE: Input =
+        Input { train: Train::NONE, behind: VecDeque::new(), interleaved: 0, interleaved_since: Time(0) };
 }
 
 /// Cells of one train that arrive in a stretch of several.
@@ -180,7 +183,7 @@ struct Part {
     cells: u32,
     /// Arrival of the first.
     first: Time,
-    /// Those of a phase, a time within a period, tie whenever they arrive in the same round.
+    /// The arrival within a period: parts of equal phase tie in every common round.
     phase: Span,
     /// The first one's round, counted from the beginning of the stretch.
     round: u32,
@@ -197,7 +200,7 @@ struct Line {
 }
 
 /// Memory of a contended port beside its [`Port`], with lists it works with: four at least have had some records.
-pub(super) const BYTES: u64 = size::<Server>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
+pub(super) const BYTES: u64 = size::<ContendedPort>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input and its number at the node; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
 /// Memory of a VC beside that at the [`Port`].
@@ -209,33 +212,33 @@ const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
 /// A train has so many cells in a row, or more, only where nothing else comes between.
 const FEW_IN_A_ROW: u32 = 4;
 
-/// A port works on so many cells within some ten milliseconds. In tests few, so that wherever engines are compared it is
-/// seen that this changes nothing.
+/// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
+/// engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// Beyond so many active inputs the bound on effects is taken more simply.
+/// With more active inputs than this, a simpler bound on effects is used.
 const FEW: usize = 8;
 
-impl Server {
+impl ContendedPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
     pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
-            any_order: port.keeps_vcs_apart().is_some_and(|filling| filling != Filling::Exactly)
+            any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
-                // What comes to an empty queue would find the departure of its instant still to come.
+                // An arrival at an empty queue would come before the departure of its instant.
                 && !timing.serve_first,
-            fills_in_order: port.keeps_vcs_apart() == Some(Filling::InOrder),
+            fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            weaves: !timing.departs_late && !port.merges() && !timing.every_cell_matters,
-            woven: Vec::new(),
+            interleaves: !timing.defers_order && !port.merges() && !timing.every_cell_matters,
+            interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
             port,
             ties,
             next_start: Time::default(),
-            tells_each: false,
+            reports_each: false,
             inputs: vec![Input::NONE; at_node.len()],
             next: Turns::new(at_node.len()),
             most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
@@ -249,13 +252,13 @@ impl Server {
         }
     }
 
-    /// Whether a cell's departure is known only as it happens.
-    pub(super) fn departs_late(&self) -> bool {
-        self.timing.departs_late
+    /// Whether the order of departures is worked out later than the admission.
+    pub(super) fn defers_order(&self) -> bool {
+        self.timing.defers_order
     }
 
-    /// A train will arrive on an input, behind those already there. The earliest effect it can have elsewhere, where that
-    /// may come before those of what is there.
+    /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
+    /// effects of earlier trains.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
@@ -274,11 +277,11 @@ impl Server {
                 return None;
             }
         }
-        // Joined to another train or not, it is its own cells that could matter first.
+        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
         Some(self.effect_of(&train))
     }
 
-    /// The last cells that were to arrive on an input never will: they have not started.
+    /// Removes the last cells due on an input, which have not started.
     pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         while cells > 0 {
@@ -294,7 +297,7 @@ impl Server {
         }
     }
 
-    /// The cells that have arrived since this was asked before, where they are noted.
+    /// The arrivals noted since the last call.
     pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
         self.arrivals.drain(..)
     }
@@ -307,7 +310,7 @@ impl Server {
         }
     }
 
-    /// The earliest instant at which what this port has not yet worked on can have an effect elsewhere.
+    /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
         let to_come = if self.next.len() == 0 {
             None
@@ -316,7 +319,7 @@ impl Server {
         } else {
             self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
         };
-        if !self.timing.departs_late || self.port.ready() == 0 {
+        if !self.timing.defers_order || self.port.ready() == 0 {
             return to_come;
         }
         let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
@@ -324,18 +327,18 @@ impl Server {
         Some(to_come.map_or(of_waiting, |to_come| to_come.min(of_waiting)))
     }
 
-    /// Until when it may work in one go, having worked on everything before `since`: `until`, or earlier where more cells
-    /// than anybody would wait for may come before.
+    /// The end of the next batch, given that everything before `since` is settled: `until`, or earlier where the batch
+    /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let waits_late = self.timing.departs_late && self.port.ready() > 0;
+        let waits_late = self.timing.defers_order && self.port.ready() > 0;
         let from = if waits_late { self.next.first().time().min(self.next_start) } else { self.next.first().time() };
         let from = from.max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
-    /// Works on everything before `until`. `depart` is told of cells whose departure became known: when the first of
-    /// them starts, and the time from one to the next.
+    /// Settles everything before `until`. `depart` receives the cells whose departure became known: the start of the
+    /// first, and the period.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl FnMut(Run, Time, Span)) {
         loop {
@@ -349,7 +352,7 @@ impl Server {
             if overlap && self.admit_stretch(now, until, &mut depart) {
                 continue;
             }
-            if self.weaves && self.takes_turns(until) && self.weave(until, &mut depart) {
+            if self.interleaves && self.takes_turns(until) && self.interleave(until, &mut depart) {
                 continue;
             }
             if other == now {
@@ -359,13 +362,13 @@ impl Server {
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
-        if self.timing.departs_late {
+        if self.timing.defers_order {
             self.serve_before(until);
-            self.tell(&mut depart);
+            self.report_departures(&mut depart);
         }
     }
 
-    /// Whether the next cells of the first train, or of those that tie with it, come between those of others.
+    /// Whether the next cells of the first train, or of the trains that tie with it, interleave with other trains.
     #[inline]
     fn takes_turns(&self, until: Time) -> bool {
         let first = self.next.first();
@@ -374,20 +377,20 @@ impl Server {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Whether more than so many cells of an input's train come before another's.
+    /// Whether more than `cells` cells of an input's train come before another's.
     #[inline]
     fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Admits cells of trains that take turns, as far as `until` or to the first that is one of many in a row, asks the
-    /// policy, finds no room, or may be too late for the end of the run. Whether there was any before that.
+    /// Interleaves trains up to `until`, or to the first cell that is one of many in a row, asks the policy, finds no
+    /// room, or may be too late for the end of the run. Returns whether any cell was admitted.
     ///
-    /// Between cells there are only the queue's length and the order of arrivals. What concerns a train alone is done for
-    /// all of its cells when it ends, or when the stretch does.
+    /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
+    /// cells at the end of the train or of the stretch.
     #[inline(never)]
-    fn weave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
         let capacity = self.port.capacity();
         loop {
@@ -398,7 +401,7 @@ impl Server {
             }
             self.pass(&mut line, now);
             if second.time() == now {
-                if !self.weave_tied(&mut line, until, depart) {
+                if !self.interleave_tied(&mut line, until, depart) {
                     break;
                 }
                 continue;
@@ -407,11 +410,11 @@ impl Server {
             let input = first.input();
             if line.waiting >= capacity
                 || start > self.timing.latest_start
-                || (self.inputs[input as usize].woven == 0 && !self.is_welcome(input))
+                || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
             }
-            match self.weave_one(input, now, start, &mut line, depart) {
+            match self.interleave_one(input, now, start, &mut line, depart) {
                 Some(next) => {
                     let is_first = self.next.put_back_first(Turn::new(next, input));
                     if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
@@ -421,30 +424,30 @@ impl Server {
                 None => self.next.pop_first(),
             }
         }
-        if self.woven.is_empty() {
+        if self.interleaved.is_empty() {
             return false;
         }
         self.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
-            let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
+            let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
             // A train that has ended since may have none left.
-            if *woven > 0 {
-                let (first, period) = (*woven_since, train.period);
-                let run = Run { last: train.cell, cells: std::mem::take(woven) };
+            if *interleaved > 0 {
+                let (first, period) = (*interleaved_since, train.period);
+                let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.end_turns(run, first, period);
                 self.gather(run, depart);
             }
         }
         self.touched = touched;
-        self.port.admit_in_turns(&self.woven, line.peak, line.gone);
-        self.woven.clear();
+        self.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+        self.interleaved.clear();
         true
     }
 
     /// The cells that arrive together as the first ones, if all find room and take turns with others.
     #[inline(never)]
-    fn weave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn interleave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let (tied, _) = self.next.tied();
         let now = self.next.first().time();
         let with_all = u64::from(line.waiting) + tied as u64;
@@ -463,7 +466,7 @@ impl Server {
         self.ties.order(&mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(line);
-            if let Some(next) = self.weave_one(input, now, start, line, depart) {
+            if let Some(next) = self.interleave_one(input, now, start, line, depart) {
                 self.next.put(Turn::new(next, input));
             }
         }
@@ -474,7 +477,7 @@ impl Server {
     /// The next cell of an input, which arrives `now`; the arrival of the one after.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
-    fn weave_one(
+    fn interleave_one(
         &mut self,
         input: u32,
         now: Time,
@@ -482,46 +485,46 @@ impl Server {
         line: &mut Line,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> Option<Time> {
-        let Input { train, woven, woven_since, .. } = &mut self.inputs[input as usize];
-        if *woven == 0 {
+        let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+        if *interleaved == 0 {
             if !train.cell.is_rm() {
                 self.port.fate(train.cell);
             }
-            *woven_since = now;
+            *interleaved_since = now;
             self.touched.push(input);
         }
         line.waiting += 1;
         line.peak = line.peak.max(line.waiting);
         self.port.follow(train.cell.label(), line.gone);
-        *woven += 1;
+        *interleaved += 1;
         train.cells -= 1;
         train.next = now + train.period;
         if train.cells == 0 {
             return self.end_train(input, start, depart);
         }
         let (cell, next) = (train.cell, train.next);
-        self.woven.push(cell);
+        self.interleaved.push(cell);
         Some(next)
     }
 
-    /// The last cell of a train has been woven; when the next one on its input begins.
+    /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
     #[inline(never)]
     fn end_train(&mut self, input: u32, start: Time, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
-        let Input { train, behind, woven, woven_since } = &mut self.inputs[input as usize];
+        let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
         let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
-        let (first, period) = (*woven_since, train.period);
-        let run = Run { last, cells: std::mem::take(woven) };
+        let (first, period) = (*interleaved_since, train.period);
+        let run = Run { last, cells: std::mem::take(interleaved) };
         let next = behind.pop_front().map(|next| {
             *train = next;
             next.next
         });
-        self.woven.push(last);
+        self.interleaved.push(last);
         self.end_turns(run, first, period);
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were gathered before go with the last one.
             let gathered = &mut self.gathered[last.label() as usize];
             let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
-            self.tell_gathered(last.label(), depart);
+            self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
             self.gather(run, depart);
@@ -529,8 +532,8 @@ impl Server {
         next
     }
 
-    /// What of a line has left before the arrivals of `now`. Hardly ever more than two: whether it is none, one or two is
-    /// nothing a branch could foresee, so those are counted without.
+    /// Counts the cells of a line that left before the arrivals of `now`. There are rarely more than two, and a branch
+    /// could not predict none, one or two, so these are counted without branches.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
     fn pass(&self, line: &mut Line, now: Time) {
@@ -559,18 +562,18 @@ impl Server {
     /// Whether the next cell of an input is admitted if there is room for it.
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
-        let Input { train, woven, .. } = &self.inputs[input as usize];
-        *woven > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
+        let Input { train, interleaved, .. } = &self.inputs[input as usize];
+        *interleaved > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
     }
 
-    /// What concerns the cells of one train that were woven, all but their departure.
+    /// Work for the interleaved cells of one train, except their departure.
     #[inline]
     fn end_turns(&mut self, run: Run, first: Time, period: Span) {
         self.port.count_in_turns(run);
         self.note(run, first, period);
     }
 
-    /// Lets go of cells whose transmission starts before `until`.
+    /// Hands on the cells whose transmission starts before `until`.
     #[inline]
     fn serve_before(&mut self, until: Time) {
         if let Some(most) = self.timing.marks_above {
@@ -584,7 +587,7 @@ impl Server {
             gone += 1;
         }
         if gone > 0 {
-            self.port.let_go(gone);
+            self.port.defer_dequeue(gone);
         }
     }
 
@@ -598,34 +601,34 @@ impl Server {
         }
     }
 
-    /// Tells which cells have gone from a port that departs late. The link was never idle since it last did.
+    /// Reports which cells have gone from a port with deferred order. The link was never idle since it last did.
     #[inline(never)]
-    fn tell(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn report_departures(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
         for (cell, start) in self.gone.drain(..) {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
-        let gone = self.port.uncounted();
+        let gone = self.port.deferred_dequeues();
         if gone == 0 {
             return;
         }
         let cell_time = self.timing.cell_time;
         let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
-        if !self.tells_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
-            self.tells_each = true;
-            self.port.tell_parts(|run| depart(run, first_start, Span(0)));
+        if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
+            self.reports_each = true;
+            self.port.report_parts(|run| depart(run, first_start, Span(0)));
         }
         let start = |after: u32| first_start + cell_time * u64::from(after);
-        if self.tells_each {
-            self.port.tell(Telling::Each, |run, after| depart(run, start(after), cell_time));
+        if self.reports_each {
+            self.port.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
         } else {
-            self.port.tell(Telling::Runs, |run, after| depart(run, start(after), Span(0)));
+            self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
     }
 
-    /// Everything before `until` is worked on; the counts are brought to that instant too.
+    /// Brings the counts to `until`; everything before it is settled.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
-        self.port.count_off();
+        self.port.dequeue_deferred();
     }
 
     /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
@@ -647,11 +650,11 @@ impl Server {
         (run, period)
     }
 
-    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again as
-    /// long as nothing else comes before `until`.
+    /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
+    /// as long as nothing else comes before `until`.
     fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.timing.departs_late {
-            // What was put in its queue early is more than waits.
+        if self.timing.defers_order {
+            // The queue holds cells that were put in early and do not wait yet.
             self.catch_up(now);
         }
         let (tied, other) = self.next.tied();
@@ -676,12 +679,13 @@ impl Server {
         self.together = together;
     }
 
-    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. As far as `until`
-    /// or to the first of which it is not known that this comes to the same as one by one; whether it could be done at all.
+    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. It ends at
+    /// `until`, or before the first train for which the result might differ from single admission. Returns whether any
+    /// train was admitted.
     ///
-    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more cells
-    /// leave than arrive: the queue is largest with the last. That a train's cells are there early changes nothing
-    /// ([`Server::admit_late`]), whatever other VCs' cells come meanwhile.
+    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
+    /// cells leave than arrive: the queue is largest with the last. The early presence of a train's cells changes
+    /// nothing ([`ContendedPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let cell_time = self.timing.cell_time;
@@ -754,8 +758,8 @@ impl Server {
                 self.next.put(Turn::new(next, input));
             }
             self.catch_up(first);
-            if self.port.must_tell_before(run.last.label()) {
-                self.tell(depart);
+            if self.port.must_report_before(run.last.label()) {
+                self.report_departures(depart);
             }
             let fate = self.port.fate(run.last);
             debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
@@ -794,10 +798,10 @@ impl Server {
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it matters
-    /// when a single one departs, and is to be told as it arrives.
+    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it
+    /// matters when a single one departs, and is to be reported as it arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.every_cell_matters && !self.timing.departs_late {
+        if self.timing.every_cell_matters && !self.timing.defers_order {
             return 0;
         }
         let period = self.inputs[self.next.first().input() as usize].train.period;
@@ -812,7 +816,7 @@ impl Server {
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let room = (self.port.capacity() - self.port.occupancy()) / cells;
-        // No round puts the end of the queue off by more than its cells take, or than it takes itself.
+        // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
         let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start().max(now).0) / a_round;
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
@@ -831,14 +835,15 @@ impl Server {
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
-            if self.timing.departs_late && together.iter().any(|&(_, cell)| self.port.must_tell_before(cell.label())) {
-                self.tell(depart);
+            if self.timing.defers_order && together.iter().any(|&(_, cell)| self.port.must_report_before(cell.label()))
+            {
+                self.report_departures(depart);
             }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
             together.clear();
             at += period;
         }
-        // None of them completes a frame, so it is enough to tell them all with the start of the last.
+        // None of them completes a frame, so it is enough to report them all with the start of the last.
         let last_start = self.tail_start().0.saturating_sub(self.timing.cell_time.0);
         for (input, cell) in in_step.drain(..) {
             let train = &mut self.inputs[input as usize].train;
@@ -846,8 +851,8 @@ impl Server {
             train.next = at;
             self.next.put_back_first(Turn::new(at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
-            if !self.timing.departs_late && !self.port.holds(cell.label()) {
-                self.tell_gathered(cell.label(), depart);
+            if !self.timing.defers_order && !self.port.holds(cell.label()) {
+                self.report_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }
         }
@@ -855,7 +860,7 @@ impl Server {
         self.together = together;
     }
 
-    /// Cells that arrive a period apart, the first of them `now`, and nothing else between them.
+    /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         self.catch_up(now);
@@ -864,8 +869,8 @@ impl Server {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.timing.departs_late && self.port.must_tell_before(run.last.label()) {
-            self.tell(depart);
+        if self.timing.defers_order && self.port.must_report_before(run.last.label()) {
+            self.report_departures(depart);
         }
         match self.port.fate(run.last) {
             Fate::Refused => {
@@ -885,11 +890,11 @@ impl Server {
         }
     }
 
-    /// Admits all cells of a run at once, if that comes to the same as one by one.
+    /// Admits all cells of a run at once, if the result is the same as one by one.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        if self.timing.departs_late {
-            self.admit_late(now, period, run, depart)
+        if self.timing.defers_order {
+            self.admit_deferred(now, period, run, depart)
         } else if self.port.holds(run.last.label()) {
             self.admit_held(now, period, run, depart)
         } else {
@@ -899,8 +904,8 @@ impl Server {
 
     /// Admits all cells of a run at once, unless the buffer would be full for one of them.
     ///
-    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or only
-    /// shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
+    /// only shrinks to nothing (`P >= T`); so does the queue, and its largest is at one of the ends.
     #[inline]
     fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let behind = u64::from(run.cells - 1);
@@ -921,7 +926,7 @@ impl Server {
         if !self.port.enters_at_once(run.last.label(), gone, period <= self.timing.cell_time) {
             return false;
         }
-        self.tell_gathered(run.last.label(), depart);
+        self.report_gathered(run.last.label(), depart);
         self.port.admit(run, peak, gone);
         self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
@@ -936,13 +941,13 @@ impl Server {
         true
     }
 
-    /// Admits a run where cells depart late. How many wait does not depend on which of them goes first.
+    /// Admits a run where the order is deferred. How many wait does not depend on which of them goes first.
     ///
-    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they arrive a
-    /// cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the same queue will
-    /// still wait when the last of them arrives.
+    /// The i-th of them is sent no sooner than i cell times after the next start, and so has arrived by then if they
+    /// arrive a cell time apart or closer: that it is there already changes nothing. Neither does it if cells of the
+    /// same queue will still wait when the last of them arrives.
     #[inline(never)]
-    fn admit_late(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+    fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         self.start_anew_if_idle(now, depart);
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
@@ -965,7 +970,8 @@ impl Server {
     }
 
     /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
-    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the ends.
+    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
+    /// ends.
     #[inline(never)]
     fn admit_held(&mut self, now: Time, period: Span, run: Run, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);
@@ -990,7 +996,7 @@ impl Server {
         true
     }
 
-    /// What the latest arrival made whole starts at `start`.
+    /// Reports the frame that the latest arrival completed; it starts at `start`.
     #[inline]
     fn release(&mut self, mut start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         for run in self.port.released() {
@@ -1006,7 +1012,8 @@ impl Server {
         u32::try_from((ahead - gone_at_once) / self.timing.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
     }
 
-    /// What has left before the arrivals of `now`: what starts in that very instant only where service comes first.
+    /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
+    /// first.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
@@ -1018,12 +1025,12 @@ impl Server {
         self.next_start + self.timing.cell_time * u64::from(self.port.ready())
     }
 
-    /// With nothing to send, what arrives at `now` starts then, or when the link is free.
+    /// An idle port starts a cell that arrives at `now` at once, or when the link is free.
     #[inline]
     fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
-            if self.timing.departs_late {
-                self.tell(depart);
+            if self.timing.defers_order {
+                self.report_departures(depart);
             }
             self.next_start = now;
         }
@@ -1032,9 +1039,9 @@ impl Server {
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
         self.start_anew_if_idle(now, depart);
-        if self.timing.departs_late {
-            if self.port.must_tell_before(cell.label()) {
-                self.tell(depart);
+        if self.timing.defers_order {
+            if self.port.must_report_before(cell.label()) {
+                self.report_departures(depart);
             }
             self.port.offer(cell);
             return;
@@ -1050,21 +1057,21 @@ impl Server {
         }
     }
 
-    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too late
-    /// for the end of the run.
+    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too
+    /// late for the end of the run.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.timing.latest_start;
         if matters || self.timing.every_cell_matters {
-            self.tell_gathered(cell.label(), depart);
+            self.report_gathered(cell.label(), depart);
             depart(run, start, self.timing.cell_time);
             return;
         }
         self.gather(run, depart);
     }
 
-    /// Cells of a frame under way have a start that matters to nobody.
+    /// Collects cells of a frame under way whose start has no effect.
     #[inline]
     fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
         let gathered = &mut self.gathered[run.last.label() as usize];
@@ -1072,49 +1079,49 @@ impl Server {
             gathered.cells += run.cells;
             return;
         }
-        self.tell_gathered(run.last.label(), depart);
+        self.report_gathered(run.last.label(), depart);
         self.gathered[run.last.label() as usize] = run;
     }
 
-    /// Tells of the cells of a VC whose starts matter to nobody.
+    /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
-    fn tell_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
+    fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
         let gathered = &mut self.gathered[label as usize];
         if gathered.cells > 0 {
             depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
         }
     }
 
-    /// Tells of all such cells, at the end of the run.
-    pub(super) fn tell_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
+    /// Reports all such cells, at the end of the run.
+    pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
         for label in 0..self.gathered.len() {
-            self.tell_gathered(number(label), &mut depart);
+            self.report_gathered(number(label), &mut depart);
         }
     }
 
-    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where cells depart late
-    /// may go before it.
+    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where the order
+    /// is deferred may go before it.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
-            Some(next) if self.timing.departs_late => first.min(self.effect_at(next.last(), 0)),
+            Some(next) if self.timing.defers_order => first.min(self.effect_at(next.last(), 0)),
             _ => first,
         }
     }
 
-    /// When a train can matter elsewhere.
+    /// The earliest effect of a train elsewhere.
     fn effect_of(&self, train: &Train) -> Time {
         if self.timing.every_cell_matters {
             return self.effect_at(train.next, 0);
         }
-        let ahead = if self.timing.departs_late { self.port.least_ahead(train.cell.label()) } else { 0 };
+        let ahead = if self.timing.defers_order { self.port.least_ahead(train.cell.label()) } else { 0 };
         self.effect_at(train.last(), ahead)
     }
 
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where cells
-    /// depart late, so many go before it.
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
+    /// the order is deferred, `ahead` cells go before it.
     fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.timing.departs_late { ahead } else { self.port.ready() };
+        let ahead = if self.timing.defers_order { ahead } else { self.port.ready() };
         arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 }

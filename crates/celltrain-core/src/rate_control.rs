@@ -26,7 +26,7 @@ pub struct Place {
 
 /// Everything that shapes VCs.
 #[derive(Default)]
-pub struct Shaping {
+pub struct RateControl {
     /// By link.
     ports: Vec<Option<Box<ShapedPort>>>,
     /// By link.
@@ -56,7 +56,7 @@ struct Loop {
 /// Memory of a VC, whether it is shaped or not.
 pub(crate) const BYTES_PER_VC: u64 = size::<Option<Place>>() + size::<Option<Loop>>() + size::<Range<usize>>();
 
-impl Shaping {
+impl RateControl {
     /// The shaped ports, loops and allocators of a network, before a cell was sent.
     ///
     /// # Errors
