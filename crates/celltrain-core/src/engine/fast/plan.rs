@@ -198,7 +198,7 @@ pub(super) struct Plan {
     pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
-    /// RmEvent lanes: what RM cells from one port do after one lead.
+    /// Lanes of RM events: what RM cells from one port do after one lead.
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
     pub(super) delays: Vec<Span>,
