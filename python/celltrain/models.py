@@ -1426,7 +1426,7 @@ class Abr(Model):
 
 
 Class: TypeAlias = Literal["cbr", "vbr", "ubr"]
-"""The service category of a VC, as far as schedulers tell them apart; those above go first."""
+"""The service category of a VC, as far as schedulers distinguish them; those above go first."""
 
 
 class Gfr(Model):
