@@ -8,7 +8,9 @@ use celltrain_core::network::{NodeKind, Vc, atm_part};
 use celltrain_core::scheduler::Class;
 use celltrain_core::stop::Interrupted;
 
-use super::{Laid, closest, frame_cells, meant_vcs, quoted};
+use super::contracts::meant_vcs;
+use super::traffic::frame_cells;
+use super::{Laid, closest, quoted};
 use crate::build::{self, Layout};
 use crate::document::join;
 use crate::fault::KeyFault;
