@@ -1,12 +1,10 @@
 //! What holds for every scheduler of the list.
 
-use super::round_robin::InTurns;
-use super::{Class, Queues, ReportGranularity, SchedulerConfig, VcKind};
-use crate::cell::{Cell, Label, Run};
+use super::{Class, SchedulerConfig, VcKind};
+use crate::cell::{Cell, Label};
 use crate::policy::{PolicyConfig, tail_drop};
-use crate::port::{Counts, Port};
+use crate::port::{CellQueues, Port};
 use crate::rng::Stream;
-use crate::turns::RoundRobin;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
@@ -16,24 +14,19 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 }
 
 /// The labels of the next cells that are sent after one cell each of these VCs has come.
-pub(super) fn sent(queues: &mut Queues, come: &[Label], number: usize) -> Vec<Label> {
+pub(super) fn sent(queues: &mut CellQueues, come: &[Label], number: usize) -> Vec<Label> {
     for &label in come {
-        queues.push(crate::cell::Run { last: Cell::new(label, 0, true), cells: 1 });
+        queues.put(label, 1);
     }
     (0..number).map(|_| queues.pop().label()).collect()
 }
 
-impl Queues {
-    /// The cell that is sent next; one waits.
-    pub(super) fn pop(&mut self) -> Cell {
-        // Who waits is no concern of a scheduler's.
-        let mut counts = Counts::new(NAMES.len());
-        for label in 0..6 {
-            counts.put(label, 1);
+impl CellQueues {
+    /// So many cells of a VC come, each a frame of its own.
+    pub(super) fn put(&mut self, label: Label, cells: u32) {
+        for _ in 0..cells {
+            self.push(Cell::new(label, 0, true));
         }
-        let mut cell = None;
-        self.serve(1, &mut counts, ReportGranularity::Each, |run, _| cell = Some(run.last));
-        cell.expect("a scheduler sends as many cells as it is asked for")
     }
 }
 
@@ -42,22 +35,6 @@ fn every_listed_name_is_the_name_of_its_own_scheduler() {
     let names: Vec<_> = SchedulerConfig::samples().iter().map(SchedulerConfig::name).collect();
     assert_eq!(names, SchedulerConfig::NAMES);
     assert_eq!(SchedulerConfig::default().name(), "fifo");
-}
-
-#[test]
-fn queues_know_whose_they_are_and_how_far_the_next_end_of_a_frame_is() {
-    let queues = |queue_of: [usize; 3]| {
-        let turns = RoundRobin::new(3);
-        Queues::new(3, queue_of.to_vec(), InTurns { turns })
-    };
-    let mut own = queues([0, 1, 2]);
-    assert!(own.one_a_vc());
-    assert!(!queues([0, 1, 1]).one_a_vc(), "two share one, and one has none");
-    assert_eq!(own.least_to_an_end(), 1, "no bound where nothing waits");
-    for (label, cells) in [(0, 5), (2, 3)] {
-        own.push(Run { last: Cell::new(label, 7, true), cells });
-    }
-    assert_eq!(own.least_to_an_end(), 3, "VC 2 ends a frame with its third cell");
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! What the fast engine needs of memory beside the models.
 
 use super::Delivery;
+use super::batching_port;
 use super::contended_port::{self, Train};
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
 use super::tournament_tree::Key;
 use super::turns::Turn;
-use crate::footprint::{LIST, Shape, array, count, size};
+use crate::cell::Run;
+use crate::footprint::{LIST, Shape, array, count, grown, size};
 use crate::network::NodeKind;
 
 /// A frame on its way is a train at a port or in front of it, and one to be delivered at last.
@@ -26,7 +28,12 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             bytes += BYTES_PER_NIC + array(labels, 8);
         } else if contended {
             let inputs = count(shape.feeders.of(link).len());
-            bytes += shape.port(link) + BYTES_PER_CONTENDED_PORT + array(labels, contended_port::BYTES_PER_VC);
+            // Where cells of several links meet, each that waits is a run of its own.
+            let waiting = grown(shape.queues[link], size::<Run>());
+            let fifo = waiting.max(batching_port::reserved(network.links[link].buffer, labels));
+            bytes += shape.port(link, &batching_port::RECORDS, fifo)
+                + BYTES_PER_CONTENDED_PORT
+                + array(labels, contended_port::BYTES_PER_VC);
             bytes += array(inputs, contended_port::BYTES_PER_INPUT) + turns(inputs);
         }
         if at_host || contended {
