@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
         // 10 us are less than a round trip, in which a window of one may double; and 10 ms are not enough for 20 windows.
-        assert!(frames(&sources(1, None, "10us")) <= 3);
+        assert_eq!(frames(&sources(1, None, "10us")), 2);
         assert!((10..30).contains(&frames(&sources(20, None, "10ms"))));
         // A frame is 12 cells, so the link sends 30566 in a second and a source's part of it is 1528.3. A round trip is 30 us and
         // six frames of 32.7 us: 0.35 frames of that part. Of the buffer it is 1000 / 12 / 20 = 4.17. With one more, twice over:

@@ -395,5 +395,9 @@ mod tests {
         assert_eq!(keys(contract(200_000_000)), ["mcr"]);
         assert_eq!(keys(Gfr { mfs: 11, ..contract(31_104_000) }), ["mfs"]);
         assert_eq!(keys(Gfr { mbs: Some(23), ..contract(31_104_000) }), ["mbs"]);
+        let longest = Duration::from_milliseconds(1_000);
+        let longer = Duration { picoseconds: longest.picoseconds + 1 };
+        assert_eq!(keys(Gfr { cdvt: longest, ..contract(31_104_000) }), [""; 0]);
+        assert_eq!(keys(Gfr { cdvt: longer, ..contract(31_104_000) }), ["cdvt"]);
     }
 }

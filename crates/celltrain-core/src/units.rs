@@ -391,6 +391,10 @@ mod tests {
         assert!("5 parsecs".parse::<Duration>().unwrap_err().to_string().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().to_string().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
+        // More digits than a quantity can have are no number, whatever follows from them.
+        let digits =
+            |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err().to_string();
+        assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));
     }
 
     proptest! {

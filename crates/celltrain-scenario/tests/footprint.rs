@@ -30,81 +30,81 @@ const TO_ONE: &str = "star = {hosts = 1100, pattern = 'to_one', link_delay = '5u
 const CONTROLLED: &str = "n_source = {sources = 520, link_delay = '5us'}";
 
 const NETWORKS: [Large; 15] = [
-    Large { title: "sources", topology: SOURCES, rest: "buffer = 1000\npolicy.tail_drop = {}", taken: [0.83, 0.79] },
-    Large { title: "weights", topology: SOURCES, rest: "buffer = 1000\npolicy.wba.weights = 1", taken: [0.83, 0.79] },
+    Large { title: "sources", topology: SOURCES, rest: "buffer = 1000\npolicy.tail_drop = {}", taken: [0.836, 0.792] },
+    Large { title: "weights", topology: SOURCES, rest: "buffer = 1000\npolicy.wba.weights = 1", taken: [0.828, 0.786] },
     Large {
         title: "virtual queues",
         topology: SOURCES,
         rest: "buffer = 1000\npolicy.virtual_queuing_weighted = {threshold = 800, minimum_share = 0.0001}",
-        taken: [0.84, 0.84],
+        taken: [0.844, 0.836],
     },
     Large {
         title: "round robin",
         topology: SOURCES,
         rest: "buffer = 1000\npolicy.epd.threshold = 800\nscheduler.round_robin = {}",
-        taken: [0.83, 0.76],
+        taken: [0.832, 0.764],
     },
     Large {
         title: "weighted fair queuing",
         topology: SOURCES,
         rest: "buffer = 1000\npolicy.epd.threshold = 800\nscheduler.wfq.weights = 1",
-        taken: [0.84, 0.77],
+        taken: [0.839, 0.773],
     },
     Large {
         title: "contracts",
         topology: SOURCES,
         rest: "buffer = 1000\npolicy.tail_drop = {}\n[vc.'tcp1-1100'.gfr]\nmcr = '1kbps'\nmfs = 40",
-        taken: [0.85, 0.81],
+        taken: [0.851, 0.806],
     },
     Large {
         title: "rates",
         topology: CONTROLLED,
         rest: "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica = {}\n[vc.'tcp1-520'.abr]",
-        taken: [0.72, 0.82],
+        taken: [0.719, 0.824],
     },
     Large {
         title: "marks",
         topology: CONTROLLED,
         rest: "buffer = 1000\npolicy.tail_drop = {}\nallocator.efci.threshold = 250\n[vc.'tcp1-520'.abr]",
-        taken: [0.69, 0.79],
+        taken: [0.695, 0.790],
     },
     Large {
         title: "ring",
         topology: "star = {hosts = 1100, pattern = 'ring', link_delay = '5us'}",
         rest: "buffer = 12\npolicy.ppd = {}",
-        taken: [0.77, 0.80],
+        taken: [0.771, 0.800],
     },
-    Large { title: "to one", topology: TO_ONE, rest: "buffer = 12\npolicy.fba = {}", taken: [0.82, 0.81] },
+    Large { title: "to one", topology: TO_ONE, rest: "buffer = 12\npolicy.fba = {}", taken: [0.819, 0.811] },
     Large {
         title: "classes",
         topology: TO_ONE,
         rest: "buffer = 12\npolicy.epd.threshold = 8\nscheduler.strict_priority = {}\n[vc.tcp1]\nclass = 'vbr'",
-        taken: [0.82, 0.77],
+        taken: [0.819, 0.772],
     },
     Large {
         title: "chain",
         topology: "chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}",
         rest: "buffer = 100\npolicy.epd.threshold = 80",
-        taken: [0.81, 0.78],
+        taken: [0.809, 0.778],
     },
     Large {
         title: "merged",
         topology: "vc_merge = {vcs = 100, sources_per_vc = 10, link_delay = '5us'}",
         rest: "buffer = 100\npolicy.tail_drop = {}",
-        taken: [0.81, 0.79],
+        taken: [0.812, 0.785],
     },
     Large {
         title: "edge devices",
         topology: "internetwork = {sources = 520, ip_delay = '1ms', atm_delay = '1ms'}",
         rest: "buffer = 100\npolicy.tail_drop = {}\n[edge.'*']\nbuffer = 500\ndiscard.front_drop = {}",
-        taken: [0.88, 0.83],
+        taken: [0.879, 0.831],
     },
     // Hosts of which two send.
-    Large { title: "idle links", topology: "", rest: "buffer = 100\npolicy.tail_drop = {}", taken: [0.90, 0.92] },
+    Large { title: "idle links", topology: "", rest: "buffer = 100\npolicy.tail_drop = {}", taken: [0.897, 0.922] },
 ];
 
 /// So far from what stands there a part may be.
-const NEAR: f64 = 0.012;
+const NEAR: f64 = 0.002;
 
 #[test]
 fn what_is_foretold_is_what_is_taken() {
@@ -122,7 +122,7 @@ fn what_is_foretold_is_what_is_taken() {
             drop(result);
             let foretold = Footprint::of(&network, engine, &Stop::never()).unwrap();
             let [of_all, of_kept] = [(taken, foretold.bytes), (kept, foretold.kept)].map(|(a, b)| a as f64 / b as f64);
-            if (of_all - part).abs() > NEAR || (of_kept - KEPT).abs() > 3.0 * NEAR {
+            if (of_all - part).abs() > NEAR || (of_kept - KEPT).abs() > 0.04 {
                 far.push(format!(
                     "{}, {}: {of_all:.3} of all, {of_kept:.3} of what is kept",
                     large.title,

@@ -361,6 +361,9 @@ fn an_edge_device_can_be_watched_at_any_instant() {
             let choice = SeriesChoice { queue: true, edges: true, ..SeriesChoice::default() };
             let mut recorder = Recorder::new(choice, links.clone(), Duration { picoseconds: step }, &network);
             run(engine, &network, &mut recorder);
+            let looks = recorder.times.len() * recorder.edge_flows().count();
+            let series = [recorder.edge_packets.len(), recorder.edge_phase.len(), recorder.edge_p_ctr.len()];
+            assert_eq!((series, recorder.edge_ld_acr_mbps.len()), ([looks; 3], looks));
             (recorder.queue_cells, recorder.edge_packets)
         });
         assert_eq!(fast, reference, "a look every {step} ps");

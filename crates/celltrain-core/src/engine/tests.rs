@@ -54,6 +54,14 @@ fn a_single_segment_takes_the_time_its_hops_add_up_to() {
 }
 
 #[test]
+fn the_window_at_the_end_is_the_senders() {
+    // Slow start, a round trip of 30 us and some: after the first acknowledgement cwnd is 2.
+    let network = lan(1, None, "100us");
+    let flow = &run(&network).flows[0];
+    assert_eq!(flow.cwnd_segments, 2.0);
+}
+
+#[test]
 fn a_fixed_tie_order_lets_one_source_capture_the_link() {
     let mut network = lan(5, Some(1000), "10s");
     network.tie_order = TieOrder::Fixed;

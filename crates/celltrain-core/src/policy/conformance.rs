@@ -273,6 +273,22 @@ fn default_settings_pass_their_own_check() {
 }
 
 #[test]
+fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
+    let mut with_shares = 0;
+    for config in PolicyConfig::samples(1000) {
+        let settings = serde_json::to_value(&config).unwrap();
+        let settings = settings[config.name()].as_object().unwrap();
+        // A threshold in cells is a whole number, a share is not.
+        let shares = settings.iter().filter(|(key, value)| key.ends_with("threshold") && value.is_f64());
+        let shares: Vec<_> = shares.map(|(key, _)| key.as_str()).collect();
+        let refused: Vec<_> = config.check(None).iter().map(|fault| fault.key.clone()).collect();
+        assert!(shares.iter().all(|share| refused.iter().any(|key| key == share)), "{}: {refused:?}", config.name());
+        with_shares += usize::from(!shares.is_empty());
+    }
+    assert_eq!(with_shares, 5, "Selective Drop, WBA, FBA, weighted FBA, DFBA of 1998");
+}
+
+#[test]
 fn who_says_it_admits_when_nothing_waits_does() {
     for config in PolicyConfig::samples(100) {
         let mut policy = config.build(Some(100), &NAMES[..2]);

@@ -287,6 +287,7 @@ mod tests {
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
         assert_eq!(steps(&[149.76, 149.76]), [1, 1]);
         assert_eq!(steps(&[1e-30, 2e-30]), [2 << 32, 1 << 32], "rounded, as more digits than fit");
+        assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "no step is larger than tags can take");
     }
 
     #[test]
