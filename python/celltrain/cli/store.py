@@ -56,7 +56,7 @@ def verify(folder: Folder, as_json: shell.Json = False) -> int:
     from celltrain.store import Store
     from celltrain.text import shown
 
-    store = Store.open(folder)
+    store = Store.open(folder, changed=True)
     faults = store.verify()
     if as_json:
         shell.report(faults, as_json=True)

@@ -80,12 +80,10 @@ class Kind:
         return manifest
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
-        """The fault of a manifest that was changed: nothing is verified or repaired by a changed manifest.
-
-        Those of an earlier day have no checksum and are believed.
-        """
-        if manifest.get(SHA256, _sha256(manifest)) != _sha256(manifest):
-            problem = "was changed (its sha256 differs): nothing is judged by it, take it from a backup"
+        """The fault of a manifest that was changed: nothing is read, verified or repaired by a changed manifest."""
+        if manifest.get(SHA256) != _sha256(manifest):
+            found = "differs" if SHA256 in manifest else "is missing"
+            problem = f"was changed (its sha256 {found}): nothing is judged by it, take it from a backup"
             yield Fault.of_file(shown(folder / self.file), problem)
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ def repair(path: Path) -> list[str]:
     Runs that are lost that way are missing: `--resume` runs them again. Raises `StoreError` where it cannot write, and for a
     store of another version, or whose manifest was changed; nothing is touched then.
     """
-    store = Store.open(path)
+    store = Store.open(path, changed=True)
     refuse_others(store)
     if faults := linked(*(path / name for name in FOLDERS)):
         raise StoreError(faults)

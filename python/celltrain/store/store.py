@@ -54,10 +54,16 @@ class Store(Answer):
 
     @classmethod
     @checked(StoreError)
-    def open(cls, path: str | os.PathLike[str]) -> Store:
-        """A store to read, also while a sweep writes it; raises `StoreError`."""
+    def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
+        """A store to read, also while a sweep writes it; raises `StoreError`.
+
+        One whose manifest was changed is refused, unless `changed` says that it is opened to be verified.
+        """
         folder = Path(path)
-        return cls._of(folder, KIND.read(folder))
+        manifest = KIND.read(folder)
+        if not changed and (faults := list(KIND.changed(folder, manifest))):
+            raise StoreError(faults)
+        return cls._of(folder, manifest)
 
     @cached_property
     def plan(self) -> Plan:
