@@ -106,7 +106,7 @@ pub(crate) struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub(crate) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut labels = vec![0; network.links.len()];
         let mut flows_over = vec![0u64; network.links.len()];
         let mut has_branch = vec![false; network.merges.len()];

@@ -56,6 +56,23 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
 }
 
 #[test]
+fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
+    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
+    let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
+    // The first cells of A's frame 8 and of B's frame 3 come in turns, and A's second; B's second pushes out A's two.
+    let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| Cell::new(label, frame, false));
+    for (last, cells) in [(cells[2], 2), (cells[1], 1)] {
+        assert_eq!(port.fate(last), Fate::Admitted);
+        port.count_in_turns(Run { last, cells });
+    }
+    port.admit_in_turns(&cells, 3, 0);
+    assert!(port.offer(Cell::new(1, 3, true)));
+    // What is still to come of frame 8 is the rest of a frame that was cut.
+    assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
+    assert_eq!(port.vc_counters().next().map(|of_a| (of_a.lost_pushed_out, of_a.discarded_remainder)), Some((2, 1)));
+}
+
+#[test]
 fn what_is_not_whole_waits() {
     let mut port = merging_port(100);
     port.offer(Cell::new(0, 1, false));

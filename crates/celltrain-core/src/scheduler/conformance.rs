@@ -1,10 +1,12 @@
 //! What holds for every scheduler of the list.
 
+use super::round_robin::InTurns;
 use super::{Class, Queues, ReportGranularity, SchedulerConfig, VcKind};
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, Label, Run};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::port::{Counts, Port};
 use crate::rng::Stream;
+use crate::turns::RoundRobin;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
@@ -40,6 +42,22 @@ fn every_listed_name_is_the_name_of_its_own_scheduler() {
     let names: Vec<_> = SchedulerConfig::samples().iter().map(SchedulerConfig::name).collect();
     assert_eq!(names, SchedulerConfig::NAMES);
     assert_eq!(SchedulerConfig::default().name(), "fifo");
+}
+
+#[test]
+fn queues_know_whose_they_are_and_how_far_the_next_end_of_a_frame_is() {
+    let queues = |queue_of: [usize; 3]| {
+        let turns = RoundRobin::new(3);
+        Queues::new(3, queue_of.to_vec(), InTurns { turns })
+    };
+    let mut own = queues([0, 1, 2]);
+    assert!(own.one_a_vc());
+    assert!(!queues([0, 1, 1]).one_a_vc(), "two share one, and one has none");
+    assert_eq!(own.least_to_an_end(), 1, "no bound where nothing waits");
+    for (label, cells) in [(0, 5), (2, 3)] {
+        own.push(Run { last: Cell::new(label, 7, true), cells });
+    }
+    assert_eq!(own.least_to_an_end(), 3, "VC 2 ends a frame with its third cell");
 }
 
 #[test]

@@ -201,8 +201,8 @@ struct Line {
 
 /// Memory of a contended port beside its [`Port`], with lists it works with: four at least have had some records.
 pub(super) const BYTES: u64 = size::<ContendedPort>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
-/// Memory of an input and its number at the node; its turn is apart.
-pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
+/// Memory of an input, its number at the node and that of its link; its turn is apart.
+pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
 /// Memory of a VC beside that at the [`Port`].
 pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
