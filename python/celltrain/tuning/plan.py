@@ -230,7 +230,7 @@ class _TuneReader(Reader):
     """Judges a tuning plan, and collects its faults."""
 
     def __init__(self, diagnostics: Diagnostics, base: Base) -> None:
-        if "tune" not in diagnostics.document:
+        if diagnostics.document.get("tune") is None:
             diagnostics.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
             raise PlanError(diagnostics.faults)
         super().__init__(diagnostics, base, NO_TUNE)
