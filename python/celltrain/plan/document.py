@@ -80,7 +80,7 @@ class Diagnostics:
         self.faults: list[Fault] = []
 
     def place(self, steps: Iterable[str | int]) -> Place:
-        """The steps that the plan has: the others are in no file, as in `axes.buffer.path` where the name is the path."""
+        """The steps that the plan has; others are in no file, as `axes.buffer.path` where the name is the path."""
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:

@@ -1,7 +1,7 @@
 """The form of a plan's tables: classes of pydantic, whose faults are said in a plan's own words and places.
 
-pydantic finds what has the wrong form, and writes the JSON Schema. What it calls a place (`loc`) is looked up in the plan,
-which has the path and the line; its texts are replaced by clauses that follow `path = value`.
+pydantic finds what has the wrong form, and writes the JSON Schema. What it calls a place (`loc`) is looked up in the
+plan, which has the path and the line; its texts are replaced by clauses that follow `path = value`.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ class PlanForm(Form):
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None
     """A title; that of the file when absent."""
     scenario: Annotated[Any, WithJsonSchema({"type": ["string", "object"]})] = None
-    """A file beside the plan, the name of a shipped scenario, or a scenario as a table: `celltrain schema` has its form."""
+    """A file beside the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema` has it."""
     measures: (
         Annotated[
             list[Annotated[str | None, Of(str, 'is not a measure such as "efficiency"')]],
