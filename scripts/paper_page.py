@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.reproduction.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.reproduction.report import summary_row
 from wrap_pages import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,22 +87,7 @@ def relative_errors(answer: dict[str, Any]) -> str:
 
 def summary_table(answer: dict[str, Any], paper: Paper) -> str:
     """How many numbers agree and how closely, per table, network and quantity."""
-    rows = []
-    for group in answer["summary"]["by"]:
-        digits = paper.quantities[group["quantity"]].decimals
-        digits += bool(digits)
-        rows.append(
-            [
-                group["table"],
-                group["network"] or "",
-                words(group["quantity"]),
-                f"{group['inside']} of {group['scored']}",
-                figure(group["mean_abs_error"], digits),
-                figure(group["self_error"], digits),
-                figure(group["rank_correlation"], 2),
-                figure(group["ks"], 2),
-            ]
-        )
+    rows = [summary_row(group, paper) for group in answer["summary"]["by"]]
     heads = ["table", "network", "quantity", "inside", "mean error", "error of a seed", "rank correlation", "KS"]
     return grid(heads, rows, left=("network", "quantity"))
 

@@ -36,7 +36,10 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command("list", epilog="For example: celltrain list policies")(list_)
     app.command("explain", epilog="For example: celltrain explain fba; celltrain explain lan-epd > mine.toml")(explain)
-    app.command("schema", epilog="For example: celltrain schema > scenario.schema.json")(schema)
+    app.command(
+        "schema",
+        epilog="For example: celltrain schema > scenario.schema.json; celltrain schema --plan > plan.schema.json",
+    )(schema)
 
 
 @shell.command
@@ -149,9 +152,19 @@ def _show_cost(cost: Cost) -> None:
 
 
 @shell.command
-def schema(as_json: shell.Json = False) -> None:
-    """Print the JSON Schema of a scenario, for editors and other programs."""
-    from celltrain import _core
-
+def schema(
+    plan: Annotated[
+        bool, typer.Option("--plan", help="That of a plan, for celltrain sweep and celltrain tune, instead.")
+    ] = False,
+    as_json: shell.Json = False,
+) -> None:
+    """Print the JSON Schema of a scenario or a plan, for editors and other programs."""
     # It is JSON either way.
-    shell.answer(json.loads(_core.schema()))
+    if plan:
+        from celltrain.plan.shapes import json_schema
+
+        shell.answer(json_schema())
+    else:
+        from celltrain import _core
+
+        shell.answer(json.loads(_core.schema()))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 from celltrain import _core
@@ -20,6 +19,8 @@ else:
     import tomli as tomllib
 
 Lines = Mapping[str, int]
+#: Where something stands: the keys of tables and the numbers of entries in lists that lead there.
+Place = tuple[str | int, ...]
 
 #: Of a whole number of a plan: one of more is in no range, and no float holds it.
 MOST_BITS = 1023
@@ -69,12 +70,35 @@ def as_text(value: Any) -> str:
 
 
 class Diagnostics:
-    """Collects faults; what it is asked for has the wrong form is as good as absent."""
+    """Collects the faults of a plan."""
 
-    def __init__(self, file: str, lines: Lines | None) -> None:
+    def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any] | None = None) -> None:
         self.file = file
+        self.document = document or {}
+        """The plan as it was given."""
         self._lines = lines
         self.faults: list[Fault] = []
+
+    def place(self, steps: Iterable[str | int]) -> Place:
+        """The steps that the plan has; others are in no file, as `axes.buffer.path` where the name is the path."""
+        found: list[str | int] = []
+        value: Any = self.document
+        for step in steps:
+            if step in value if isinstance(value, Mapping) else isinstance(value, list) and step in range(len(value)):
+                found.append(step)
+                value = value[step]
+        return tuple(found)
+
+    def at(self, place: Place) -> Any:
+        """What the plan has at a place."""
+        value: Any = self.document
+        for step in place:
+            value = value[step]
+        return value
+
+    def has(self, *place: str | int) -> bool:
+        """Whether the plan says something there, be it right or wrong."""
+        return self.place(place) == place and self.at(place) is not None
 
     def line(self, path: str) -> int | None:
         """The line of a key, or of the nearest table around it; None without a text."""
@@ -85,8 +109,12 @@ class Diagnostics:
             path = path[:end]
         return None if self._lines is None else self._lines[path]
 
-    def refuse(self, path: str, problem: str, value: Any = ...) -> None:
-        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
+    def refuse(self, at: str | Place, problem: str, value: Any = ...) -> None:
+        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone.
+
+        A place is told as far as the plan has it.
+        """
+        path = at if isinstance(at, str) else reduce(join, self.place(at), "")
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
         if fault in self.faults:
@@ -96,10 +124,10 @@ class Diagnostics:
             more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
-    def numbers(self, document: Any) -> None:
+    def numbers(self) -> None:
         """Refuses whole numbers beyond all that can be set, wherever they stand; raises `PlanError` if there are any."""
         before, seen = len(self.faults), set()
-        left: list[tuple[str, Any]] = [("", document)]
+        left: list[tuple[str, Any]] = [("", self.document)]
         while left:
             path, value = left.pop()
             if isinstance(value, Mapping | list) and id(value) not in seen:
@@ -114,57 +142,3 @@ class Diagnostics:
                 self.refuse(path, "is a number beyond all that can be set", value)
         if len(self.faults) > before:
             raise PlanError(self.faults)
-
-    def table(self, value: Any, path: str, known: Iterable[str] | None = None) -> dict[str, Any]:
-        """A table, without the keys that are unknown."""
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            self.refuse(path, "is not a table", value)
-            return {}
-        if known is None:
-            return dict(value)
-        names = list(known)
-        for key in value:
-            if key not in names:
-                near = difflib.get_close_matches(str(key), names, n=1)
-                hint = f"did you mean {near[0]}? " if near else ""
-                self.refuse(join(path, key), f"is unknown; {hint}Known keys: {', '.join(names)}")
-        return {key: one for key, one in value.items() if key in names}
-
-    def whole(self, value: Any, path: str, least: int, most: int) -> int | None:
-        """A whole number in a range; None when it is absent or refused."""
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            self.refuse(path, f"is not a whole number from {least:,} to {most:,}", value)
-            return None
-        return value
-
-    def number(self, value: Any, path: str, expected: str) -> float | None:
-        """A number above zero; None when it is absent or refused."""
-        if value is None:
-            return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-            self.refuse(path, f"is not {expected}", value)
-            return None
-        return float(value)
-
-    def text(self, value: Any, path: str, expected: str) -> str | None:
-        """A text that says something; None when it is absent or refused."""
-        if value is None:
-            return None
-        if not isinstance(value, str) or not value.strip():
-            self.refuse(path, f"is not {expected}", value)
-            return None
-        return value
-
-    def word(self, value: Any, path: str, words: Iterable[str]) -> str | None:
-        """One of some words; None when it is absent or refused."""
-        if value is None:
-            return None
-        names = list(words)
-        if value not in names:
-            self.refuse(path, f"must be one of {', '.join(map(json.dumps, names))}", value)
-            return None
-        return str(value)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from celltrain.reproduction.paper import STUDY, Table, seed_count
+from celltrain.reproduction.paper import STUDY, Paper, Table, seed_count
 from celltrain.reproduction.score import Scored
 
 if TYPE_CHECKING:
@@ -120,18 +120,7 @@ def summary_grid(reproduction: Reproduction) -> Grid:
     for heading in ("table", "network", "quantity", "inside", "mean error", "error of a seed", "rank corr.", "KS"):
         grid.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
     for group in summary["by"]:
-        quantity = reproduction.paper.quantities[group["quantity"]]
-        digits = quantity.decimals + 1 if quantity.decimals else 0
-        grid.add_row(
-            group["table"],
-            group["network"] or "",
-            _words(group["quantity"]),
-            f"{group['inside']} of {group['scored']}",
-            _figure(group["mean_abs_error"], digits),
-            _figure(group["self_error"], digits),
-            _figure(group["rank_correlation"], 2),
-            _figure(group["ks"], 2),
-        )
+        grid.add_row(*summary_row(group, reproduction.paper))
     grid.caption = (
         "inside: in the range of the seeds, or as near to it or to their mean as the paper's file allows; "
         "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
@@ -139,6 +128,20 @@ def summary_grid(reproduction: Reproduction) -> Grid:
     )
     grid.caption_justify = "left"
     return grid
+
+
+def summary_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
+    """What a group of the summary says: table, network, quantity, how many agree, and how closely."""
+    decimals = paper.quantities[group["quantity"]].decimals
+    digits = decimals + 1 if decimals else 0
+    return [
+        group["table"],
+        group["network"] or "",
+        _words(group["quantity"]),
+        f"{group['inside']} of {group['scored']}",
+        *(_figure(group[error], digits) for error in ("mean_abs_error", "self_error")),
+        *(_figure(group[measure], 2) for measure in ("rank_correlation", "ks")),
+    ]
 
 
 def claims_grid(reproduction: Reproduction) -> Grid:

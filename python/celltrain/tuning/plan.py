@@ -24,7 +24,8 @@ from celltrain.plan.base import Base, base_of, plain
 from celltrain.plan.contents import MAX_RUNS, Group
 from celltrain.plan.document import Diagnostics, join, parse
 from celltrain.plan.points import PROBED, no_measures
-from celltrain.plan.reader import MAX_SEED, Reader
+from celltrain.plan.reader import Reader
+from celltrain.plan.shapes import OBJECTIVES, Tune
 from celltrain.quantities import exact
 from celltrain.scenario import Reading, read_text
 from celltrain.text import shown as shown_path
@@ -32,13 +33,12 @@ from celltrain.text import shown as shown_path
 if TYPE_CHECKING:
     from celltrain.models import Scenario
 
-KEYS = ("name", "scenario", "measures", "axes", "paired", "points", "limits", "tune")
-TUNE_KEYS = ("parameters", "objectives", "references", "trials", "batch", "finalists", "seed", "seeds")
-DIRECTIONS = ("maximize", "minimize")
-#: What is done where a plan does not say.
-TRIALS, BATCH, FINALISTS, SEED = 64, 8, 8, 1
-SEARCH_SEEDS, SELECTION_SEEDS, CONFIRMATION_SEEDS = 5, 10, 30
-MOST_TRIALS = 10_000
+#: What only a plan of another kind says.
+NO_TUNE = {
+    "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
+    "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
+    "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
+}
 #: Scenarios that are checked before anything runs: the corners of what is searched, for each configuration.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
 
@@ -151,23 +151,23 @@ class TunePlan:
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> TunePlan:
         """The plan in a text; `folder` is where the scenario it names stands."""
         document, lines = parse(text, file)
-        diagnostics = Diagnostics(file, lines)
+        diagnostics = Diagnostics(file, lines, document)
         base = Base.named(document.get("scenario"), diagnostics, Path(folder))
-        return _TuneReader(document, diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
+        return _TuneReader(diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod
     @checked(PlanError)
     def of(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any]) -> TunePlan:
         """The plan of a scenario and everything else as in a file, as Python values."""
-        diagnostics, known = Diagnostics("tune", None), plain(document)
+        diagnostics = Diagnostics("tune", None, plain(document))
         found = base_of(base, diagnostics)
-        return _TuneReader(known, diagnostics, found).tune_plan(found.name)
+        return _TuneReader(diagnostics, found).tune_plan(found.name)
 
     @classmethod
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> TunePlan:
         """The plan again whose `document` this is."""
-        return _TuneReader(dict(document), Diagnostics("plan", None), Base.again(document)).tune_plan("", check=False)
+        return _TuneReader(Diagnostics("plan", None, document), Base.again(document)).tune_plan("", check=False)
 
     @property
     def generations(self) -> int:
@@ -227,52 +227,31 @@ class TunePlan:
 
 
 class _TuneReader(Reader):
-    """Reads a tuning plan, and collects its faults."""
+    """Judges a tuning plan, and collects its faults."""
 
-    def __init__(self, document: dict[str, Any], diagnostics: Diagnostics, base: Base) -> None:
-        if "tune" not in document:
+    def __init__(self, diagnostics: Diagnostics, base: Base) -> None:
+        if diagnostics.document.get("tune") is None:
             diagnostics.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
             raise PlanError(diagnostics.faults)
-        if "seeds" in document:
-            diagnostics.refuse(
-                "seeds", "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own"
-            )
-        if "sample" in document:
-            diagnostics.refuse(
-                "sample", "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]"
-            )
-        document = {key: value for key, value in document.items() if key not in ("seeds", "sample")}
-        super().__init__(document, diagnostics, base, KEYS)
+        super().__init__(diagnostics, base, NO_TUNE)
+        self.tune = self.form.tune or Tune()
 
     def tune_plan(self, default_name: str, *, check: bool = True) -> TunePlan:
-        diagnostics, document = self.diagnostics, self.document
-        said = diagnostics.table(document["tune"], "tune", TUNE_KEYS)
-        name = diagnostics.text(document.get("name") or None, "name", "a text") or default_name
-        objectives = self.objectives(said.get("objectives"))
-        more = () if document.get("measures") is None else self.measures(document["measures"])
+        diagnostics, form, tune = self.diagnostics, self.form, self.tune
+        objectives = self.objectives()
+        more = () if form.measures is None else self.measures(form.measures)
         groups = self.groups()
-        parameters = self.parameters(said.get("parameters"), groups)
+        parameters = self.parameters(groups)
         # References are judged by what they name, so all of it must be known.
-        whole = isinstance(said.get("parameters"), Mapping) and len(parameters) == len(said["parameters"])
-        references = self.references(said.get("references"), parameters) if whole else ()
-        limits = diagnostics.table(document.get("limits"), "limits", ("time",))
-        limit_s = self.time(limits.get("time"), "limits.time")
-        numbers = {
-            word: diagnostics.whole(said.get(word, usual), f"tune.{word}", 0 if word == "seed" else 1, most)
-            for word, usual, most in (
-                ("trials", TRIALS, MOST_TRIALS),
-                ("batch", BATCH, MOST_TRIALS),
-                ("finalists", FINALISTS, MOST_TRIALS),
-                ("seed", SEED, (1 << 32) - 1),
-            )
-        }
-        stages = self.stages(said.get("seeds"))
+        whole = parameters and len(parameters) == len(tune.parameters or ())
+        references = self.references(parameters) if whole else ()
+        stages = self.stages()
         if not diagnostics.faults:
             self.size(groups, Seeds(first=1, count=1))
         if diagnostics.faults:
             raise PlanError(diagnostics.faults)
+        name = form.name or default_name
         measures = tuple(dict.fromkeys([*(one.measure for one in objectives), *more]))
-        kept = {key: document[key] for key in KEYS if key in document and key != "scenario"}
         plan = TunePlan(
             name=name,
             measures=measures,
@@ -281,7 +260,7 @@ class _TuneReader(Reader):
                 measures=measures,
                 groups=tuple(groups),
                 seeds=stages[0],
-                limit_s=limit_s,
+                limit_s=self.limit_s,
                 recording=None,
                 base=self.base.table,
                 document={},
@@ -289,14 +268,14 @@ class _TuneReader(Reader):
             parameters=parameters,
             objectives=(objectives[0], objectives[1]),
             references=references,
-            trials=numbers["trials"] or 1,
-            batch=min(numbers["batch"] or 1, numbers["trials"] or 1),
-            finalists=numbers["finalists"] or 1,
-            seed=numbers["seed"] or 0,
+            trials=tune.trials,
+            batch=min(tune.batch, tune.trials),
+            finalists=tune.finalists,
+            seed=tune.seed,
             search=stages[0],
             selection=stages[1],
             confirmation=stages[2],
-            document={**kept, "name": name, "scenario": self.base.table},
+            document=self.kept(name),
         )
         if check:
             self.check_tuned(plan)
@@ -304,105 +283,88 @@ class _TuneReader(Reader):
             raise PlanError(diagnostics.faults)
         return plan
 
-    def objectives(self, said: Any) -> list[Objective]:
-        diagnostics, path = self.diagnostics, "tune.objectives"
-        wanted = 'two measures, such as { efficiency = "maximize", fairness = "maximize" }'
-        if said is None:
-            diagnostics.refuse("tune", f"lacks objectives: {wanted}")
-            return []
+    def objectives(self) -> list[Objective]:
         found = []
-        table = diagnostics.table(said, path)
-        for text, direction in table.items():
-            word = diagnostics.word(direction, join(path, text), DIRECTIONS)
+        for text, direction in (self.tune.objectives or {}).items():
             try:
                 check_syntax(text)
             except MeasureError as error:
-                diagnostics.refuse(join(path, text), f"is not a measure: {error}")
-            found.append(Objective(measure=text, larger=word != "minimize"))
-        if isinstance(said, Mapping) and len(table) != 2:
-            count = "one measure" if len(table) == 1 else f"{len(table)} measures"
-            diagnostics.refuse(path, f"names {count}: a front is of two; {wanted}")
+                self.diagnostics.refuse(("tune", "objectives", text), f"is not a measure: {error}")
+            found.append(Objective(measure=text, larger=direction != "minimize"))
+        if found and len(found) != 2:
+            count = "one measure" if len(found) == 1 else f"{len(found)} measures"
+            self.diagnostics.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
         return found
 
-    def parameters(self, said: Any, groups: Sequence[Group]) -> tuple[Parameter, ...]:
+    def parameters(self, groups: Sequence[Group]) -> tuple[Parameter, ...]:
         diagnostics = self.diagnostics
-        table = diagnostics.table(said, "tune.parameters")
-        if not table:
-            diagnostics.refuse("tune", "lacks parameters: a table of what is searched, each with path, from and to")
         found = []
         others = {axis.name: axis.path for group in groups for axis in group.axes}
-        for name, one in table.items():
-            path = join("tune.parameters", name)
-            inside = diagnostics.table(one, path, ("path", "from", "to", "scale", "step"))
-            self.named(name, path)
-            key = self.key(inside.get("path", name), join(path, "path") if "path" in inside else path)
-            interval = None if key is None else self.interval(inside, path, key)
+        for name, said in (self.tune.parameters or {}).items():
+            if said is None:
+                continue
+            place = ("tune", "parameters", name)
+            key = self.key(name, said.path, place)
+            interval = None if key is None else self.interval(said, place, key)
             if key is None or interval is None:
                 continue
-            step = self.bound(inside["step"], join(path, "step"), key) if "step" in inside else None
+            step = None if said.step is None else self.bound(said.step, (*place, "step"), key)
             if step is not None and (step <= 0 or interval.log):
                 problem = "goes with a linear scale only" if interval.log else "is not above zero"
-                diagnostics.refuse(join(path, "step"), problem, inside["step"])
+                diagnostics.refuse((*place, "step"), problem, said.step)
                 step = None
             if step is not None:
-                self.places(interval, step, join(path, "step"), inside["step"])
+                self.places(interval, step, (*place, "step"), said.step)
             if step is not None and step > interval.high - interval.low:
                 diagnostics.refuse(
-                    join(path, "step"), "is more than the whole range: there would be one value", inside["step"]
+                    (*place, "step"), "is more than the whole range: there would be one value", said.step
                 )
             if step is None and key.whole and not interval.log:
                 step = Fraction(1)
             for other, taken in others.items():
                 if name == other:
-                    diagnostics.refuse(path, f"has the name of an axis, {other}")
+                    diagnostics.refuse(place, f"has the name of an axis, {other}")
                 elif f"{key.path}.".startswith(f"{taken}.") and key.path != taken:
                     # The axis sets a table, the parameter something in it.
                     continue
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    diagnostics.refuse(join(path, "path"), f"sets what {other} sets too, {taken}", key.path)
+                    diagnostics.refuse((*place, "path"), f"sets what {other} sets too, {taken}", key.path)
             others[name] = key.path
             found.append(Parameter(name=name, path=key.path, key=key, interval=interval, step=step))
         return tuple(found)
 
-    def references(self, said: Any, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
+    def references(self, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
         diagnostics = self.diagnostics
         found: list[Reference] = []
-        for label, one in diagnostics.table(said, "tune.references").items():
-            path = join("tune.references", label)
-            table = diagnostics.table(one, path)
-            names = [parameter.name for parameter in parameters]
-            for name in table:
+        names = [parameter.name for parameter in parameters]
+        for label, said in (self.tune.references or {}).items():
+            if said is None:
+                continue
+            place = ("tune", "references", label)
+            for name in said:
                 if name not in names:
                     diagnostics.refuse(
-                        join(path, name), f"is no parameter; parameters are {', '.join(names)}", table[name]
+                        (*place, name), f"is no parameter; parameters are {', '.join(names)}", said[name]
                     )
-            missing = [name for name in names if name not in table]
+            missing = [name for name in names if name not in said]
             if missing:
-                diagnostics.refuse(path, f"lacks {' and '.join(missing)}: a reference has a value for every parameter")
+                diagnostics.refuse(place, f"lacks {' and '.join(missing)}: a reference has a value for every parameter")
                 continue
-            numbers = [self.bound(table[p.name], join(path, p.name), p.key) for p in parameters]
+            numbers = [self.bound(said[p.name], (*place, p.name), p.key) for p in parameters]
             if all(number is not None for number in numbers):
                 known = tuple(number for number in numbers if number is not None)
                 if any(other.numbers == known for other in found):
-                    diagnostics.refuse(path, "has the values of another reference")
+                    diagnostics.refuse(place, "has the values of another reference")
                 found.append(Reference(label=label, numbers=known))
         return tuple(found)
 
-    def stages(self, said: Any) -> tuple[Seeds, Seeds, Seeds]:
+    def stages(self) -> tuple[Seeds, Seeds, Seeds]:
         """The seeds of search, selection and confirmation, one after the other."""
-        diagnostics, path = self.diagnostics, "tune.seeds"
-        table = diagnostics.table(said, path, ("first", "search", "selection", "confirmation"))
-        first = diagnostics.whole(table.get("first", 1), join(path, "first"), 0, MAX_SEED - MAX_RUNS) or 0
-        found = []
-        for word, usual, least in (
-            ("search", SEARCH_SEEDS, 1),
-            ("selection", SELECTION_SEEDS, 2),
-            ("confirmation", CONFIRMATION_SEEDS, 2),
-        ):
-            count = diagnostics.whole(table.get(word, usual), join(path, word), least, MAX_RUNS) or 1
-            found.append(Seeds(first=first, count=count))
-            first += count
-        return found[0], found[1], found[2]
+        said = self.tune.seeds
+        search = Seeds(first=said.first, count=said.search)
+        selection = Seeds(first=said.first + search.count, count=said.selection)
+        confirmation = Seeds(first=selection.first + selection.count, count=said.confirmation)
+        return search, selection, confirmation
 
     def check_tuned(self, plan: TunePlan) -> None:
         """Whether corners and references can be run, and the objectives lead somewhere."""

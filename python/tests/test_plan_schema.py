@@ -1,0 +1,158 @@
+"""The JSON Schema of plans, which editors and other programs judge a plan by."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from jsonschema import Draft202012Validator
+from pages import ROOT, blocks, pages
+
+from celltrain.errors import PlanError
+from celltrain.plan import Plan
+from celltrain.plan.shapes import PlanForm, json_schema
+from celltrain.tuning.plan import TunePlan
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SCHEMA = Draft202012Validator(json_schema())
+SHIPPED = sorted(ROOT.glob("plans/*.toml"))
+IN_FULL = """
+name = "x"
+scenario = "lan-selective-drop"
+measures = ["efficiency"]
+[axes]
+"port.bottleneck.buffer" = [1000, 2000]
+[sample]
+points = 4
+axes.d = { path = "topology.n_source.link_delay", from = "5us", to = "1ms", scale = "log" }
+[seeds]
+first = 3
+until = { measure = "efficiency", interval = 0.1, at_most = 9 }
+[limits]
+time = "60s"
+[series]
+record = ["queue"]
+step = "1ms"
+"""
+TUNED = """
+scenario = "lan-selective-drop"
+[tune]
+objectives = { efficiency = "maximize", fairness = "maximize" }
+trials = 4
+parameters.Z = { path = "port.bottleneck.policy.selective_drop.z", from = 0.5, to = 2, step = 0.5 }
+references.usual = { Z = 1 }
+seeds.search = 2
+"""
+
+
+def plans_of_the_pages():
+    """Plans that stand in a page by themselves, or are written to a file by one of its commands."""
+    for page in pages():
+        for block in blocks(page):
+            texts = (
+                [block.text]
+                if block.language == "toml"
+                else re.findall(r"<<'END'\n(.*?)\nEND\n", block.text, re.DOTALL)
+            )
+            for text in texts:
+                if re.search(r"^scenario = |^\[scenario", text, re.MULTILINE):
+                    yield pytest.param(text, id=str(block))
+
+
+def test_it_is_a_json_schema_and_describes_every_key():
+    Draft202012Validator.check_schema(SCHEMA.schema)
+    assert list(SCHEMA.schema["properties"]) == PlanForm.names()
+    tables = [SCHEMA.schema, *SCHEMA.schema["$defs"].values()]
+    objects = [inner for table in tables for inner in table.get("anyOf", [table]) if "properties" in inner]
+    assert len(objects) > 10
+    for table in objects:
+        assert table["additionalProperties"] is False
+        # A table that has a class of its own is described there.
+        assert all({"description", "$ref"} & one.keys() for one in table["properties"].values()), table["title"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_every_shipped_plan_follows_it(path):
+    assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(path.read_text()))] == []
+
+
+PAGES = list(plans_of_the_pages())
+
+
+@pytest.mark.parametrize("text", PAGES)
+def test_every_plan_of_the_pages_follows_it(text):
+    assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(text))] == []
+
+
+def test_pages_have_plans_of_both_kinds():
+    texts = [param.values[0] for param in PAGES]
+    assert len(texts) >= 6
+    assert any("[tune]" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("plan", "old", "new", "path"),
+    [
+        (IN_FULL, '"x"', "5", "name = 5 is not a text"),
+        (IN_FULL, '["efficiency"]', '"efficiency"', "measures"),
+        (IN_FULL, '["efficiency"]', "[1]", "measures[0]"),
+        (IN_FULL, "[1000, 2000]", "5", 'axes."port.bottleneck.buffer"'),
+        (IN_FULL, "[1000, 2000]", "{ from = 1, to = 5 }", 'axes."port.bottleneck.buffer" lacks a step or a count'),
+        (IN_FULL, "[1000, 2000]", "{ values = [1], count = 3 }", "it is a list or a range"),
+        (IN_FULL, "points = 4\n", "", "sample lacks points"),
+        (IN_FULL, "points = 4\n", "points = 0\n", "sample.points = 0"),
+        (IN_FULL, '"log"', '"lag"', 'sample.axes.d.scale = "lag" must be one of "linear", "log"'),
+        (IN_FULL, 'from = "5us", ', "", "sample.axes.d lacks from"),
+        (IN_FULL, "first = 3", "count = 3", "it is one or the other"),
+        (IN_FULL, ", at_most = 9", "", "seeds.until lacks at_most"),
+        (IN_FULL, "interval = 0.1", "interval = 0", "seeds.until.interval = 0"),
+        (IN_FULL, '"60s"', '"60"', "limits.time"),
+        (IN_FULL, "time =", "tim =", "limits.tim is unknown; did you mean time?"),
+        (IN_FULL, '"queue"', '"qeue"', "series.record[0]"),
+        (IN_FULL, 'step = "1ms"\n', "", "series lacks step"),
+        (TUNED, 'fairness = "maximize"', 'fairness = "most"', "tune.objectives.fairness"),
+        (TUNED, ', fairness = "maximize"', "", "tune.objectives names one measure"),
+        (TUNED, "from = 0.5, ", "", "tune.parameters.Z lacks from"),
+        (TUNED, "trials = 4", "trials = 0", "tune.trials = 0 is not a whole number from 1 to 10,000"),
+        (TUNED, "{ Z = 1 }", "5", "tune.references.usual = 5 is not a table"),
+        (TUNED, "[tune]", "[seeds]\n[tune]", "seeds is what [tune.seeds] is for"),
+    ],
+)
+def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan, old, new, path):
+    kind = TunePlan if plan is TUNED else Plan
+    assert kind.of_toml(plan).name == ("x" if plan is IN_FULL else "")
+    assert SCHEMA.is_valid(tomllib.loads(plan))
+    assert old in plan
+    wrong = plan.replace(old, new)
+    assert not SCHEMA.is_valid(tomllib.loads(wrong))
+    with pytest.raises(PlanError) as refused:
+        kind.of_toml(wrong)
+    assert any(path in fault.message for fault in refused.value.faults), str(refused.value)
+
+
+def test_what_is_refused_is_told_once_and_the_rest_is_judged_all_the_same():
+    # A number that is refused is neither missing nor one of the defaults.
+    [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
+    assert "count = 0 is not a whole number" in count
+    least, most = _faults("at_most = 9", "at_least = 1, at_most = 99999999999999999999")
+    assert "at_least = 1 is not a whole number" in least
+    assert "at_most = 99999999999999999999 is not" in most
+    name, twice = _faults('["efficiency"]', '[3, "efficiency", "efficiency"]')
+    assert 'measures[0] = 3 is not a measure such as "efficiency"' in name
+    assert 'measures[2] = "efficiency" is there twice' in twice
+
+
+def _faults(old, new):
+    with pytest.raises(PlanError) as refused:
+        Plan.of_toml(IN_FULL.replace(old, new))
+    return [fault.message for fault in refused.value.faults]
+
+
+def test_the_command_prints_it(celltrain):
+    assert celltrain("schema", "--plan").json == json.loads(json.dumps(json_schema()))
