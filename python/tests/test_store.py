@@ -25,6 +25,7 @@ from celltrain.running import Local
 from celltrain.statistics import half_width
 from celltrain.store import Store, check, parts
 from celltrain.store.files import put
+from celltrain.store.manifest import _sha256
 from celltrain.store.repair import repair
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
@@ -155,7 +156,11 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
 
 def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store):
     manifest = json.loads((store / "manifest.json").read_text())
-    (store / "manifest.json").write_text(json.dumps({**manifest, "version": "0.0.7"}))
+    other = {**manifest, "version": "0.0.7"}
+    (store / "manifest.json").write_text(json.dumps(other))
+    with pytest.raises(ct.StoreError, match="was changed"):
+        Store.open(store)
+    (store / "manifest.json").write_text(json.dumps({**other, "sha256": _sha256(other)}))
     with pytest.raises(ct.StoreError) as refusal:
         run_plan(plan(), store, Local(2), resume=True)
     [fault] = refusal.value.faults
@@ -351,7 +356,7 @@ def test_a_ledger_whose_names_are_no_text_is_made_again(store, made, name):
     content = (store / "ledger.sqlite").read_bytes()
     assert name in content
     (store / "ledger.sqlite").write_bytes(content.replace(name, name[:-3] + b"\xcc" + name[-2:]))
-    with pytest.raises(ct.StoreError, match="ledger.*celltrain store repair"):
+    with pytest.raises(ct.StoreError, match=r"ledger.*celltrain store repair"):
         run_plan(plan(), store, Local(2), resume=True)
     assert messages(store) != []
     assert "made the ledger again from the parts" in mended(store, made)
