@@ -93,7 +93,7 @@ def read_manifest(data: bytes, folder: Path) -> None:
     store = folder / "store"
     store.mkdir(exist_ok=True)
     (store / "manifest.json").write_bytes(data)
-    Store.open(store)
+    Store.open(store, changed=True)
 
 
 READERS: dict[str, Callable[[bytes, Path], None]] = {
