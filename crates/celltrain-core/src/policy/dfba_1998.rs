@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
 use crate::cell::Label;
-use crate::cost::{CELLS, FACTOR, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 

@@ -53,10 +53,11 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::whole_frames().counts_cells_by_vc().per_vc("the threshold", CELLS).per_vc("whether it was hit", 1).per_frame(
-            "X_i against the threshold",
-            Work { reads: 2, writes: 1, additions: 1, ..Work::NONE },
-        )
+        Cost::whole_frames()
+            .counts_cells_by_vc()
+            .per_vc("the threshold", CELLS)
+            .per_vc("whether it was hit", 1)
+            .per_frame("X_i against the threshold", Work { reads: 2, writes: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {
@@ -129,7 +130,10 @@ mod tests {
             let faults = Config { thresholds: PerVc::Same(r) }.check(capacity);
             faults.into_iter().map(|fault| fault.problem).collect()
         };
-        assert_eq!(problems(0.0, Some(100)), ["is not a threshold of 1 cell or more; the VC would lose its first frame"]);
+        assert_eq!(
+            problems(0.0, Some(100)),
+            ["is not a threshold of 1 cell or more; the VC would lose its first frame"]
+        );
         assert_eq!(problems(f64::NAN, Some(100)).len(), 1);
         assert_eq!(problems(101.0, Some(100)), ["is above the buffer of 100 cells; a VC could not reach it"]);
         assert!(problems(100.0, Some(100)).is_empty() && problems(101.0, None).is_empty());

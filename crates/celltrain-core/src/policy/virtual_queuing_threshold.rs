@@ -56,10 +56,10 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::whole_frames().virtual_ring().per_port("k Th", CELLS).per_frame(
-            "M_j N_v against k Th",
-            Work { reads: 2, additions: 1, multiplications: 1, ..Work::NONE },
-        )
+        Cost::whole_frames()
+            .virtual_ring()
+            .per_port("k Th", CELLS)
+            .per_frame("M_j N_v against k Th", Work { reads: 2, additions: 1, multiplications: 1, ..Work::NONE })
     }
 }
 
