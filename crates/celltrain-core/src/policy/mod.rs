@@ -102,18 +102,21 @@ pub trait BufferPolicy: Send {
         true
     }
 
-    /// What happens to a cell of an admitted frame that finds no room. Asked once, when the port is built.
-    fn overflow(&self) -> Overflow;
+    /// What happens to a cell of an admitted frame that finds no room: partial packet discard unless the policy says
+    /// otherwise. Asked once, when the port is built.
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
 
     /// Whether every frame is admitted, without a random draw and whatever waits. An engine need not ask then.
     fn admits_all(&self) -> bool {
         false
     }
 
-    /// Whether a frame that finds nothing waiting is always admitted, without a random draw. An engine need not ask at a
-    /// port where no cell ever waits.
+    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so far:
+    /// an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its answer.
     fn admits_when_empty(&self) -> bool {
-        false
+        true
     }
 
     /// Whether it is told of every cell that enters and leaves the buffer, in that order. Asked once, when the port is built.

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, PerVc, View};
+use super::{BufferPolicy, Configure, PerVc, View};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -71,14 +71,6 @@ impl BufferPolicy for SingleDrop {
         let is_below = f64::from(buffer.per_vc[i]) < self.r[i];
         let was_armed = std::mem::replace(&mut self.armed[i], is_below);
         is_below || !was_armed
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 
