@@ -34,7 +34,7 @@ registry! {
 
     /// The variant's loss recovery.
     pub fn recovery(&self) -> Box<dyn Recovery> {
-        |options, type Variant| Box::new(Variant::default().configured(options))
+        |options, type Variant| Box::new(Variant::new(options))
     }
 }
 
@@ -55,13 +55,12 @@ pub trait Recovery: Send {
         false
     }
 
-    /// The same with what the variant takes from the options.
-    #[must_use]
-    fn configured(self, _options: &TcpOptions) -> Self
+    /// The recovery of a connection that has sent nothing. Most take nothing from the options.
+    fn new(_options: &TcpOptions) -> Self
     where
-        Self: Sized,
+        Self: Sized + Default,
     {
-        self
+        Self::default()
     }
 
     /// A duplicate acknowledgement arrived while data is outstanding; `news` when its blocks report something unknown.
