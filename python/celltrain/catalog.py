@@ -22,6 +22,7 @@ CHOICES = {
     "allocators": "Allocator",
     "discards": "EdgeDiscard",
     "tcp": "Tcp",
+    "congestion": "Congestion",
     "traffic": "Traffic",
     "topologies": "Topology",
 }
@@ -34,6 +35,7 @@ SINGULAR = {
     "allocators": "allocator",
     "discards": "discard algorithm",
     "tcp": "TCP variant",
+    "congestion": "congestion control",
     "traffic": "kind of traffic",
     "topologies": "topology",
     "services": "service of a VC",
@@ -169,7 +171,8 @@ def _models(kind: str) -> Iterator[Entry]:
     definitions: Schema = json.loads(_core.schema())["$defs"]
     costs = json.loads(_core.costs()).get(kind, {})
     for choice in definitions[CHOICES[kind]]["oneOf"]:
-        [(name, reference)] = choice["properties"].items()
+        # A choice among tables, or among words.
+        [(name, reference)] = choice.get("properties", {choice.get("const"): {}}).items()
         table = _resolved(reference, definitions)
         cost = costs.get(name)
         yield Entry(

@@ -22,7 +22,9 @@ WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 def registered() -> dict[str, tuple[str, str]]:
     """Kind and name of every model of the schema, by its page."""
     definitions = json.loads(_core.schema())["$defs"]
-    models = [(kind, c["required"][0]) for kind, choice in CHOICES.items() for c in definitions[choice]["oneOf"]]
+    choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
+    # A choice among tables, or among words.
+    models = [(kind, choice["required"][0] if "required" in choice else choice["const"]) for kind, choice in choices]
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
 

@@ -14,6 +14,7 @@ use crate::footprint::size;
 use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
+use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::timers::Ticks;
 use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
 use crate::traffic::Emissions;
@@ -203,8 +204,9 @@ enum ClockKind {
     DelayedAck,
 }
 
-/// Memory of a connection: its ends, its algorithm for recovery, its places among clocks and departures.
-pub(crate) const BYTES_PER_FLOW: u64 = size::<Connection>() + RECOVERY_BYTES + 4 * 4 + size::<(Time, u32)>();
+/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
+pub(crate) const BYTES_PER_FLOW: u64 =
+    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
 /// Memory of a VC's two ends.
 pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<u32>>();
 /// Memory of a frame on its way, as long as it is not forgotten.
@@ -213,6 +215,8 @@ pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
 pub(crate) const BYTES_PER_BLOCKS: u64 = size::<Frame<SackBlocks>>();
 /// A sender's algorithm for recovery, which is allocated apart.
 const RECOVERY_BYTES: u64 = 64;
+/// Its congestion control, likewise; CUBIC's is the largest.
+const CONTROL_BYTES: u64 = size::<Cubic>();
 
 /// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
 pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);

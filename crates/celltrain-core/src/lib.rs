@@ -25,6 +25,7 @@ pub mod policy;
 pub mod port;
 pub mod probe;
 pub mod rate_control;
+mod registry;
 pub mod rng;
 pub mod scheduler;
 pub mod shaped_port;

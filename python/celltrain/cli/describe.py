@@ -23,6 +23,7 @@ class Kind(str, Enum):
     allocators = "allocators"
     discards = "discards"
     tcp = "tcp"
+    congestion = "congestion"
     traffic = "traffic"
     topologies = "topologies"
     services = "services"
@@ -65,8 +66,8 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, service (abr, gfr), "
-            "paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
+            help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
+            "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
         ),
     ],
     as_json: shell.Json = False,
@@ -86,8 +87,8 @@ def explain(
         near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
         problem = (
-            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, kind of traffic, topology, service, paper, study, "
-            "plan or scenario"
+            "is not a policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
+            "service, paper, study, plan or scenario"
         )
         raise InputError([Fault.of_option("name", name, f"{problem}{hint}")])
     if as_json:

@@ -16,69 +16,34 @@ use serde::{Deserialize, Serialize};
 use crate::cell::{Label, Run};
 use crate::error::Fault;
 use crate::port::{PortCounters, PortState};
+use crate::registry;
 
-macro_rules! discards {
-    ($($(#[$doc:meta])* $module:ident: $Discard:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// The discard algorithm of an edge device, as a scenario names it: one table whose key is its name.
+    #[schemars(rename = "EdgeDiscard")]
+    pub enum DiscardConfig(module::Config) {
+        /// Tail drop: a packet that finds no room is refused.
+        tail_drop: TailDrop,
+        /// Front drop: packets at the head of the queue make room for the one that arrives.
+        front_drop: FrontDrop,
+        /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen much.
+        adaptive_discard: AdaptiveDiscard,
+        /// Adaptive Discard Algorithm for VCs that share one memory.
+        shared_adaptive_discard: SharedAdaptiveDiscard,
+    }
 
-        /// The discard algorithm of an edge device, as a scenario names it: one table whose key is its name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(rename = "EdgeDiscard")]
-        pub enum DiscardConfig {
-            $($(#[$doc])* $Discard($module::Config),)*
-        }
+    /// The memory it is made for, if it is not made for both.
+    pub fn memory(&self) -> Option<Memory> { |config| config.memory() }
 
-        impl DiscardConfig {
-            /// Every algorithm's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+    /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
+    pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> { |config| config.check(mqs) }
 
-            /// The algorithm's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Discard(_) => stringify!($module),)*
-                }
-            }
+    /// The algorithm for these VCs, none of which has a packet yet.
+    pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
-            /// The memory it is made for, if it is not made for both.
-            pub fn memory(&self) -> Option<Memory> {
-                match self {
-                    $(Self::$Discard(config) => config.memory(),)*
-                }
-            }
-
-            /// What is wrong with the settings where at most `mqs` packets fit (`None`: any number).
-            pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
-                match self {
-                    $(Self::$Discard(config) => config.check(mqs),)*
-                }
-            }
-
-            /// The algorithm for these VCs, none of which has a packet yet.
-            pub fn build(&self, packets: &Packets) -> Box<dyn Discard> {
-                match self {
-                    $(Self::$Discard(config) => Box::new(config.build(packets)),)*
-                }
-            }
-
-            /// Every algorithm with its default settings, for tests that hold for all.
-            #[cfg(test)]
-            pub(crate) fn samples() -> Vec<Self> {
-                vec![$(Self::$Discard($module::Config::default())),*]
-            }
-        }
-    };
-}
-
-discards! {
-    /// Tail drop: a packet that finds no room is refused.
-    tail_drop: TailDrop,
-    /// Front drop: packets at the head of the queue make room for the one that arrives.
-    front_drop: FrontDrop,
-    /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen much.
-    adaptive_discard: AdaptiveDiscard,
-    /// Adaptive Discard Algorithm for VCs that share one memory.
-    shared_adaptive_discard: SharedAdaptiveDiscard,
+    /// Every algorithm with its default settings, for tests that hold for all.
+    #[cfg(test)]
+    pub(crate) fn samples() -> Vec<Self> { |mod discard| discard::Config::default().into() }
 }
 
 impl Default for DiscardConfig {

@@ -9,9 +9,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
 use crate::cell::Label;
-use crate::cost::{CELLS, FACTOR, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -131,14 +131,6 @@ impl BufferPolicy for Dfba {
         }
         let drop = self.drop_probability(x_i, r_i);
         drop == 0.0 || rng.unit() >= drop
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
 use crate::cell::Label;
-use crate::cost::{CELLS, FACTOR, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -125,14 +125,6 @@ impl BufferPolicy for Dfba1998 {
         }
         let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc as usize]), vc as usize);
         drop == 0.0 || rng.unit() >= drop
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

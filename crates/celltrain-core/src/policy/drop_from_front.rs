@@ -47,10 +47,6 @@ impl BufferPolicy for DropFromFront {
     fn admits_all(&self) -> bool {
         true
     }
-
-    fn admits_when_empty(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use super::{BufferPolicy, Configure, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -53,14 +53,6 @@ impl Configure for Config {
 impl BufferPolicy for Epd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
         buffer.occupancy <= self.r
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

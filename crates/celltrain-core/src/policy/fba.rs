@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
+use super::{BufferPolicy, Configure, View, needs_a_limit};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -69,14 +69,6 @@ impl BufferPolicy for Fba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let x = f64::from(buffer.occupancy);
         x <= self.r || load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

@@ -1,8 +1,8 @@
 //! Buffer policies: which frames an output port admits, and what it does with a cell that finds no room.
 //!
 //! The port owns the queue, the per-VC counts and the frame bookkeeping; a policy only answers questions and sees only
-//! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/` and
-//! one scenario; its name in scenarios, its Python class and the conformance tests follow.
+//! what it is handed. A new policy is one file beside these, one line in the list below, one page under `docs/models/`
+//! and one scenario; its name in scenarios, its Python class and the conformance tests follow.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -11,118 +11,86 @@ mod virtual_queues;
 
 pub use per_vc::PerVc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::cell::Label;
 use crate::cost::Cost;
 use crate::error::Fault;
+use crate::registry;
 use crate::rng::Stream;
 
-macro_rules! policies {
-    ($($(#[$doc:meta])* $module:ident: $Policy:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
+    #[schemars(rename = "Policy")]
+    pub enum PolicyConfig(module::Config) {
+        /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
+        tail_drop: TailDrop,
+        /// Partial packet discard: the rest of a frame that lost a cell is refused too.
+        ppd: Ppd,
+        /// Early packet discard: past a threshold no frame may start.
+        epd: Epd,
+        /// Double EPD: early packet discard with a lower threshold for tagged frames.
+        double_epd: DoubleEpd,
+        /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not
+        /// start a frame.
+        per_vc_accounting: PerVcAccounting,
+        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that
+        /// threshold may not start a frame.
+        per_vc_accounting_fixed: PerVcAccountingFixed,
+        /// Virtual queuing: a FIFO that counts what each VC would have waiting under round robin, and refuses frames by
+        /// that.
+        virtual_queuing: VirtualQueuing,
+        /// Virtual queuing with real thresholds: each virtual queue has an equal part of the threshold for its own.
+        virtual_queuing_threshold: VirtualQueuingThreshold,
+        /// Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin
+        /// beyond.
+        virtual_queuing_weighted: VirtualQueuingWeighted,
+        /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
+        selective_drop: SelectiveDrop,
+        /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
+        wba: Wba,
+        /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
+        fba: Fba,
+        /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
+        weighted_fba: WeightedFba,
+        /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
+        single_drop: SingleDrop,
+        /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+        dfba: Dfba,
+        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+        #[serde(rename = "dfba_1998")]
+        dfba_1998: Dfba1998,
+        /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
+        drop_from_front: DropFromFront,
+    }
 
-        /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(rename = "Policy")]
-        pub enum PolicyConfig {
-            $($(#[$doc])* $Policy($module::Config),)*
-        }
+    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+    pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
 
-        impl PolicyConfig {
-            /// Every policy's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+    /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
+    pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        |config| config.check_vcs(capacity, vcs)
+    }
 
-            /// The policy's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Policy(_) => stringify!($module),)*
-                }
-            }
+    /// The settings that may differ from VC to VC, by key.
+    pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
 
-            /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
-            pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-                match self {
-                    $(Self::$Policy(config) => config.check(capacity),)*
-                }
-            }
+    /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
+    pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
+        |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
+    }
 
-            /// What is wrong with the settings of VCs of these names, by label, that share a buffer of `capacity` cells.
-            pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-                match self {
-                    $(Self::$Policy(config) => config.check_vcs(capacity, vcs),)*
-                }
-            }
+    /// What every policy costs a switch.
+    fn each_cost() -> Vec<Cost> { |mod policy| policy::Config::cost() }
 
-            /// The settings that may differ from VC to VC, by key.
-            pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-                match self {
-                    $(Self::$Policy(config) => config.per_vc(),)*
-                }
-            }
-
-            /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
-            pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
-                let capacity = capacity.unwrap_or(u32::MAX);
-                match self {
-                    $(Self::$Policy(config) => Box::new(config.build(capacity, vcs)),)*
-                }
-            }
-
-            /// What every policy costs a switch, in the order of the list.
-            pub fn costs() -> Vec<(&'static str, Cost)> {
-                vec![$((stringify!($module), $module::Config::cost())),*]
-            }
-
-            /// Every policy with its default settings where it has them, for tests that hold for all.
-            #[cfg(test)]
-            pub(crate) fn samples(capacity: u32) -> Vec<Self> {
-                vec![$(Self::$Policy($module::sample(capacity))),*]
-            }
-        }
-    };
+    /// Every policy with its default settings where it has them, for tests that hold for all.
+    #[cfg(test)]
+    pub(crate) fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
 }
 
-policies! {
-    /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
-    tail_drop: TailDrop,
-    /// Partial packet discard: the rest of a frame that lost a cell is refused too.
-    ppd: Ppd,
-    /// Early packet discard: past a threshold no frame may start.
-    epd: Epd,
-    /// Double EPD: early packet discard with a lower threshold for tagged frames.
-    double_epd: DoubleEpd,
-    /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a
-    /// frame.
-    per_vc_accounting: PerVcAccounting,
-    /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that threshold
-    /// may not start a frame.
-    per_vc_accounting_fixed: PerVcAccountingFixed,
-    /// Virtual queuing: a FIFO that counts what each VC would have waiting under round robin, and refuses frames by that.
-    virtual_queuing: VirtualQueuing,
-    /// Virtual queuing with real thresholds: each virtual queue has an equal part of the threshold for its own.
-    virtual_queuing_threshold: VirtualQueuingThreshold,
-    /// Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin beyond.
-    virtual_queuing_weighted: VirtualQueuingWeighted,
-    /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
-    selective_drop: SelectiveDrop,
-    /// Weighted Buffer Allocation: Selective Drop whose shares are proportional to weights.
-    wba: Wba,
-    /// Fair Buffer Allocation: Selective Drop whose tolerance shrinks as the buffer fills.
-    fba: Fba,
-    /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
-    weighted_fba: WeightedFba,
-    /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
-    single_drop: SingleDrop,
-    /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
-    dfba: Dfba,
-    /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
-    #[serde(rename = "dfba_1998")]
-    dfba_1998: Dfba1998,
-    /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
-    drop_from_front: DropFromFront,
+impl PolicyConfig {
+    /// What every policy costs a switch, in the order of the list.
+    pub fn costs() -> Vec<(&'static str, Cost)> {
+        Self::NAMES.iter().copied().zip(Self::each_cost()).collect()
+    }
 }
 
 /// What a policy is asked. Both engines ask only these questions.
@@ -134,18 +102,21 @@ pub trait BufferPolicy: Send {
         true
     }
 
-    /// What happens to a cell of an admitted frame that finds no room. Asked once, when the port is built.
-    fn overflow(&self) -> Overflow;
+    /// What happens to a cell of an admitted frame that finds no room: partial packet discard unless the policy says
+    /// otherwise. Asked once, when the port is built.
+    fn overflow(&self) -> Overflow {
+        Overflow::LoseRestOfFrame { keep_last_cell: true }
+    }
 
     /// Whether every frame is admitted, without a random draw and whatever waits. An engine need not ask then.
     fn admits_all(&self) -> bool {
         false
     }
 
-    /// Whether a frame that finds nothing waiting is always admitted, without a random draw. An engine need not ask at a
-    /// port where no cell ever waits.
+    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so far:
+    /// an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its answer.
     fn admits_when_empty(&self) -> bool {
-        false
+        true
     }
 
     /// Whether it is told of every cell that enters and leaves the buffer, in that order. Asked once, when the port is built.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use super::{BufferPolicy, Configure, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -63,14 +63,6 @@ impl BufferPolicy for PerVcAccountingFixed {
         // Y_j > k Th / N_a, without the division.
         let y_j = f64::from(buffer.per_vc[vc as usize]);
         buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

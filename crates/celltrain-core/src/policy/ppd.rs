@@ -53,10 +53,6 @@ impl BufferPolicy for Ppd {
     fn admits_all(&self) -> bool {
         true
     }
-
-    fn admits_when_empty(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]

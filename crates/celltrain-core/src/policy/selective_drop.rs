@@ -7,9 +7,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, View, needs_a_limit};
+use super::{BufferPolicy, Configure, View, needs_a_limit};
 use crate::cell::Label;
-use crate::cost::{CELLS, FACTOR, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -64,14 +64,6 @@ impl Configure for Config {
 impl BufferPolicy for SelectiveDrop {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         f64::from(buffer.occupancy) <= self.r || load_ratio(buffer, vc) <= self.z
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

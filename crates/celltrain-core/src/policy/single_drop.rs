@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, PerVc, View};
+use super::{BufferPolicy, Configure, PerVc, View};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -53,10 +53,11 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::whole_frames().counts_cells_by_vc().per_vc("the threshold", CELLS).per_vc("whether it was hit", 1).per_frame(
-            "X_i against the threshold",
-            Work { reads: 2, writes: 1, additions: 1, ..Work::NONE },
-        )
+        Cost::whole_frames()
+            .counts_cells_by_vc()
+            .per_vc("the threshold", CELLS)
+            .per_vc("whether it was hit", 1)
+            .per_frame("X_i against the threshold", Work { reads: 2, writes: 1, additions: 1, ..Work::NONE })
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {
@@ -70,14 +71,6 @@ impl BufferPolicy for SingleDrop {
         let is_below = f64::from(buffer.per_vc[i]) < self.r[i];
         let was_armed = std::mem::replace(&mut self.armed[i], is_below);
         is_below || !was_armed
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 
@@ -129,7 +122,10 @@ mod tests {
             let faults = Config { thresholds: PerVc::Same(r) }.check(capacity);
             faults.into_iter().map(|fault| fault.problem).collect()
         };
-        assert_eq!(problems(0.0, Some(100)), ["is not a threshold of 1 cell or more; the VC would lose its first frame"]);
+        assert_eq!(
+            problems(0.0, Some(100)),
+            ["is not a threshold of 1 cell or more; the VC would lose its first frame"]
+        );
         assert_eq!(problems(f64::NAN, Some(100)).len(), 1);
         assert_eq!(problems(101.0, Some(100)), ["is above the buffer of 100 cells; a VC could not reach it"]);
         assert!(problems(100.0, Some(100)).is_empty() && problems(101.0, None).is_empty());

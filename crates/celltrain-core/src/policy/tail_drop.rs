@@ -42,10 +42,6 @@ impl BufferPolicy for TailDrop {
     fn admits_all(&self) -> bool {
         true
     }
-
-    fn admits_when_empty(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use super::{BufferPolicy, Configure, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -69,14 +69,6 @@ impl BufferPolicy for VirtualQueuing {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         q <= self.th || m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(q)
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 
     fn follows_cells(&self) -> bool {

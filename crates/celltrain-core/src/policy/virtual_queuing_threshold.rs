@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, Overflow, View, within_the_buffer};
+use super::{BufferPolicy, Configure, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -56,10 +56,10 @@ impl Configure for Config {
     }
 
     fn cost() -> Cost {
-        Cost::whole_frames().virtual_ring().per_port("k Th", CELLS).per_frame(
-            "M_j N_v against k Th",
-            Work { reads: 2, additions: 1, multiplications: 1, ..Work::NONE },
-        )
+        Cost::whole_frames()
+            .virtual_ring()
+            .per_port("k Th", CELLS)
+            .per_frame("M_j N_v against k Th", Work { reads: 2, additions: 1, multiplications: 1, ..Work::NONE })
     }
 }
 
@@ -68,14 +68,6 @@ impl BufferPolicy for VirtualQueuingThreshold {
         // M_j > k Th / N_v, without the division.
         let m_j = self.queues.of(vc, buffer.occupancy);
         m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(self.th)
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 
     fn follows_cells(&self) -> bool {

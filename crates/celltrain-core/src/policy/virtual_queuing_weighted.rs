@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, Overflow, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
@@ -91,14 +91,6 @@ impl BufferPolicy for VirtualQueuingWeighted {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc as usize)
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 
     fn follows_cells(&self) -> bool {

@@ -9,9 +9,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Overflow, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
 use crate::cell::Label;
-use crate::cost::{CELLS, FACTOR, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -82,14 +82,6 @@ impl Configure for Config {
 impl BufferPolicy for Wba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
-    }
-
-    fn overflow(&self) -> Overflow {
-        Overflow::LoseRestOfFrame { keep_last_cell: true }
-    }
-
-    fn admits_when_empty(&self) -> bool {
-        true
     }
 }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::{CELLS, FACTOR, TAG, Cost, Work};
+use crate::cost::{CELLS, Cost, FACTOR, TAG, Work};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
 /// of the link while it has cells; each of the two first in, first out.
@@ -35,7 +35,10 @@ impl Configure for Config {
             .per_port("first and last of two queues", 4 * CELLS)
             .per_port("g and the credit", FACTOR + TAG)
             .links_places()
-            .per_cell("the credit up, and down where UBR goes; who goes", Work { reads: 4, writes: 1, additions: 4, ..Work::NONE })
+            .per_cell(
+                "the credit up, and down where UBR goes; who goes",
+                Work { reads: 4, writes: 1, additions: 4, ..Work::NONE },
+            )
     }
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
@@ -45,7 +48,11 @@ impl Configure for Config {
 }
 
 /// A share of a cell, in the unit of credit.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1 of a number of 30 bits")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share from 0 to 1 of a number of 30 bits"
+)]
 fn billionths(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * CELL as f64).round() as u64
 }

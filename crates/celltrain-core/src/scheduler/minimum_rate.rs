@@ -56,14 +56,16 @@ impl Configure for Config {
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    Config { minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()) }
+    Config {
+        minimum_share: PerVc::ByName([("vc1".into(), 0.5), ("vc2-3".into(), 0.1), ("default".into(), 0.0)].into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::Class;
     use crate::port::CellQueues;
+    use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
     #[test]

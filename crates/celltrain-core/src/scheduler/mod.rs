@@ -15,92 +15,54 @@ use crate::engine::fast::run_queues::WaitingRuns;
 use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::port::WaitingCells;
+use crate::registry;
 
-macro_rules! schedulers {
-    ($($(#[$doc:meta])* $module:ident: $Scheduler:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name.
+    #[schemars(rename = "Scheduler")]
+    pub enum SchedulerConfig(module::Config) {
+        /// First in, first out: all VCs share one queue.
+        fifo: Fifo,
+        /// Strict priority: a queue for each class, and none is served while one above it has a cell.
+        strict_priority: StrictPriority,
+        /// Guaranteed rate: the UBR class yields to the others but for a share of the link.
+        guaranteed_rate: GuaranteedRate,
+        /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
+        wfq: Wfq,
+        /// Round robin (per-VC queuing): a queue for each VC, served in turns, a cell a turn.
+        round_robin: RoundRobin,
+        /// Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
+        minimum_rate: MinimumRate,
+    }
 
-        /// The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(rename = "Scheduler")]
-        pub enum SchedulerConfig {
-            $($(#[$doc])* $Scheduler($module::Config),)*
-        }
+    /// What is wrong with the settings.
+    pub fn check(&self) -> Vec<Fault> { |config| config.check() }
 
-        impl SchedulerConfig {
-            /// Every scheduler's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+    /// The settings that may differ from VC to VC, by key.
+    pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
 
-            /// The scheduler's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Scheduler(_) => stringify!($module),)*
-                }
-            }
+    /// What is wrong with the settings of VCs of these names, by label, that share a link.
+    pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> { |config| config.check_vcs(vcs) }
 
-            /// What is wrong with the settings.
-            pub fn check(&self) -> Vec<Fault> {
-                match self {
-                    $(Self::$Scheduler(config) => config.check(),)*
-                }
-            }
+    /// Whether it has to do with the classes of VCs.
+    pub fn by_class(&self) -> bool { |config| config.by_class() }
 
-            /// The settings that may differ from VC to VC, by key.
-            pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
-                match self {
-                    $(Self::$Scheduler(config) => config.per_vc(),)*
-                }
-            }
+    /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
+    pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
-            /// What is wrong with the settings of VCs of these names, by label, that share a link.
-            pub fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-                match self {
-                    $(Self::$Scheduler(config) => config.check_vcs(vcs),)*
-                }
-            }
+    /// What every scheduler costs a switch.
+    fn each_cost() -> Vec<Cost> { |mod scheduler| scheduler::Config::cost() }
 
-            /// What every scheduler costs a switch, in the order of the list.
-            pub fn costs() -> Vec<(&'static str, Cost)> {
-                vec![$((stringify!($module), $module::Config::cost())),*]
-            }
-
-            /// Whether it has to do with the classes of VCs.
-            pub fn by_class(&self) -> bool {
-                match self {
-                    $(Self::$Scheduler(config) => config.by_class(),)*
-                }
-            }
-
-            /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
-            pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
-                match self {
-                    $(Self::$Scheduler(config) => config.build(vcs),)*
-                }
-            }
-
-            /// Every scheduler with settings for any VCs, for tests that hold for all.
-            #[cfg(test)]
-            pub(crate) fn samples() -> Vec<Self> {
-                vec![$(Self::$Scheduler($module::sample())),*]
-            }
-        }
-    };
+    /// Every scheduler with settings for any VCs, for tests that hold for all.
+    #[cfg(test)]
+    pub(crate) fn samples() -> Vec<Self> { |mod scheduler| scheduler::sample().into() }
 }
 
-schedulers! {
-    /// First in, first out: all VCs share one queue.
-    fifo: Fifo,
-    /// Strict priority: a queue for each class, and none is served while one above it has a cell.
-    strict_priority: StrictPriority,
-    /// Guaranteed rate: the UBR class yields to the others but for a share of the link.
-    guaranteed_rate: GuaranteedRate,
-    /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
-    wfq: Wfq,
-    /// Round robin (per-VC queuing): a queue for each VC, served in turns, a cell a turn.
-    round_robin: RoundRobin,
-    /// Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
-    minimum_rate: MinimumRate,
+impl SchedulerConfig {
+    /// What every scheduler costs a switch, in the order of the list.
+    pub fn costs() -> Vec<(&'static str, Cost)> {
+        Self::NAMES.iter().copied().zip(Self::each_cost()).collect()
+    }
 }
 
 impl Default for SchedulerConfig {

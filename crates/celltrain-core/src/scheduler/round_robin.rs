@@ -65,8 +65,8 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::Class;
     use crate::port::CellQueues;
+    use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
     #[test]

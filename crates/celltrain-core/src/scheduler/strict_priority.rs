@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn the_highest_class_that_waits_goes_first_and_a_class_in_order() {
-        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap());
+        let mut queues =
+            CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap());
         assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
     }
 

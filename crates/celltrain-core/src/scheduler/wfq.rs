@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Scheduler, Service, VcKind, Waiting};
-use crate::cost::{FACTOR, TAG, VCS, Cost, Work};
+use crate::cost::{Cost, FACTOR, TAG, VCS, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
@@ -47,7 +47,10 @@ impl Configure for Config {
             .per_vc("a node of the tournament", TAG + VCS)
             .per_port("v_now", TAG)
             .per_cell("F, as a cell comes first in its queue", Work { reads: 3, writes: 1, additions: 2, ..Work::NONE })
-            .per_cell("who goes: v_now, and F of the next of its queue", Work { reads: 2, writes: 2, additions: 1, ..Work::NONE })
+            .per_cell(
+                "who goes: v_now, and F of the next of its queue",
+                Work { reads: 2, writes: 2, additions: 1, ..Work::NONE },
+            )
             .tournament()
     }
 
@@ -225,12 +228,19 @@ fn steps(weights: &[f64]) -> Vec<u128> {
     })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio of weights is at least 1, and a larger one than 2^64 stays at that")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a ratio of weights is at least 1, and a larger one than 2^64 stays at that"
+)]
 fn rounded_step(ratio: f64) -> u128 {
     (ratio.min(MOST_STEP as f64 / UNIT) * UNIT).round() as u128
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "digits are as many as were counted; weights are positive, so are their divisors")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "digits are as many as were counted; weights are positive, so are their divisors"
+)]
 fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     let decimals: Vec<String> = weights.iter().map(f64::to_string).collect();
     let places = |text: &String| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
@@ -311,7 +321,10 @@ mod tests {
                 if slot % 9973 == 0 {
                     for (&served, w) in served.iter().zip(weights) {
                         let due = f64::from(slot) * w / sum;
-                        assert!((f64::from(served) - due).abs() <= weights.len() as f64, "{weights:?}: {served} of {due} in {slot}");
+                        assert!(
+                            (f64::from(served) - due).abs() <= weights.len() as f64,
+                            "{weights:?}: {served} of {due} in {slot}"
+                        );
                     }
                 }
             }

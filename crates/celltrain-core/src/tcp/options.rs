@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::window_scale;
+use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -233,17 +233,6 @@ pub enum RttArithmetic {
     BsdIntegers,
     /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
-}
-
-/// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Congestion {
-    /// A segment a round trip, and half (Jacobson 1988).
-    #[default]
-    Jacobson,
-    /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
-    Cubic,
 }
 
 impl TcpOptions {

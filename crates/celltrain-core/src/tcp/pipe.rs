@@ -139,7 +139,8 @@ proptest! {
         seed in any::<u64>(),
         (loss, ack_loss, lateness) in (0u32..40, 0u32..40, 0u32..30),
         window in 1u64..60,
-        (keep, delay_acks, cubic, paced, timer_per_segment) in any::<(bool, bool, bool, bool, bool)>(),
+        congestion in prop::sample::select(Congestion::ALL),
+        (keep, delay_acks, paced, timer_per_segment) in any::<(bool, bool, bool, bool)>(),
     ) {
         for &name in TcpConfig::NAMES {
             let options = TcpOptions {
@@ -147,7 +148,7 @@ proptest! {
                 maximum_rto: Duration::from_milliseconds(2000),
                 out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
                 delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
-                congestion: if cubic { Congestion::Cubic } else { Congestion::Jacobson },
+                congestion,
                 timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
                 ..TcpOptions::default()
             };

@@ -229,7 +229,7 @@ impl Sender {
 
     /// The window, min(cwnd, rwnd), in segments.
     pub fn window(&self) -> f64 {
-        self.windows.cwnd.min(self.windows.rwnd)
+        self.windows.window()
     }
 
     /// ssthresh in segments.

@@ -6,56 +6,28 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::registry;
 use crate::rng::Stream;
 use crate::units::{BitRate, Bytes, CELL_BITS, Clock, Duration, PS_PER_SECOND, Span, Time};
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $module:ident: $Kind:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
+    #[schemars(rename = "Traffic")]
+    pub enum TrafficConfig(module::Config) {
+        /// TCP with an endless source.
+        greedy: Greedy,
+        /// TCP with a file: the flow ends when all of it is acknowledged.
+        file: File,
+        /// TCP with one file after the other, and pauses between them.
+        bursts: Bursts,
+        /// Packets at a constant rate, whatever becomes of them.
+        constant_rate: ConstantRate,
+        /// Packets at a constant rate in bursts.
+        on_off: OnOff,
+    }
 
-        /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(rename = "Traffic")]
-        pub enum TrafficConfig {
-            $($(#[$doc])* $Kind($module::Config),)*
-        }
-
-        impl TrafficConfig {
-            /// Every kind's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
-
-            /// The kind's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Kind(_) => stringify!($module),)*
-                }
-            }
-
-            /// What is sent.
-            pub fn load(&self) -> Load<'_> {
-                match self {
-                    $(Self::$Kind(config) => config.load(),)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// TCP with an endless source.
-    greedy: Greedy,
-    /// TCP with a file: the flow ends when all of it is acknowledged.
-    file: File,
-    /// TCP with one file after the other, and pauses between them.
-    bursts: Bursts,
-    /// Packets at a constant rate, whatever becomes of them.
-    constant_rate: ConstantRate,
-    /// Packets at a constant rate in bursts.
-    on_off: OnOff,
+    /// What is sent.
+    pub fn load(&self) -> Load<'_> { |config| config.load() }
 }
 
 impl Default for TrafficConfig {

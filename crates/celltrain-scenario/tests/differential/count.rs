@@ -12,7 +12,6 @@ use celltrain_scenario::{Scenario, build};
 
 /// What else is to come.
 const OTHERS: &[&str] = &[
-    "CUBIC",
     "a pace",
     "a loss at a window",
     "a TCP of its own",
@@ -37,6 +36,7 @@ pub(crate) fn every_one() -> BTreeSet<String> {
         ("policy", PolicyConfig::NAMES),
         ("scheduler", SchedulerConfig::NAMES),
         ("TCP", TcpConfig::NAMES),
+        ("congestion control", Congestion::NAMES),
         ("traffic", TrafficConfig::NAMES),
         ("allocator of a controlled rate", AllocatorConfig::NAMES),
         ("discard", DiscardConfig::NAMES),
@@ -65,7 +65,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         let options = flow.tcp.options();
         if flow.traffic.packets().is_none() {
             all.insert(format!("TCP {}", flow.tcp.name()));
-            others.push((options.congestion == Congestion::Cubic, "CUBIC"));
+            all.insert(format!("congestion control {}", options.congestion.name()));
             others.push((options.pacing_rate.is_some(), "a pace"));
             others.push((options.lose_at_window.is_some(), "a loss at a window"));
         }

@@ -123,7 +123,10 @@ mod tests {
     fn a_timer_of_no_time_or_of_years_is_refused() {
         assert_eq!(Config { ert: Duration::default() }.check(None)[0].key, "ert");
         let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
-        assert_eq!((fault.value.as_str(), fault.problem.as_str()), ("\"1000000s\"", "is not a time above 0 and up to 1000s"));
+        assert_eq!(
+            (fault.value.as_str(), fault.problem.as_str()),
+            ("\"1000000s\"", "is not a time above 0 and up to 1000s")
+        );
         assert!(sample().check(None).is_empty());
     }
 }

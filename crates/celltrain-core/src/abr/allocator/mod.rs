@@ -8,71 +8,37 @@
 
 mod rate_book;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::RmCell;
 use crate::cell::Label;
 use crate::error::Fault;
+use crate::registry;
 use crate::units::{Clock, Duration, Span, Time};
 
-macro_rules! allocators {
-    ($($(#[$doc:meta])* $module:ident: $Allocator:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// The allocator of a port, as a scenario names it: one table whose key is the allocator's name.
+    #[schemars(rename = "Allocator")]
+    pub enum AllocatorConfig(module::Config) {
+        /// EFCI: data cells are marked as they leave while more than a threshold wait.
+        efci: Efci,
+        /// Equal share: the link's rate over the number of active VCs.
+        equal_share: EqualShare,
+        /// ERICA: equal shares of what others leave, at a fixed load.
+        erica: Erica,
+        /// ERICA+: ERICA at the load that keeps the queue short and the link full.
+        erica_plus: EricaPlus,
+        /// Max-min: the ideal shares of the whole network, for comparison.
+        max_min: MaxMin,
+    }
 
-        /// The allocator of a port, as a scenario names it: one table whose key is the allocator's name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(rename = "Allocator")]
-        pub enum AllocatorConfig {
-            $($(#[$doc])* $Allocator($module::Config),)*
-        }
+    /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
+    pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
 
-        impl AllocatorConfig {
-            /// Every allocator's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
+    /// The allocator of a port, before a cell has come.
+    pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
-            /// The allocator's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Allocator(_) => stringify!($module),)*
-                }
-            }
-
-            /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
-            pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-                match self {
-                    $(Self::$Allocator(config) => config.check(capacity),)*
-                }
-            }
-
-            /// The allocator of a port, before a cell has come.
-            pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> {
-                match self {
-                    $(Self::$Allocator(config) => Box::new(config.build(port)),)*
-                }
-            }
-
-            /// Every allocator with settings for any port, for tests that hold for all.
-            #[cfg(test)]
-            pub(crate) fn samples() -> Vec<Self> {
-                vec![$(Self::$Allocator($module::sample())),*]
-            }
-        }
-    };
-}
-
-allocators! {
-    /// EFCI: data cells are marked as they leave while more than a threshold wait.
-    efci: Efci,
-    /// Equal share: the link's rate over the number of active VCs.
-    equal_share: EqualShare,
-    /// ERICA: equal shares of what others leave, at a fixed load.
-    erica: Erica,
-    /// ERICA+: ERICA at the load that keeps the queue short and the link full.
-    erica_plus: EricaPlus,
-    /// Max-min: the ideal shares of the whole network, for comparison.
-    max_min: MaxMin,
+    /// Every allocator with settings for any port, for tests that hold for all.
+    #[cfg(test)]
+    pub(crate) fn samples() -> Vec<Self> { |mod allocator| allocator::sample().into() }
 }
 
 /// What an allocator is asked. Both engines ask only these questions.

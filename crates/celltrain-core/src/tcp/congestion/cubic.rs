@@ -7,11 +7,12 @@
 //! while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not undone (4.9).
 //! From the receiver's window on cwnd does not grow in congestion avoidance (5.8), whatever `window_growth` says.
 
-use super::Windows;
+use super::{CongestionControl, NewAck};
+use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
 /// RFC 9438 (4.6): congestion leaves this share of the window.
-pub const BETA: f64 = 0.7;
+const BETA: f64 = 0.7;
 /// RFC 9438 (5.1): how fast the cubic rises, in segments a cubic second.
 const C: f64 = 0.4;
 /// RFC 9438 (4.3): 3 (1 - beta) / (1 + beta), the additive increase that shares evenly with Reno at this beta.
@@ -22,7 +23,7 @@ const MOST_GROWTH: f64 = 1.5;
 const GAIN: f64 = 0.125;
 
 /// What CUBIC remembers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Cubic {
     units_per_second: f64,
     /// The smoothed round-trip time in seconds.
@@ -59,32 +60,14 @@ struct Epoch {
     w_est: f64,
 }
 
-impl Cubic {
-    /// Before anything was sent.
-    pub fn new(clock: Clock) -> Self {
-        Self {
-            units_per_second: clock.units_per_second as f64,
-            srtt: 0.0,
-            w_max: 0.0,
-            cwnd_prior: 0.0,
-            ended_by: EndedBy::Timeout,
-            epoch: None,
-        }
-    }
-
-    /// Grows cwnd for one acknowledgement of new data.
-    pub(super) fn on_new_ack(&mut self, windows: &mut Windows, now: Time, acked: f64) {
-        let cwnd = windows.cwnd;
-        if cwnd < windows.ssthresh {
-            windows.grow_to(cwnd + 1.0);
-            return;
-        }
-        if cwnd >= windows.rwnd {
+impl CongestionControl for Cubic {
+    fn on_new_ack(&mut self, NewAck { now, acked, cwnd, rwnd }: NewAck) -> f64 {
+        if cwnd >= rwnd {
             // Section 5.8: no growth while the flow sends less than cwnd allows; 4.2: nor does that time count.
             if let Some(epoch) = &mut self.epoch {
                 epoch.grew = None;
             }
-            return;
+            return cwnd;
         }
         let mut epoch = self.epoch.unwrap_or_else(|| self.begin(now, cwnd));
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
@@ -94,30 +77,45 @@ impl Cubic {
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
-        windows.grow_to(if epoch.w_cubic(t) < epoch.w_est {
-            cwnd.max(epoch.w_est)
-        } else {
-            let target = epoch.w_cubic(t + self.srtt).clamp(cwnd, MOST_GROWTH * cwnd);
-            cwnd + (target - cwnd) / cwnd
-        });
+        if epoch.w_cubic(t) < epoch.w_est {
+            return cwnd.max(epoch.w_est);
+        }
+        let target = epoch.w_cubic(t + self.srtt).clamp(cwnd, MOST_GROWTH * cwnd);
+        cwnd + (target - cwnd) / cwnd
     }
 
-    /// Takes a sample of the round-trip time.
-    pub(super) fn on_round_trip(&mut self, took: Span) {
+    fn decrease(&self, _window: f64) -> f64 {
+        BETA
+    }
+
+    fn on_round_trip(&mut self, took: Span) {
         let sample = took.0 as f64 / self.units_per_second;
         self.srtt = if self.srtt == 0.0 { sample } else { self.srtt + GAIN * (sample - self.srtt) };
     }
 
-    /// A fast retransmit shrinks a window of `cwnd` segments.
-    pub(super) fn on_reduction(&mut self, cwnd: f64) {
-        self.remember(cwnd);
+    fn on_fast_retransmit(&mut self, window: f64) {
+        self.remember(window);
         self.ended_by = EndedBy::Reduction;
     }
 
-    /// A timeout ends everything a window of `cwnd` segments was doing (4.8).
-    pub(super) fn on_timeout(&mut self, cwnd: f64) {
-        self.remember(cwnd);
+    /// A timeout ends everything the window was doing (4.8).
+    fn on_timeout(&mut self, window: f64) {
+        self.remember(window);
         self.ended_by = EndedBy::Timeout;
+    }
+}
+
+impl Cubic {
+    /// Before anything was sent.
+    pub fn new(_options: &TcpOptions, clock: Clock) -> Self {
+        Self {
+            units_per_second: clock.units_per_second as f64,
+            srtt: 0.0,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            ended_by: EndedBy::Timeout,
+            epoch: None,
+        }
     }
 
     fn remember(&mut self, cwnd: f64) {
@@ -164,8 +162,7 @@ fn cube_root(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::congestion::Control;
-    use crate::tcp::options::{Congestion, TcpOptions};
+    use crate::tcp::congestion::{Congestion, Windows};
     use crate::units::Bytes;
 
     const MILLISECOND: Clock = Clock { units_per_second: 1000, exact: true };
@@ -241,31 +238,27 @@ mod tests {
         assert!((w.cwnd - (70.0 + 50.0 * ALPHA)).abs() < 1.0, "{}", w.cwnd);
     }
 
+    fn cubic() -> Cubic {
+        Cubic::new(&TcpOptions::default(), MILLISECOND)
+    }
+
     #[test]
     fn a_second_reduction_before_it_is_back_makes_room() {
-        let mut w = windows();
-        w.cwnd = 100.0;
-        w.on_fast_retransmit();
-        w.cwnd = 80.0;
-        w.on_fast_retransmit();
-        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        let mut cubic = cubic();
+        cubic.on_fast_retransmit(100.0);
+        cubic.on_fast_retransmit(80.0);
         assert_eq!((cubic.w_max, cubic.cwnd_prior), (80.0 * 0.85, 80.0), "RFC 9438 (4.7)");
     }
 
     #[test]
     fn after_a_timeout_the_cubic_starts_at_the_window_it_finds() {
-        let mut w = windows();
-        w.cwnd = 20.0;
-        w.on_timeout(w.cwnd);
-        w.cwnd = w.ssthresh;
-        w.on_new_ack(Time(5000), 1.0);
-        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        let mut cubic = cubic();
+        cubic.on_timeout(20.0);
+        cubic.on_new_ack(NewAck { now: Time(5000), acked: 1.0, cwnd: 14.0, rwnd: 1000.0 });
         let epoch = cubic.epoch.expect("congestion avoidance has begun");
         assert_eq!((epoch.k, epoch.w_max, epoch.grew), (0.0, 14.0, Some(Time(5000))), "RFC 9438 (4.8)");
         // A loss at 15 is then no loss before the window was back where it had been, 20.
-        w.cwnd = 15.0;
-        w.on_fast_retransmit();
-        let Control::Cubic(cubic) = w.control else { unreachable!("the windows are CUBIC's") };
+        cubic.on_fast_retransmit(15.0);
         assert_eq!(cubic.w_max, 15.0, "RFC 9438 (4.7, 4.8)");
     }
 }

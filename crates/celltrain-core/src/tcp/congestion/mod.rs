@@ -1,14 +1,68 @@
 //! How the congestion window grows and shrinks. One file each.
+//!
+//! The sender keeps the windows and grows them in slow start; a control answers how far cwnd grows beyond, and what
+//! congestion leaves of it. A new one is one file beside these, one line in the list below and one page under
+//! `docs/models/`; its name in scenarios, its Python access and the tests for every control follow.
 
-pub mod cubic;
-pub mod jacobson;
-
-use super::options::{Congestion, SsthreshRule, TcpOptions, WindowArithmetic, WindowGrowth};
+use super::options::{SsthreshRule, TcpOptions, WindowGrowth};
+use crate::registry;
 use crate::units::{Clock, Span, Time};
-use cubic::Cubic;
+
+registry! {
+    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+    pub enum Congestion {
+        /// A segment a round trip, and half (Jacobson 1988).
+        #[default]
+        jacobson: Jacobson,
+        /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
+        cubic: Cubic,
+    }
+
+    /// The control of a connection that has sent nothing. Times are on `clock`.
+    pub fn control(self, options: &TcpOptions, clock: Clock) -> Box<dyn CongestionControl> {
+        |type Control| Box::new(Control::new(options, clock))
+    }
+}
+
+/// What a sender asks its congestion control. Windows are in segments, and `window` is min(cwnd, rwnd).
+pub trait CongestionControl: Send {
+    /// What cwnd becomes in congestion avoidance with an acknowledgement of new data. [`Windows`] sees to slow start,
+    /// and that cwnd stops at rwnd where it may not outgrow that.
+    fn on_new_ack(&mut self, ack: NewAck) -> f64;
+
+    /// The share that congestion leaves of a window, above 0 and below 1.
+    fn decrease(&self, window: f64) -> f64;
+
+    /// A segment that was sent once took this long to be acknowledged.
+    fn on_round_trip(&mut self, took: Span) {
+        let _ = took;
+    }
+
+    /// A fast retransmit shrinks the window; `decrease` has said by how much.
+    fn on_fast_retransmit(&mut self, window: f64) {
+        let _ = window;
+    }
+
+    /// A timeout shrinks the window, and slow start begins anew.
+    fn on_timeout(&mut self, window: f64) {
+        let _ = window;
+    }
+}
+
+/// An acknowledgement of new data, as a control sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewAck {
+    /// When it arrives.
+    pub now: Time,
+    /// How many segments it acknowledges.
+    pub acked: f64,
+    /// cwnd, in segments: ssthresh or above.
+    pub cwnd: f64,
+    /// rwnd, in segments.
+    pub rwnd: f64,
+}
 
 /// The sender's windows, in segments.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {
     /// cwnd: fractions are kept, the usable window is whole segments.
     pub cwnd: f64,
@@ -17,24 +71,11 @@ pub struct Windows {
     /// rwnd in whole segments.
     pub rwnd: f64,
     /// Whether cwnd grows beyond rwnd.
-    pub growth: WindowGrowth,
+    growth: WindowGrowth,
     /// ssthresh after a timeout.
-    pub rule: SsthreshRule,
-    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
-    pub control: Control,
-    /// In what numbers [`Control::Jacobson`] lets it grow.
-    pub arithmetic: WindowArithmetic,
-    /// MSS in bytes.
-    pub mss: f64,
-}
-
-/// The congestion control of a connection with its state.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Control {
-    /// Additive increase, halving; it remembers nothing.
-    Jacobson,
-    /// RFC 9438.
-    Cubic(Cubic),
+    rule: SsthreshRule,
+    /// How cwnd grows, and by how much congestion shrinks it.
+    control: Box<dyn CongestionControl>,
 }
 
 /// ATM Forum 96-1269, section 2: ssthresh is never below two segments.
@@ -51,12 +92,7 @@ impl Windows {
             rwnd,
             growth: options.window_growth,
             rule: options.ssthresh_rule,
-            control: match options.congestion {
-                Congestion::Jacobson => Control::Jacobson,
-                Congestion::Cubic => Control::Cubic(Cubic::new(clock)),
-            },
-            arithmetic: options.window_arithmetic,
-            mss: options.mss.bytes as f64,
+            control: options.congestion.control(options, clock),
         }
     }
 
@@ -64,8 +100,13 @@ impl Windows {
     pub fn usable(&self) -> u64 {
         // Both are positive and far below 2^53.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = self.cwnd.min(self.rwnd) as u64;
+        let whole = self.window() as u64;
         whole
+    }
+
+    /// min(cwnd, rwnd).
+    pub fn window(&self) -> f64 {
+        self.cwnd.min(self.rwnd)
     }
 
     /// Whether the receiver's window has no room for a segment.
@@ -76,66 +117,109 @@ impl Windows {
     /// cwnd grows for one acknowledgement of new data, `acked` segments of it.
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64) {
-        match self.control {
-            Control::Jacobson => jacobson::on_new_ack(self),
-            Control::Cubic(mut cubic) => {
-                cubic.on_new_ack(self, now, acked);
-                self.control = Control::Cubic(cubic);
-            }
-        }
-    }
-
-    /// A segment that was sent once took this long to be acknowledged.
-    #[inline]
-    pub fn on_round_trip(&mut self, took: Span) {
-        if let Control::Cubic(cubic) = &mut self.control {
-            cubic.on_round_trip(took);
-        }
-    }
-
-    /// The timeout's effect on both windows (`docs/mechanisms.md` 3.3), `flight_size` segments being outstanding: back
-    /// to slow start from one segment.
-    pub fn on_timeout(&mut self, flight_size: f64) {
-        let share = self.decrease();
-        self.ssthresh = match self.rule {
-            SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd).max(MIN_SSTHRESH),
-            SsthreshRule::HalfOfWindow => self.reduced(),
-            SsthreshRule::HalfOfFlight => (flight_size * share).max(MIN_SSTHRESH),
-            SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size).max(MIN_SSTHRESH),
+        let grown = if self.cwnd < self.ssthresh {
+            // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
+            self.cwnd + 1.0
+        } else {
+            self.control.on_new_ack(NewAck { now, acked, cwnd: self.cwnd, rwnd: self.rwnd })
         };
-        if let Control::Cubic(cubic) = &mut self.control {
-            cubic.on_timeout(self.cwnd.min(self.rwnd));
-        }
-        self.cwnd = 1.0;
-    }
-
-    /// What every variant's fast retransmit makes of ssthresh (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
-    /// and with CUBIC its own share of the window.
-    pub fn on_fast_retransmit(&mut self) {
-        self.ssthresh = self.reduced();
-        if let Control::Cubic(cubic) = &mut self.control {
-            cubic.on_reduction(self.cwnd.min(self.rwnd));
-        }
-    }
-
-    fn reduced(&self) -> f64 {
-        (self.cwnd.min(self.rwnd) * self.decrease()).max(MIN_SSTHRESH)
-    }
-
-    /// The share of the window that congestion leaves.
-    fn decrease(&self) -> f64 {
-        match self.control {
-            Control::Jacobson => jacobson::DECREASE,
-            Control::Cubic(_) => cubic::BETA,
-        }
-    }
-
-    /// cwnd becomes `grown`, or stops at rwnd where it may not outgrow that.
-    fn grow_to(&mut self, grown: f64) {
         self.cwnd = match self.growth {
             WindowGrowth::Uncapped => grown,
             // Only growth stops: a window the receiver shrank does not shrink cwnd.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
         };
+    }
+
+    /// A segment that was sent once took this long to be acknowledged.
+    #[inline]
+    pub fn on_round_trip(&mut self, took: Span) {
+        self.control.on_round_trip(took);
+    }
+
+    /// The timeout's effect on both windows (`docs/mechanisms.md` 3.3), `flight_size` segments being outstanding: back
+    /// to slow start from one segment.
+    pub fn on_timeout(&mut self, flight_size: f64) {
+        let window = self.window();
+        let share = self.control.decrease(window);
+        self.ssthresh = match self.rule {
+            SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd),
+            SsthreshRule::HalfOfWindow => window * share,
+            SsthreshRule::HalfOfFlight => flight_size * share,
+            SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
+        }
+        .max(MIN_SSTHRESH);
+        self.control.on_timeout(window);
+        self.cwnd = 1.0;
+    }
+
+    /// What every variant's fast retransmit makes of ssthresh (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
+    /// where a control may have another share of the window.
+    pub fn on_fast_retransmit(&mut self) {
+        let window = self.window();
+        self.ssthresh = (window * self.control.decrease(window)).max(MIN_SSTHRESH);
+        self.control.on_fast_retransmit(window);
+    }
+}
+
+#[cfg(test)]
+mod conformance;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(rule: SsthreshRule, cwnd: f64) -> Windows {
+        let clock = Clock { units_per_second: 1000, exact: true };
+        Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
+    }
+
+    /// ssthresh after a timeout.
+    fn after(rule: SsthreshRule, cwnd: f64, flight_size: f64) -> f64 {
+        let mut windows = windows(rule, cwnd);
+        windows.on_timeout(flight_size);
+        assert_eq!(windows.cwnd, 1.0);
+        windows.ssthresh
+    }
+
+    #[test]
+    fn the_two_ssthresh_rules_differ_once_cwnd_outgrew_the_window() {
+        assert_eq!(after(SsthreshRule::HalfOfCwnd, 300.0, 127.0), 127.0, "96-1269: min(cwnd/2, rwnd)");
+        assert_eq!(after(SsthreshRule::HalfOfWindow, 300.0, 127.0), 63.5, "BSD: min(cwnd, rwnd)/2");
+        assert_eq!(after(SsthreshRule::HalfOfCwnd, 1.0, 127.0), 2.0);
+        assert_eq!(after(SsthreshRule::HalfOfWindow, 1.0, 127.0), 2.0);
+    }
+
+    #[test]
+    fn what_is_outstanding_counts_for_two_rules() {
+        let after = |rule, flight_size| after(rule, 100.0, flight_size);
+        assert_eq!([90.0, 3.0].map(|flight| after(SsthreshRule::HalfOfFlight, flight)), [45.0, 2.0]);
+        let open = [0.0, 77.0, 78.0, 125.0, 127.0].map(|flight| after(SsthreshRule::OpenWindow, flight));
+        assert_eq!(open, [50.0, 50.0, 49.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn below_ssthresh_an_acknowledgement_adds_a_segment() {
+        for (cwnd, grown) in [(9.5, 10.5), (10.0, 10.1)] {
+            let mut windows = Windows { ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!(windows.cwnd, grown);
+        }
+    }
+
+    #[test]
+    fn a_capped_window_stops_at_the_receivers() {
+        for (growth, cwnd) in [(WindowGrowth::Capped, 127.0), (WindowGrowth::Uncapped, 127.5)] {
+            let mut windows = Windows { growth, ssthresh: 200.0, ..windows(SsthreshRule::default(), 126.5) };
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!((windows.cwnd, windows.usable()), (cwnd, 127));
+        }
+    }
+
+    #[test]
+    fn a_window_that_the_receiver_shrank_does_not_shrink_a_capped_cwnd() {
+        let mut windows =
+            Windows { growth: WindowGrowth::Capped, rwnd: 20.0, ..windows(SsthreshRule::default(), 30.0) };
+        windows.on_new_ack(Time(0), 1.0);
+        assert_eq!((windows.cwnd, windows.usable()), (30.0, 20));
     }
 }

@@ -4,17 +4,46 @@
 //! answers what a duplicate acknowledgement means, what an acknowledgement of new data means, and, while it says so, which
 //! segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the byte after it.
 
-pub mod newreno;
-pub mod newreno_hoe;
-pub mod reno;
-pub mod sack;
-pub mod sack_pipe;
-pub mod tahoe;
-pub mod vanilla;
-
 use super::congestion::Windows;
 use super::options::TcpOptions;
 use super::scoreboard::Scoreboard;
+use crate::registry;
+
+registry! {
+    /// The TCP of a connection, as a scenario names it: one table whose key is the variant's name.
+    #[schemars(rename = "Tcp")]
+    pub enum TcpConfig(TcpOptions) {
+        /// No fast retransmit: every loss waits for the retransmission timer (ATM Forum 96-1269).
+        vanilla: Vanilla,
+        /// Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988).
+        tahoe: Tahoe,
+        /// Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681).
+        reno: Reno,
+        /// Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582).
+        newreno: Newreno,
+        /// The same, with a new segment for every two duplicate acknowledgements (Hoe 1996).
+        newreno_hoe: NewrenoHoe,
+        /// Selective acknowledgements, the network's load read off the scoreboard (RFC 6675).
+        sack: Sack,
+        /// Selective acknowledgements, the network's load estimated (Fall and Floyd 1996).
+        sack_pipe: SackPipe,
+    }
+
+    /// The options, the same for every variant.
+    pub fn options(&self) -> &TcpOptions { |options| options }
+
+    /// The variant's loss recovery.
+    pub fn recovery(&self) -> Box<dyn Recovery> {
+        |options, type Variant| Box::new(Variant::new(options))
+    }
+}
+
+impl TcpConfig {
+    /// Whether the two ends exchange selective acknowledgements (RFC 2018).
+    pub fn selective(&self) -> bool {
+        self.recovery().selective()
+    }
+}
 
 /// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss and not a reordering.
 const THRESHOLD: u32 = 3;
@@ -26,8 +55,13 @@ pub trait Recovery: Send {
         false
     }
 
-    /// Takes from the options what the variant asks for, before anything else.
-    fn configure(&mut self, _options: &TcpOptions) {}
+    /// The recovery of a connection that has sent nothing. Most take nothing from the options.
+    fn new(_options: &TcpOptions) -> Self
+    where
+        Self: Sized + Default,
+    {
+        Self::default()
+    }
 
     /// A duplicate acknowledgement arrived while data is outstanding; `news` when its blocks report something unknown.
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction;

@@ -29,8 +29,8 @@ enum Stage {
 }
 
 impl Recovery for Newreno {
-    fn configure(&mut self, options: &TcpOptions) {
-        self.partial_acks = options.partial_acks;
+    fn new(options: &TcpOptions) -> Self {
+        Self { partial_acks: options.partial_acks, ..Self::default() }
     }
 
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {

@@ -1,0 +1,139 @@
+//! What holds for every congestion control of the list: a new control gets these tests by being listed.
+
+use proptest::prelude::*;
+
+use super::{Congestion, Windows};
+use crate::rng::proptest_seeded;
+use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
+use crate::units::{Bytes, Clock, Span, Time};
+
+/// Times are in milliseconds.
+const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// An acknowledgement of so many segments.
+    Ack(u8),
+    /// So much time passes.
+    Pass(u64),
+    RoundTrip(u64),
+    FastRetransmit,
+    Timeout,
+    /// The receiver's window becomes so many segments.
+    Receiver(u16),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = prop_oneof![
+        20 => (1u8..4).prop_map(Operation::Ack),
+        4 => (0u64..200).prop_map(Operation::Pass),
+        4 => (0u64..500).prop_map(Operation::RoundTrip),
+        1 => Just(Operation::FastRetransmit),
+        1 => Just(Operation::Timeout),
+        1 => (0u16..300).prop_map(Operation::Receiver),
+    ];
+    prop::collection::vec(operation, 0..400)
+}
+
+fn options(congestion: Congestion, growth: WindowGrowth) -> TcpOptions {
+    let receive_window = Bytes { bytes: 100 * 512 };
+    TcpOptions { congestion, receive_window, window_growth: growth, ..TcpOptions::default() }
+}
+
+fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {
+    match operation {
+        Operation::Ack(segments) => windows.on_new_ack(*now, f64::from(segments)),
+        Operation::Pass(time) => *now += Span(time),
+        Operation::RoundTrip(time) => windows.on_round_trip(Span(time)),
+        Operation::FastRetransmit => {
+            windows.on_fast_retransmit();
+            windows.cwnd = windows.ssthresh;
+        }
+        Operation::Timeout => windows.on_timeout(windows.window()),
+        Operation::Receiver(segments) => windows.rwnd = f64::from(segments),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(11) })]
+
+    #[test]
+    fn an_acknowledgement_shrinks_no_window_and_congestion_grows_none(operations in operations(), capped in any::<bool>()) {
+        let growth = if capped { WindowGrowth::Capped } else { WindowGrowth::Uncapped };
+        for &congestion in Congestion::ALL {
+            let name = congestion.name();
+            let mut windows = Windows::new(&options(congestion, growth), CLOCK);
+            let mut now = Time(0);
+            for &operation in &operations {
+                let (cwnd, window, ssthresh) = (windows.cwnd, windows.window(), windows.ssthresh);
+                apply(&mut windows, &mut now, operation);
+                prop_assert!(windows.cwnd.is_finite() && windows.cwnd >= 1.0, "{name}: cwnd {}", windows.cwnd);
+                prop_assert!(windows.ssthresh.is_finite() && windows.ssthresh >= 2.0, "{name}: {}", windows.ssthresh);
+                match operation {
+                    Operation::Ack(segments) => {
+                        // None is faster than slow start with an acknowledgement of every segment.
+                        let most = cwnd + f64::from(segments);
+                        prop_assert!((cwnd..=most).contains(&windows.cwnd), "{name}: {cwnd} to {}", windows.cwnd);
+                        prop_assert!(!capped || windows.cwnd <= windows.rwnd.max(cwnd), "{name}: beyond rwnd");
+                    }
+                    Operation::FastRetransmit => {
+                        prop_assert!(windows.ssthresh < window.max(2.1), "{name}: {window} to {}", windows.ssthresh);
+                    }
+                    Operation::Timeout => prop_assert_eq!(windows.cwnd, 1.0, "{}", name),
+                    Operation::Pass(_) | Operation::RoundTrip(_) | Operation::Receiver(_) => {
+                        prop_assert_eq!((windows.cwnd, windows.ssthresh), (cwnd, ssthresh), "{}", name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_windows(operations in operations()) {
+        for &congestion in Congestion::ALL {
+            let run = || {
+                let mut windows = Windows::new(&options(congestion, WindowGrowth::Uncapped), CLOCK);
+                let mut now = Time(0);
+                let mut sizes = Vec::new();
+                for &operation in &operations {
+                    apply(&mut windows, &mut now, operation);
+                    sizes.push((windows.cwnd.to_bits(), windows.ssthresh.to_bits()));
+                }
+                sizes
+            };
+            prop_assert_eq!(run(), run(), "{}", congestion.name());
+        }
+    }
+}
+
+#[test]
+fn every_control_leaves_a_share_of_every_window() {
+    for &congestion in Congestion::ALL {
+        let control = congestion.control(&TcpOptions::default(), CLOCK);
+        for window in [1.0, 2.0, 10.0, 1e3, 1e6] {
+            let share = control.decrease(window);
+            assert!(share > 0.0 && share < 1.0, "{}: {share} of {window}", congestion.name());
+        }
+    }
+}
+
+#[test]
+fn every_rule_of_ssthresh_asks_the_control_for_its_share() {
+    for &congestion in Congestion::ALL {
+        let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
+        for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {
+            let options = TcpOptions { ssthresh_rule: rule, ..options(congestion, WindowGrowth::Uncapped) };
+            let mut windows = Windows { cwnd: 80.0, ..Windows::new(&options, CLOCK) };
+            windows.on_timeout(80.0);
+            assert_eq!(windows.ssthresh, 80.0 * share, "{}, {rule:?}", congestion.name());
+        }
+    }
+}
+
+#[test]
+fn a_scenario_says_the_name_of_the_list() {
+    for (&congestion, &name) in Congestion::ALL.iter().zip(Congestion::NAMES) {
+        assert_eq!(serde_json::to_value(congestion).unwrap(), name);
+        assert_eq!(congestion.name(), name);
+    }
+}
