@@ -264,103 +264,6 @@ impl BatchingPort {
         self.admission.starts_frame(label)
     }
 
-    /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the
-    /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
-    #[inline]
-    pub fn fate(&mut self, cell: Cell) -> Fate {
-        if self.admission.takes_start(cell.label()) {
-            self.judge_frame(cell);
-        }
-        self.admission.fate(cell)
-    }
-
-    /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
-    /// was room for each of them, and never more than `peak` cells waited.
-    #[inline]
-    pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
-        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
-        self.admission.on_run(run);
-        self.count_in(run);
-        self.occupancy += run.cells;
-        self.max_queue = self.max_queue.max(peak);
-        self.defer_dequeue(gone);
-    }
-
-    /// Admits a cell of each of some VCs, in this order, all of which pass and find room, and none of which ends its
-    /// frame. A port with deferred order must not have to report departures before any of them.
-    #[inline]
-    pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
-        let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
-        for cell in cells {
-            self.admission.on_cells_within(cell.label(), 1);
-            if self.apart {
-                self.count_in(Run { last: cell, cells: 1 });
-            } else {
-                self.counts.put(cell.label(), 1);
-                self.fifo.push_back(Run { last: cell, cells: 1 });
-            }
-        }
-        self.occupancy += arrived;
-        self.max_queue = self.max_queue.max(self.occupancy);
-    }
-
-    /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
-    /// ([`BatchingPort::admit_in_turns`]).
-    #[inline]
-    pub fn count_in_turns(&mut self, run: Run) {
-        if run.last.is_rm() {
-            self.admission.on_rm(run.last.label(), run.cells);
-        } else {
-            self.admission.on_run(run);
-        }
-    }
-
-    /// Admits cells of several VCs, in this order, to a port whose one queue holds all: as many single offers, between
-    /// and after which `gone` cells have gone. There was room for each of them, and never more than `peak` cells
-    /// waited.
-    pub fn admit_in_turns(&mut self, cells: &[Cell], peak: u32, gone: u32) {
-        debug_assert!(self.queues.is_none() && !self.merges(), "one queue holds all");
-        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
-        let arrived = u32::try_from(cells.len()).expect("a stretch has fewer than 2^32 cells");
-        let queued = self.occupancy + self.deferred_dequeues;
-        let all_gone = self.deferred_dequeues + gone;
-        let through = all_gone.saturating_sub(queued);
-        self.deferred_dequeues = all_gone - through;
-        if through > 0 {
-            self.dequeue_deferred();
-        }
-        for &cell in &cells[through as usize..] {
-            self.counts.put(cell.label(), 1);
-            self.fifo.push_back(Run { last: cell, cells: 1 });
-        }
-        self.occupancy = self.occupancy + arrived - gone;
-        self.max_queue = self.max_queue.max(peak);
-        self.gone += u64::from(gone);
-        if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES {
-            self.dequeue_deferred();
-        }
-    }
-
-    /// Refuses cells of a frame whose fate that is: as many single offers.
-    #[inline]
-    pub fn refuse(&mut self, run: Run) {
-        self.admission.refuse(run);
-    }
-
-    /// Reports to a policy that follows cells one that will be admitted with others ([`BatchingPort::admit_in_turns`]), when
-    /// `gone` of those that will go meanwhile have gone.
-    #[inline]
-    pub fn follow(&mut self, label: Label, gone: u32) {
-        if self.follows {
-            let cells = self.gone + u64::from(gone) - self.reported_gone;
-            self.reported_gone += cells;
-            if cells > 0 {
-                self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
-            }
-            self.admission.policy.on_enter(label, 1);
-        }
-    }
-
     /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
     #[inline]
     fn report_to_policy(&mut self) {
@@ -368,17 +271,6 @@ impl BatchingPort {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
         }
-    }
-
-    /// Whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy with the
-    /// first of them ([`BufferPolicy::enters_at_once`]).
-    #[inline]
-    pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
-        if !self.follows {
-            return true;
-        }
-        self.report_to_policy();
-        self.admission.policy.enters_at_once(label, left, close)
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
@@ -681,5 +573,6 @@ impl BatchingPort {
     }
 }
 
+mod batches;
 #[cfg(test)]
 mod tests;

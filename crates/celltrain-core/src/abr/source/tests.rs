@@ -1,0 +1,302 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
+const MILLISECOND: Duration = Duration::from_milliseconds(1);
+
+/// The clock of a scenario with ABR: a thousandth of the coarsest unit.
+fn fine_clock(link_rate: BitRate) -> Clock {
+    let coarse = Clock::covering([link_rate], []);
+    Clock { units_per_second: coarse.units_per_second * 1000, ..coarse }
+}
+
+fn source(parameters: &Parameters) -> Source {
+    Source::new(parameters, LINK, MILLISECOND, fine_clock(LINK))
+}
+
+/// The source apart from what it could take back.
+fn settled(source: &Source) -> Source {
+    Source { train: Train::default(), ..source.clone() }
+}
+
+#[test]
+fn at_a_whole_fraction_of_the_links_rate_the_interval_is_as_many_cell_times() {
+    for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
+        let link_rate = BitRate::from_bits_per_second(link_rate);
+        let clock = fine_clock(link_rate);
+        let source = Source::new(&Parameters::default(), link_rate, MILLISECOND, clock);
+        let cell_time = clock.cell_time(link_rate);
+        for fraction in 1..=1000 {
+            let interval = source.interval_at(source.acr() / fraction as f64);
+            assert_eq!(interval, cell_time * fraction, "{link_rate} / {fraction}");
+        }
+    }
+}
+
+#[test]
+fn an_interval_is_rounded_up_by_less_than_a_unit() {
+    let source = source(&Parameters::default());
+    let units_per_second = source.units_per_second;
+    let mut rate = source.acr();
+    while rate > 0.01 {
+        let Span(interval) = source.interval_at(rate);
+        let exact = units_per_second / rate;
+        let over = interval as f64 - exact;
+        assert!(over >= -exact * FLOAT_ERROR && over < 1.0, "at {rate} it is {over} units over");
+        rate *= 0.999;
+    }
+}
+
+#[test]
+fn an_interval_beyond_all_times_is_never_over() {
+    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, where times end; 2^10 units, as far apart as such floats
+    // are, make it less.
+    let interval =
+        |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
+    let most = ((1u64 << 62) + (1 << 14)) as f64;
+    assert_eq!(interval(most), Span(u64::MAX));
+    assert_eq!(interval(most - 1024.0), Span((1 << 62) - 1024));
+}
+
+#[test]
+fn a_rate_of_nothing_is_never_due() {
+    let mut source = source(&Parameters::default());
+    let first = source.next_departure();
+    let rm = source.sent(first, Kind::ForwardRm).unwrap();
+    source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
+    let kept = source.next_departure();
+    assert_ne!(kept, NEVER, "the cell that waited goes");
+    assert_eq!(source.data_cells_until_rm(kept), 1);
+    source.sent_data(kept, 1);
+    assert_eq!(source.next_departure(), NEVER);
+    source.on_backward_rm(&RmCell { backward: true, er: 1000.0, ..rm }, kept);
+    assert_eq!(source.next_departure(), after(kept, source.interval()));
+}
+
+#[test]
+fn trm_ends_a_train_in_its_middle() {
+    // 100 cells a second: the forward RM cell at 0, data from 10 ms on; Trm = 35 ms ends at the fourth.
+    let icr = Some(BitRate::from_bits_per_second(42_400));
+    let trm = Duration::from_milliseconds(35);
+    let clock = Clock { units_per_second: 1_000_000, exact: true };
+    let mut source = Source::new(&Parameters { icr, trm, ..Parameters::default() }, LINK, MILLISECOND, clock);
+    assert_eq!(source.data_cells_until_rm(Time(0)), 0, "the first cell is a forward RM cell");
+    source.sent(Time(0), Kind::ForwardRm);
+    assert_eq!(source.data_cells_until_rm(Time(10_000)), 3);
+    assert_eq!(source.data_cells_until_rm(Time(34_999)), 2, "the second starts after Trm, but Mrm is 2");
+    assert_eq!(source.data_cells_until_rm(Time(15_000)), 2, "the third would start at Trm to the unit");
+    assert_eq!(source.data_cells_until_rm(Time(14_999)), 3, "the third starts just before");
+    source.sent_data(Time(10_000), 3);
+    assert_eq!(source.next_kind(source.next_departure(), true), Some(Kind::ForwardRm));
+}
+
+#[test]
+#[should_panic(expected = "in-rate cells start no faster than ACR")]
+fn a_cell_before_its_time_is_refused() {
+    let mut source = source(&Parameters::default());
+    source.sent(Time(0), Kind::ForwardRm);
+    source.sent(Time(1), Kind::Data);
+}
+
+#[test]
+#[should_panic(expected = "taken back before ACR changes")]
+fn acr_does_not_change_under_cells_that_have_not_started() {
+    let mut source = source(&Parameters::default());
+    let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
+    source.sent_data(source.next_departure(), 10);
+    source.on_backward_rm(&RmCell { backward: true, er: rm.er / 2.0, ..rm }, Time(1));
+}
+
+#[test]
+fn a_cell_out_of_rate_leaves_all_that_in_rate_cells_go_by() {
+    let icr = Some(BitRate::from_bits_per_second(8 * 424));
+    let parameters = Parameters { icr, out_of_rate: true, ..Parameters::default() };
+    let mut source = source(&parameters);
+    let first = source.sent(Time(0), Kind::ForwardRm).unwrap();
+    assert!(!first.out_of_rate, "rule 4: CLP = 0");
+    source.turn_around(RmCell { backward: true, ..first });
+    let at = source.next_out_of_rate(false).unwrap();
+    assert!(source.goes_out_of_rate(at, true) && !source.goes_out_of_rate(source.next_departure(), true));
+    let before = source.clone();
+    assert_eq!(source.sent_out_of_rate(at), RmCell { out_of_rate: true, ..first }, "rule 11: CLP = 1");
+    let counters = Counters { out_of_rate_sent: 1, ..before.counters };
+    assert_eq!(source, Source { out_of_rate_at: Some(at), counters, ..before });
+    assert_eq!(source.next_out_of_rate(false), Some(after(at, source.interval_at(10.0))));
+}
+
+#[test]
+#[should_panic(expected = "or start no faster than TCR")]
+fn a_cell_out_of_rate_before_its_time_is_refused() {
+    let icr = Some(BitRate::from_bits_per_second(8 * 424));
+    let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });
+    source.sent(Time(0), Kind::ForwardRm);
+    source.sent_out_of_rate(Time(1));
+}
+
+/// What happens between two stretches of sending.
+#[derive(Clone, Debug)]
+enum Event {
+    Nothing,
+    Back { bn: bool, ci: bool, ni: bool, er: f64 },
+    TurnAround,
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::Nothing),
+        (any::<bool>(), any::<bool>(), any::<bool>(), 0.0..400_000.0).prop_map(|(bn, ci, ni, er)| Event::Back {
+            bn,
+            ci,
+            ni,
+            er
+        }),
+        Just(Event::TurnAround),
+    ]
+}
+
+prop_compose! {
+    fn any_parameters()(
+        [nrm, rif, rdf, cdf] in [1_u32..=8, 0..=15, 0..=15, 0..=6],
+        mrm in 1_u32..=40,
+        trm in 1_u64..=100_000,
+        icr in 1_000_u64..=155_520_000,
+        mcr in 0_u64..=1_000,
+        tbe in prop_oneof![1_u32..=200, Just(16_777_215)],
+        adtf in 10_u64..=30,
+    ) -> Parameters {
+        let power = |exponent: u32| 1.0 / f64::from(1_u32 << exponent);
+        Parameters {
+            icr: Some(BitRate::from_bits_per_second(icr)),
+            mcr: BitRate::from_bits_per_second(mcr),
+            nrm: 1 << nrm,
+            mrm,
+            trm: Duration::from_microseconds(trm),
+            rif: power(rif),
+            rdf: power(rdf),
+            cdf: power(cdf),
+            tbe,
+            adtf: Duration::from_milliseconds(adtf),
+            ..Parameters::default()
+        }
+    }
+}
+
+/// How far to go, whether data waits meanwhile, in trains of how many cells at most, and what happens then.
+fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
+    let far = prop_oneof![0_u64..200, 0_u64..20_000, 0_u64..1_000_000];
+    proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
+}
+
+proptest! {
+    #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
+
+    /// The twin sends each cell when it starts; the other hands out trains ahead and takes back what has not started.
+    #[test]
+    fn trains_handed_out_and_taken_back_are_cells_one_by_one(
+        parameters in any_parameters(),
+        stretches in any_stretches(),
+    ) {
+        prop_assert_eq!(parameters.check(LINK), []);
+        // Microseconds: with so coarse a clock instants often fall together.
+        let clock = Clock { units_per_second: 1_000_000, exact: false };
+        let mut twin = Source::new(&parameters, LINK, MILLISECOND, clock);
+        let mut ahead = twin.clone();
+        let pcr = ahead.rates.pcr;
+        let mut now = Time::default();
+        let mut since_forward = 0;
+        for (span, data_waits, longest, event) in stretches {
+            let until = now + Span(span);
+            loop {
+                let start = twin.next_departure().max(now);
+                if start >= until {
+                    break;
+                }
+                let Some(kind) = twin.next_kind(start, data_waits) else { break };
+                twin.sent(start, kind);
+                since_forward = if kind == Kind::ForwardRm { 0 } else { since_forward + 1 };
+                prop_assert!(since_forward < parameters.nrm, "a forward RM cell for each Nrm cells");
+            }
+            loop {
+                let start = ahead.next_departure().max(now);
+                if start >= until {
+                    break;
+                }
+                let Some(kind) = ahead.next_kind(start, data_waits) else { break };
+                if kind != Kind::Data {
+                    ahead.sent(start, kind);
+                    continue;
+                }
+                let interval = ahead.interval();
+                let cells = ahead.data_cells_until_rm(start).min(longest);
+                prop_assert!(cells > 0, "rule 3 says data is next");
+                let before = ahead.clone();
+                ahead.sent_data(start, cells);
+                let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
+                let late = u32::try_from(late).unwrap();
+                // In two steps, as when two things happen.
+                ahead.unsend_data(late / 2);
+                ahead.unsend_data(late - late / 2);
+                if late == 0 {
+                    // Taking back all and sending it anew changes nothing.
+                    let sent = ahead.clone();
+                    ahead.unsend_data(cells);
+                    prop_assert_eq!(settled(&ahead), settled(&before));
+                    ahead.sent_data(start, cells);
+                    prop_assert_eq!(settled(&ahead), settled(&sent));
+                }
+            }
+            now = until;
+            prop_assert_eq!(settled(&ahead), settled(&twin));
+            match event {
+                Event::Nothing => {}
+                Event::Back { bn, ci, ni, er } => {
+                    let rm = RmCell { backward: true, bn, ci, ni, er, ccr: 0.0, mcr: 0.0, out_of_rate: false };
+                    let acr = twin.acr();
+                    for source in [&mut twin, &mut ahead] {
+                        source.on_backward_rm(&rm, now);
+                    }
+                    prop_assert!(twin.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
+                }
+                Event::TurnAround => {
+                    let rm = RmCell { backward: true, bn: false, ci: false, ni: false, er: pcr, ccr: 0.0, mcr: 0.0, out_of_rate: false };
+                    for source in [&mut twin, &mut ahead] {
+                        source.turn_around(rm);
+                    }
+                }
+            }
+            prop_assert_eq!(settled(&ahead), settled(&twin));
+            prop_assert!((twin.rates.mcr..=pcr).contains(&twin.acr()), "rule 1: {}", twin.acr());
+        }
+    }
+
+    /// Data goes for as long as `data_cells_until_rm` says, and not a cell longer.
+    #[test]
+    fn the_cells_until_an_rm_cell_are_those_that_rule_3_gives_one_by_one(
+        parameters in any_parameters(),
+        sent_before in 0_u32..40,
+        idle in 0_u64..200_000,
+        turn_around in any::<bool>(),
+    ) {
+        let clock = Clock { units_per_second: 1_000_000, exact: false };
+        let mut source = Source::new(&parameters, LINK, MILLISECOND, clock);
+        let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
+        for _ in 0..sent_before {
+            let start = source.next_departure();
+            let kind = source.next_kind(start, true).unwrap();
+            source.sent(start, kind);
+        }
+        if turn_around {
+            source.turn_around(RmCell { backward: true, ..rm });
+        }
+        let first = source.next_departure() + Span(idle);
+        let said = source.data_cells_until_rm(first);
+        let (mut start, mut found) = (first, 0);
+        while source.next_kind(start, true) == Some(Kind::Data) {
+            source.sent(start, Kind::Data);
+            start = source.next_departure();
+            found += 1;
+        }
+        prop_assert_eq!(said, found);
+    }
+}

@@ -1,0 +1,143 @@
+//! What a run of the fast engine ends with, and what probes see of it on the way.
+
+use super::contended_port::ContendedPort;
+use super::nic::Nic;
+use super::plan::{Passed, Plan, Role, StageEnd};
+use super::{Engine, Outcome, index};
+use crate::metrics::FinalState;
+use crate::network::Routing;
+use crate::port::{PortCounters, PortState};
+use crate::probe::Queues;
+use crate::rate_control::RateControl;
+use crate::shaped_port::ShapedPort;
+use crate::stop::Stop;
+use crate::units::Time;
+
+impl Engine<'_> {
+    /// The queues as they are at an instant at which every port is settled.
+    pub(super) fn seen(&self, now: Time) -> Seen<'_> {
+        let Self { plan, nics, contended_ports, rate_control, routing, .. } = self;
+        Seen { plan, nics, contended_ports, rate_control, routing, now }
+    }
+
+    /// Settles everything up to the end, and measures.
+    pub(super) fn measure(&mut self, stop: &Stop<'_>) -> Outcome {
+        self.settle(self.end, stop)?;
+        for number in 0..self.contended_ports.len() {
+            let link = self.plan.contended[number];
+            let (contended_ports, mut fabric, _) = self.parts();
+            contended_ports[number].report_all_gathered(|run, first_start, period| {
+                let onward = fabric.go(link, run, first_start, period);
+                assert!(onward.is_none(), "cells are gathered only on their way to hosts");
+            });
+        }
+        let mut ports = vec![PortState::default(); self.plan.roles.len()];
+        for (link, role) in self.plan.roles.iter().enumerate() {
+            let vcs = self.routing.vcs[link].len();
+            stop.steps(vcs)?;
+            ports[link] = match *role {
+                Role::Host(number) => self.nics[number].state(self.end),
+                Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
+                Role::Contended(number) => self.contended_ports[number].port.state(),
+                Role::Transparent => {
+                    PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
+                }
+            };
+        }
+        let mut on_links = vec![0; self.network.vcs.len()];
+        for (link, role) in self.plan.roles.iter().enumerate() {
+            let defers_order = match *role {
+                Role::Contended(number) => self.contended_ports[number].defers_order(),
+                Role::Host(_) => false,
+                Role::Shaped(_) => true,
+                Role::Transparent => continue,
+            };
+            for label in 0..self.plan.stages[link].len() {
+                stop.step()?;
+                let late = &self.late[link][self.plan.passed[link].places(label)];
+                let counters = ports[link].counters[label];
+                let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
+                let held = match *role {
+                    Role::Contended(number) if !defers_order => {
+                        u64::from(self.contended_ports[number].port.held(index(label)))
+                    }
+                    _ => 0,
+                };
+                // Cells whose departure is known, including those that will start after the run.
+                let leaving = self.rm_events.counted(link, label);
+                let known = counters.forwarded + waiting - held - leaving.all;
+                let passed = self.plan.passed[link].of(label).iter().zip(late);
+                for (i, (Passed { link, label, .. }, late)) in passed.enumerate() {
+                    let passed = known - late + leaving.passed(i);
+                    let port = &mut ports[*link];
+                    // Branches of a merge have the same label here.
+                    port.counters[*label as usize].offered += passed;
+                    port.counters[*label as usize].forwarded += passed;
+                    // It arrives, and leaves in the same instant.
+                    port.max_queue = port.max_queue.max(u32::from(passed > 0));
+                }
+                let arrived = known - late.last().expect("every way has an end");
+                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived - leaving.left();
+                if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
+                    // Cells of a packet that is not yet whole wait for the others.
+                    let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
+                    let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
+                    let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
+                    let port = &mut ports[place.link as usize];
+                    let came = came.expect("fewer than a packet has");
+                    port.counters[place.label as usize].offered += u64::from(came);
+                    port.waiting[place.label as usize] += came;
+                }
+            }
+        }
+        let final_state = FinalState {
+            network: self.network,
+            routing: &self.routing,
+            clock: self.clock,
+            end: self.end,
+            ports: &ports,
+            end_systems: &self.end_systems,
+            on_links: &on_links,
+            edge: &self.edge,
+            rate_control: &self.rate_control,
+            stop,
+        };
+        final_state.measure()
+    }
+}
+
+/// A probe's view of the queues at an instant at which every port is settled.
+pub(super) struct Seen<'a> {
+    plan: &'a Plan,
+    nics: &'a [Nic],
+    contended_ports: &'a [ContendedPort],
+    rate_control: &'a RateControl,
+    routing: &'a Routing,
+    now: Time,
+}
+
+impl Seen<'_> {
+    fn shaped(&self, link: usize) -> &ShapedPort {
+        self.rate_control.port(index(link)).expect("its role says so")
+    }
+}
+
+impl Queues for Seen<'_> {
+    fn occupancy(&self, link: usize) -> u32 {
+        match self.plan.roles[link] {
+            Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
+            Role::Shaped(_) => self.shaped(link).occupancy(),
+            Role::Contended(number) => self.contended_ports[number].port.occupancy(),
+            Role::Transparent => 0,
+        }
+    }
+
+    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+        match self.plan.roles[link] {
+            Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
+            Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
+            Role::Contended(number) => into.extend(self.contended_ports[number].port.per_vc()),
+            Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
+        }
+    }
+}
