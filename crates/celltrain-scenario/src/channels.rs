@@ -20,8 +20,8 @@ pub struct Channels {
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.
 ///
-/// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several hosts
-/// merge, each branch has its first flow's name up to there, and a way back of its own.
+/// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several
+/// hosts merge, each branch has its first flow's name up to there, and a way back of its own.
 ///
 /// # Errors
 /// When it is told to stop.

@@ -1,7 +1,7 @@
 //! Values against each other, and against the machine: what parses but cannot be run, or should not be trusted.
 //!
-//! One module for each area. A check is handed the scope of what it is about, which knows the path and takes the faults;
-//! what only the layout shows is checked on [`Laid`], of which the network is then built.
+//! One module for each area. A check is handed the scope of what it is about, which knows the path and takes the
+//! faults; what only the layout shows is checked on [`Laid`], of which the network is then built.
 
 mod edges;
 mod memory;
@@ -131,8 +131,8 @@ fn any<'a>(
     Ok(false)
 }
 
-/// The name that was meant, perhaps. Among many faults none is a slip, and looking through all names for each would take its
-/// time.
+/// The name that was meant, perhaps. Among many faults none is a slip, and looking through all names for each would
+/// take its time.
 pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,

@@ -38,16 +38,16 @@ pub struct Scenario {
     /// What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
-    /// What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's name, that of its
-    /// acknowledgements ends in `-acks`.
+    /// What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's name, that
+    /// of its acknowledgements ends in `-acks`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
     /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links (`local*->sw1`), or
     /// `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
-    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern of names
-    /// such as `*`.
+    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern of
+    /// names such as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
     /// What all switches have in common.
@@ -146,9 +146,9 @@ pub struct SwitchOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureOptions {
-    /// L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: from its first
-    /// byte's first departure until its last byte is acknowledged; not measured when absent. The papers have 100 kB
-    ///
+    /// L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: from its
+    /// first byte's first departure until its last byte is acknowledged; not measured when absent. The papers have 100
+    /// kB.
     pub file_size: Option<Bytes>,
 }
 

@@ -7,8 +7,8 @@ use celltrain_core::error;
 use crate::document::join;
 use crate::fault::KeyFault;
 
-/// A place in a scenario, and the list that takes the faults found there. A check is handed the scope of the table it is
-/// about, and goes to the keys in it by [`Scope::at`]; the path becomes text when there is a fault to report.
+/// A place in a scenario, and the list that takes the faults found there. A check is handed the scope of the table it
+/// is about, and goes to the keys in it by [`Scope::at`]; the path becomes text when there is a fault to report.
 pub struct Scope<'a> {
     path: Path<'a>,
     found: &'a mut Vec<KeyFault>,
@@ -70,8 +70,8 @@ impl<'a> Scope<'a> {
         self.refuse_value(quoted(value), problem);
     }
 
-    /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting, such as
-    /// `thresholds.tcp1`.
+    /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting,
+    /// such as `thresholds.tcp1`.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         match fault.key.split_once('.') {
             Some((setting, inner)) => self.at(setting).at(inner).refuse_value(fault.value, fault.problem),

@@ -117,7 +117,7 @@ fn hosts_do_not_forward() {
 }
 
 #[test]
-fn the_n_source_paths_are_the_shortest() {
+fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
     let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
     for i in 0..3 {
         let (source, destination) = (2 + i, 5 + i);

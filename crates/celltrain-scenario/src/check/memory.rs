@@ -1,5 +1,5 @@
-//! What a run would take of memory, against what there is: before a network is laid out by how much there is of it, then by
-//! its records.
+//! What a run would take of memory, against what there is: before a network is laid out by how much there is of it,
+//! then by its records.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::footprint::Footprint;

@@ -174,9 +174,10 @@ fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<bool>, Interrupted
     Ok(is_one)
 }
 
-/// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one of those
-/// VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A VC brings no more
-/// than the slowest link before the port, nor than its PCR; those that come over one link bring no more than that.
+/// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one
+/// of those VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A
+/// VC brings no more than the slowest link before the port, nor than its PCR; those that come over one link bring no
+/// more than that.
 fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (u64, &'a str)>, Interrupted> {
     #[derive(Default)]
     struct Port<'a> {

@@ -1,4 +1,5 @@
-//! VCs: which there are tables for, what their contracts and their ABR loops need, and what they are promised of the links.
+//! VCs: which there are tables for, what their contracts and their ABR loops need, and what they are promised of the
+//! links.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +97,8 @@ fn promise(promised: &mut Promised, links: &[usize], rate: u64) {
     }
 }
 
-/// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts for a VC.
+/// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts
+/// for a VC.
 fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let Laid { scenario, channels, tables, .. } = laid;
     let service = |own: &VcOptions| match (&own.abr, &own.gfr) {

@@ -12,10 +12,10 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that cross
-/// all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`, `cross-source1`,
-/// `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by link: those of the first
-/// link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is `sw1->sw2`.
+/// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that
+/// cross all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`,
+/// `cross-source1`, `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by link:
+/// those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,8 +13,8 @@ use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
 /// N sources, each behind an IP/ATM edge device, send through two switches to N destinations behind edge devices. Nodes
-/// are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on, those of the
-/// other direction follow; the port `bottleneck` is `sw1->sw2`.
+/// are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on, those of
+/// the other direction follow; the port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
 //! Topologies: which nodes, links and flows a scenario has.
 //!
-//! A new topology is one file beside these, one line in the list below, one page under `docs/models/` and one scenario; its
-//! name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it step by
-//! step.
+//! A new topology is one file beside these, one line in the list below, one page under `docs/models/` and one scenario;
+//! its name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it
+//! step by step.
 
 mod links;
 
@@ -75,7 +75,8 @@ pub trait Configure {
     /// How much there is of the network, worked out without laying it out.
     fn size(&self) -> Size;
 
-    /// Judges the settings; the layout, where finding their faults took one. It is handed the scope of the topology's table.
+    /// Judges the settings; the layout, where finding their faults took one. It is handed the scope of the topology's
+    /// table.
     ///
     /// # Errors
     /// When it is told to stop.

@@ -14,8 +14,8 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are `source1`, `sw1`, `sw2`,
-/// `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
+/// N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are
+/// `source1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 96-1269, Figure 2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,11 +30,12 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; a connection crosses three.
     pub link_delay: Duration,
-    /// Rates of the links between single sources and `sw1`, by the source's name, a range such as `source1-5`, or `default`;
-    /// `link_rate` where there is none.
+    /// Rates of the links between single sources and `sw1`, by the source's name, a range such as `source1-5`, or
+    /// `default`; `link_rate` where there is none.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where there is none.
+    /// Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where there is
+    /// none.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }
@@ -91,5 +92,22 @@ pub(super) fn sample() -> Config {
         link_delay: Duration::from_microseconds(5),
         access_rates: BTreeMap::from([("source2-7".to_string(), BitRate::from_bits_per_second(10_000_000))]),
         access_delays: BTreeMap::from([("default".to_string(), Duration::from_milliseconds(1))]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celltrain_core::network::Search;
+
+    use super::*;
+
+    #[test]
+    fn the_n_source_paths_are_the_shortest() {
+        let Layout { graph, flows, .. } = sample().lay_out(&Stop::never()).unwrap();
+        let mut search = Search::new(&graph);
+        for path in flows.iter().flat_map(|flow| [&flow.data, &flow.acks]) {
+            let [from, to] = [graph.links[path[0]].from, graph.links[path[2]].to];
+            assert_eq!(search.paths(from, &[to]), [Some(path.clone())]);
+        }
     }
 }

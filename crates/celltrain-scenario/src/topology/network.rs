@@ -28,8 +28,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Names of the switches.
     pub switches: Vec<String>,
-    /// Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are the first or the
-    /// last node between the hosts of a path.
+    /// Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are the first
+    /// or the last node between the hosts of a path.
     #[serde(default)]
     pub edge_devices: Vec<String>,
     /// Links, each of them both ways.
@@ -81,8 +81,9 @@ pub struct FlowConfig {
     /// When it starts to send.
     #[serde(default)]
     pub start: Duration,
-    /// The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one host. Those that
-    /// start at one host share it; those that start at several merge where their paths meet, frames not interleaved.
+    /// The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one host. Those
+    /// that start at one host share it; those that start at several merge where their paths meet, frames not
+    /// interleaved.
     #[serde(default)]
     pub vc: Option<String>,
 }
@@ -184,8 +185,8 @@ impl Config {
         Ok(Layout { graph, flows, bottleneck })
     }
 
-    /// The links of the data of some flows; none for a flow whose written path misses a link, or that no path leads for.
-    /// `None` where they cross more links in all than a network may have crossings.
+    /// The links of the data of some flows; none for a flow whose written path misses a link, or that no path leads
+    /// for. `None` where they cross more links in all than a network may have crossings.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "no path is longer than the network, and the first above the most ends it"
@@ -235,8 +236,8 @@ impl Config {
     }
 }
 
-/// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for all its
-/// hosts.
+/// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for
+/// all its hosts.
 fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)

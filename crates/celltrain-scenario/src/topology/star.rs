@@ -14,8 +14,8 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port `bottleneck`
-/// is `sw->host1`.
+/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+/// `bottleneck` is `sw->host1`.
 ///
 /// Source: of this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,8 +33,8 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; a connection crosses two.
     pub link_delay: Duration,
-    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate` where
-    /// there is none.
+    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate`
+    /// where there is none.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
     /// Propagation delays of these links one way, in the same form; `link_delay` where there is none.

@@ -12,8 +12,8 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames; the
-/// merged VCs share the link between two backbone switches and end at one destination a group. Nodes are `source1`,
+/// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames;
+/// the merged VCs share the link between two backbone switches and end at one destination a group. Nodes are `source1`,
 /// `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1` and so on; the port
 /// `bottleneck` is `sw1->sw2`.
 ///

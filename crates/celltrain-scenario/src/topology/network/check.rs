@@ -90,7 +90,8 @@ fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<
     Ok(true)
 }
 
-/// Every flow has a name of its own, joins two hosts, and takes a path that can be. Those without a fault, by their places.
+/// Every flow has a name of its own, joins two hosts, and takes a path that can be. Those without a fault, by their
+/// places.
 fn flows(
     config: &Config,
     nodes: &Nodes<'_>,
