@@ -1,7 +1,7 @@
 use super::*;
 use crate::tcp::TcpOptions;
 
-const N_SOURCE_BOTTLENECK: usize = 0;
+pub(crate) const N_SOURCE_BOTTLENECK: usize = 0;
 
 /// N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination node
 /// 2 + N + i.
