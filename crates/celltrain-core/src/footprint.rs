@@ -358,8 +358,8 @@ pub(crate) fn count(of: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::network::Merge;
+    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 

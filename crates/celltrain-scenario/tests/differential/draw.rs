@@ -25,7 +25,7 @@ use celltrain_scenario::scenario::{
 };
 use celltrain_scenario::topology::network::{Config as GeneralNetwork, FlowConfig, LinkConfig};
 use celltrain_scenario::topology::{Route, Topology, chain, n_source, star};
-use celltrain_scenario::{Machine, Scenario, build, check};
+use celltrain_scenario::{Machine, Scenario, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
