@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -362,14 +363,15 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 def calm() -> None:
     """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
-    import celltrain.running.cluster  # noqa: F401
+    # The package has a function of the same name as its module.
+    estimate = importlib.import_module("celltrain.coordination.estimate")
+    cluster = importlib.import_module("celltrain.running.cluster")
 
     async def nobody(address: str, timeout: float) -> str:
         return "nobody is asked here"
 
-    # The package has a function of the same name as its module.
-    vars(sys.modules["celltrain.coordination.estimate"])["PROBE_SECONDS"] = 0.02
-    vars(sys.modules["celltrain.running.cluster"])["_missing"] = nobody
+    vars(estimate)["PROBE_SECONDS"] = 0.02
+    vars(cluster)["_missing"] = nobody
 
 
 def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:
@@ -401,6 +403,8 @@ def _batches(folder: Path, seed: int, numbers: Sequence[int]) -> list[dict[str, 
         found += [line for line in lines if "case" in line]
         begun = [line["begun"] for line in lines if "begun" in line]
         done = sum("case" in line for line in lines)
+        if not begun:
+            raise SystemExit(f"no case was begun: {out.stderr[-2000:]}")
         if done < len(some):
             last = begun[-1] if len(begun) > done else some[done]
             wrong = f"the process ended with {out.returncode}: {out.stderr[-600:]}"
@@ -434,14 +438,15 @@ def main() -> int:
         batches = [numbers[begin : begin + BATCH] for begin in range(0, len(numbers), BATCH)]
         with ThreadPoolExecutor(options.jobs) as pool:
             answers = pool.map(lambda batch: _batches(Path(folder), options.seed, batch), batches)
-            lines = [line for answer in answers for line in answer]
-        for line in lines:
-            codes[str(line["kind"]), int(str(line["code"]))] += 1
-            if line["wrong"]:
-                wrong += 1
-                print(f"WRONG: {line['case']}: {line['wrong']}", flush=True)
-            elif options.case is not None:
-                print(line["case"], line["code"])
+            for answer in answers:
+                for line in answer:
+                    codes[str(line["kind"]), int(str(line["code"]))] += 1
+                    if line["wrong"]:
+                        wrong += 1
+                        print(f"WRONG: {line['case']}: {line['wrong']}", flush=True)
+                    elif options.case is not None:
+                        print(line["case"], line["code"])
+                print(f"{sum(codes.values()):,} files, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         seconds = time.monotonic() - begun
     for kind in KINDS:
         found = ", ".join(f"{count:,} with {code}" for (of, code), count in sorted(codes.items()) if of == kind)

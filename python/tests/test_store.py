@@ -346,6 +346,17 @@ def test_a_ledger_that_has_other_runs_is_not_gone_on_with(store, made, change, w
     assert "made the ledger again from the parts" in mended(store, made)
 
 
+@pytest.mark.parametrize("name", [b"CREATE TABLE runs", b"run_key", b"seconds"])
+def test_a_ledger_whose_names_are_no_text_is_made_again(store, made, name):
+    content = (store / "ledger.sqlite").read_bytes()
+    assert name in content
+    (store / "ledger.sqlite").write_bytes(content.replace(name, name[:-3] + b"\xcc" + name[-2:]))
+    with pytest.raises(ct.StoreError, match="ledger.*celltrain store repair"):
+        run_plan(plan(), store, Local(2), resume=True)
+    assert messages(store) != []
+    assert "made the ledger again from the parts" in mended(store, made)
+
+
 def test_a_ledger_that_has_a_run_as_anothers_is_made_again(store, made):
     with sqlite3.connect(store / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE runs SET seed = 99 WHERE point = 2 AND seed = 4")

@@ -14,9 +14,9 @@ use celltrain_core::aal5::{Aal5Options, Reassembler};
 use celltrain_core::cell::{Cell, Run};
 use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
+use celltrain_core::engine::fast::batching_port::BatchingPort;
 use celltrain_core::engine::fast::tournament_tree::{Key, TournamentTree};
 use celltrain_core::policy::PolicyConfig;
-use celltrain_core::port::Port;
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Receiver, SackBlocks, Sender, TcpConfig, TcpOptions};
@@ -57,7 +57,7 @@ fn port(criterion: &mut Criterion) {
 }
 
 /// A port of this policy that holds `occupancy` cells, of all VCs alike.
-fn filled(policy: &str, occupancy: u32) -> Port {
+fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     let settings = match policy {
         "epd" => json!({"threshold": CAPACITY - 200}),
         _ => json!({}),
@@ -65,7 +65,7 @@ fn filled(policy: &str, occupancy: u32) -> Port {
     let config: PolicyConfig = serde_json::from_value(json!({policy: settings}))
         .expect("a policy without defaults has its settings in this function");
     let built = config.build(Some(CAPACITY), &[""; VCS as usize]);
-    let mut port = Port::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
+    let mut port = BatchingPort::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
     // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
     for i in 0..occupancy {
         port.offer(Cell::new(i % VCS, 0, false));

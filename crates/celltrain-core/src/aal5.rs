@@ -312,6 +312,23 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(2))]
 
         #[test]
+        fn a_run_of_cells_is_as_many_single_ones(
+            runs in prop::collection::vec((0u32..3, 1u32..5, any::<bool>()), 1..30),
+            max_cells in 4u32..12,
+        ) {
+            let [mut in_runs, mut one_by_one] = [(); 2].map(|()| Reassembler::default());
+            for (frame, cells, last) in runs {
+                let run = Run { last: Cell::new(0, frame, last), cells };
+                let of_run = in_runs.on_run(run, max_cells, |frame| frame + 3);
+                let single: Vec<_> = run.iter().map(|cell| one_by_one.on_cell(cell, max_cells, |frame| frame + 3)).collect();
+                let damaged = single.iter().map(|now| if let Reassembled::Damaged { cells } = now { *cells } else { 0 }).sum();
+                let whole = single.into_iter().find(|now| matches!(now, Reassembled::Whole(_)));
+                let incomplete = if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete };
+                prop_assert_eq!(of_run, whole.unwrap_or(incomplete));
+            }
+        }
+
+        #[test]
         fn exactly_the_frames_that_arrive_whole_behind_a_kept_last_cell_are_delivered(
             lengths in prop::collection::vec(1u32..6, 1..40),
             losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),

@@ -4,7 +4,6 @@
 //! is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its path and the
 //! buffers on it hold. `docs/design/memory.md` says what grows with what.
 
-use crate::cell::Run;
 use crate::end_systems;
 use crate::engine::{Engine, fast, reference};
 use crate::gfr;
@@ -13,7 +12,7 @@ use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
 use crate::port::{self, PortCounters};
 use crate::rate_control;
 use crate::rng::Stream;
-use crate::scheduler::{self, Class, SchedulerConfig};
+use crate::scheduler::{Class, SchedulerConfig};
 use crate::shaped_port;
 use crate::stop::{Interrupted, Stop};
 use crate::traffic::Pattern;
@@ -101,12 +100,30 @@ pub(crate) struct Shape<'a> {
     /// By link: the cells on their way of all flows that cross it.
     crossing: Vec<u64>,
     /// By link: the cells that wait at its port at most.
-    queues: Vec<u64>,
+    pub(crate) queues: Vec<u64>,
     hops: u64,
 }
 
+/// The sizes of what a port keeps, as one of the engines has it.
+pub(crate) struct PortRecords {
+    /// The port itself.
+    pub(crate) port: u64,
+    /// What it keeps of a VC, in lists of their own.
+    pub(crate) of_vc: &'static [u64],
+    /// Its queues where there are several, with who chooses among them; and each of these.
+    pub(crate) queues: u64,
+    pub(crate) queue: u64,
+}
+
+impl PortRecords {
+    /// The lists of so many VCs.
+    fn rows(&self, vcs: u64) -> u64 {
+        self.of_vc.iter().map(|&each| array(vcs, each)).sum()
+    }
+}
+
 impl<'a> Shape<'a> {
-    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    pub(crate) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut labels = vec![0; network.links.len()];
         let mut flows_over = vec![0u64; network.links.len()];
         let mut has_branch = vec![false; network.merges.len()];
@@ -232,21 +249,19 @@ impl<'a> Shape<'a> {
         self.network.nodes[port.from].kind == NodeKind::Switch && (!is_fed_slowly || port.allocator.is_some())
     }
 
-    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included.
-    pub(crate) fn port(&self, link: usize) -> u64 {
+    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included; `waiting` are the bytes of what
+    /// may wait there.
+    pub(crate) fn port(&self, link: usize, records: &PortRecords, waiting: u64) -> u64 {
         let (labels, port) = (self.labels[link], &self.network.links[link]);
         let queues = match port.scheduler {
             SchedulerConfig::Fifo(_) => 0,
             ref by_class if by_class.by_class() => {
-                scheduler::BYTES + labels * 8 + count(Class::ALL.len()) * scheduler::BYTES_PER_QUEUE
+                records.queues + labels * 8 + count(Class::ALL.len()) * records.queue
             }
-            _ => scheduler::BYTES + labels * scheduler::BYTES_PER_QUEUE,
+            _ => records.queues + labels * records.queue,
         };
         let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
-        // Where cells of several links meet, each that waits is a run of its own.
-        let waiting = if self.is_contended(link) { grown(self.queues[link], size::<Run>()) } else { 0 };
-        let fifo = waiting.max(port::reserved(port.buffer, labels));
-        port::BYTES + port::rows(labels) + queues + policy + fifo + size::<Stream>()
+        records.port + records.rows(labels) + queues + policy + waiting + size::<Stream>()
     }
 }
 
@@ -358,6 +373,7 @@ pub(crate) fn count(of: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fast::run_queues;
     use crate::network::Merge;
     use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
@@ -472,15 +488,16 @@ mod tests {
     fn a_scheduler_has_queues_by_class_or_by_vc() {
         let more = |scheduler: &str| {
             let mut network = sources(5, Some(100), "1ms");
-            let before = Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK);
+            let records = &fast::batching_port::RECORDS;
+            let before = Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK, records, 0);
             network.links[N_SOURCE_BOTTLENECK].scheduler = serde_json::from_str(scheduler).unwrap();
-            Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK) - before
+            Shape::new(&network, &Stop::never()).unwrap().port(N_SOURCE_BOTTLENECK, records, 0) - before
         };
         // Three classes, CBR, VBR and UBR, and the class of each of five VCs; or a queue for each VC.
-        let by_class = scheduler::BYTES + 5 * 8 + 3 * scheduler::BYTES_PER_QUEUE;
+        let by_class = run_queues::BYTES + 5 * 8 + 3 * run_queues::BYTES_PER_QUEUE;
         assert_eq!(more(r#"{"strict_priority": {}}"#), by_class);
         assert_eq!(more(r#"{"guaranteed_rate": {"share": 0.1}}"#), by_class);
-        assert_eq!(more(r#"{"round_robin": {}}"#), scheduler::BYTES + 5 * scheduler::BYTES_PER_QUEUE);
+        assert_eq!(more(r#"{"round_robin": {}}"#), run_queues::BYTES + 5 * run_queues::BYTES_PER_QUEUE);
     }
 
     #[test]

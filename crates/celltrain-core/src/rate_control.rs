@@ -116,7 +116,7 @@ impl RateControl {
                 is_abr: network.vcs[vc as usize].abr.is_some(),
                 above_abr: network.vcs[vc as usize].class < Class::Ubr,
                 mcr: network.vcs[vc as usize].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
-                share: ideal.as_ref().map_or(0.0, |ideal| ideal[vc as usize]),
+                share: ideal.as_ref().expect("there is an allocator")[vc as usize],
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
             Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))

@@ -131,6 +131,12 @@ mod tests {
         assert_eq!(questions, expected);
         stop.steps(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
+        // Nine are left of the ten that follow a question.
+        stop.steps_of([3, 4]).unwrap();
+        stop.steps_of([1, 1]).unwrap();
+        assert_eq!(asked.get(), 5, "parts are counted together, each piece once");
+        stop.step().unwrap();
+        assert_eq!(asked.get(), 6);
     }
 
     #[test]

@@ -49,13 +49,18 @@ impl Document {
         refuse_large(text, MAX_BYTES)?;
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            let mut faults: Vec<_> = errors.iter().map(|error| syntax_fault(text, error)).collect();
-            faults.dedup();
-            // What follows a nesting too deep to follow is about nothing.
-            if let Some(deep) = faults.iter().position(|fault| fault.problem.contains("recurse")) {
-                faults.truncate(deep.saturating_add(1));
+            let mut faults: Vec<SyntaxFault> = Vec::new();
+            let lines = LineIndex::new(text);
+            for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
+                // What follows a nesting too deep to follow is about nothing.
+                let is_too_deep = fault.problem.contains("recurse");
+                if faults.last() != Some(&fault) {
+                    faults.push(fault);
+                }
+                if is_too_deep || faults.len() == MAX_SYNTAX_FAULTS {
+                    break;
+                }
             }
-            faults.truncate(MAX_SYNTAX_FAULTS);
             return Err(faults);
         }
         let mut document = Self { root: Value::Null, lines: BTreeMap::new(), from_text: true };
@@ -161,8 +166,8 @@ fn refuse_large(text: &str, most: usize) -> Result<(), Vec<SyntaxFault>> {
     Err(vec![SyntaxFault { line: None, problem }])
 }
 
-fn syntax_fault(text: &str, error: &toml::de::Error) -> SyntaxFault {
-    let line = error.span().map(|span| LineIndex::new(text).line(span.start));
+fn syntax_fault(text: &str, lines: &LineIndex, error: &toml::de::Error) -> SyntaxFault {
+    let line = error.span().map(|span| lines.line(span.start));
     let message = error.message().trim().replace('\n', "; ");
     let quoted = error.span().and_then(|span| text.get(span)).and_then(|quoted| quoted.lines().next());
     let at = match quoted.map(str::trim) {

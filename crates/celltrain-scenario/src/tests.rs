@@ -672,6 +672,15 @@ fn a_policy_given_as_a_word_is_told_to_be_a_table() {
 }
 
 #[test]
+fn of_a_text_broken_in_a_great_many_places_the_first_are_told() {
+    // Working out a line for each of them would take minutes.
+    let text = format!("{GOOD}\n{}", "<a>\n".repeat(100_000));
+    let faults = messages(&text);
+    assert_eq!(faults.len(), 20);
+    assert!(faults.iter().all(|fault| fault.contains("is not TOML")), "{faults:?}");
+}
+
+#[test]
 fn a_truncated_file_is_not_toml() {
     let faults = read(&GOOD[..GOOD.len() / 2]).faults;
     assert!(!faults.is_empty());

@@ -331,3 +331,39 @@ fn the_reference_counts_pcr_and_the_other_classes() {
         assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{abr}\n{rest}");
     }
 }
+
+#[test]
+fn an_edge_device_can_be_watched_at_any_instant() {
+    // A cell takes 265 units of 10.3 ns, so steps of about as much hit every unit of one; the device hands on cells as far
+    // as to the next step, and those that begin just after it have not left.
+    let network = network(
+        r#"
+        duration = "500us"
+        edge.e.discard.tail_drop = {}
+        port.default = { buffer = "infinite", policy.tail_drop = {} }
+        tcp.vanilla.mss = "1460B"
+        [topology.network]
+        hosts = ["h1", "h2", "h3"]
+        switches = ["sw"]
+        edge_devices = ["e"]
+        flows = [{ from = "h1", to = "h2" }, { from = "h2", to = "h3" }]
+        links = [
+            { between = ["h1", "e"], rate = "155.52Mbps", delay = "5us" },
+            { between = ["e", "sw"], rate = "155.52Mbps", delay = "5us" },
+            { between = ["h2", "sw"], rate = "155.52Mbps", delay = "5us" },
+            { between = ["h3", "sw"], rate = "155.52Mbps", delay = "5us" },
+        ]
+        "#,
+    );
+    let links: Vec<_> = (0..network.links.len()).collect();
+    for step in (2_500_000..4_500_000).step_by(20_000) {
+        let [fast, reference] = Engine::ALL.map(|engine| {
+            let choice = SeriesChoice { queue: true, edges: true, ..SeriesChoice::default() };
+            let mut recorder = Recorder::new(choice, links.clone(), Duration { picoseconds: step }, &network);
+            run(engine, &network, &mut recorder);
+            (recorder.queue_cells, recorder.edge_packets)
+        });
+        assert_eq!(fast, reference, "a look every {step} ps");
+        assert!(fast.1.iter().any(|&packets| packets > 0), "packets wait");
+    }
+}

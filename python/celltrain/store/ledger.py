@@ -86,6 +86,8 @@ class Ledger:
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}", uri=True, check_same_thread=False
             )
+            # Damaged names and digests are read too: they are not what they should be, which is the fault to be told.
+            self._connection.text_factory = lambda text: text.decode(errors="replace")
             if write:
                 self._connection.execute("PRAGMA synchronous = FULL")
                 if not self._connection.execute("SELECT name FROM sqlite_master").fetchall():
@@ -227,7 +229,8 @@ class Ledger:
         except sqlite3.OperationalError as error:
             problem = f"cannot be used ({error}); what was stored before is whole: mend that, then --resume"
             raise self._fault(problem) from None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # A name in it that is no text is quoted in the error, and cannot be.
             raise self._fault(f"is no ledger ({error}); make it again from the parts: celltrain store repair") from None
 
     def _fault(self, problem: str) -> StoreError:

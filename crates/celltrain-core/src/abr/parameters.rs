@@ -208,7 +208,7 @@ pub fn cells_per_second(rate: BitRate) -> f64 {
 
 /// Whether a factor is a power of two from `least` to 1.
 fn is_power_of_two(factor: f64, least: f64) -> bool {
-    (least..=1.0).contains(&factor) && (1.0 / factor).fract() == 0.0 && factor.to_bits().trailing_zeros() >= 52
+    (least..=1.0).contains(&factor) && factor.to_bits().trailing_zeros() >= 52
 }
 
 /// TM 4.0: TBE has 24 bits.

@@ -13,11 +13,11 @@ use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::footprint::{Shape, count, size};
+use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
-use crate::port::Port;
+use crate::port::{self, Port};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
@@ -53,7 +53,9 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
 pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     let of_link = size::<LinkTimes>() + size::<TieBreaker>() + size::<Option<Time>>() + 1;
     let links = 0..shape.network.links.len();
-    links.map(|link| shape.port(link) + of_link).sum::<u64>() + count(shape.network.flows.len()) * size::<Event>()
+    let waiting = |link: usize| grown(shape.queues[link], size::<Cell>());
+    links.map(|link| shape.port(link, &port::RECORDS, waiting(link)) + of_link).sum::<u64>()
+        + count(shape.network.flows.len()) * size::<Event>()
 }
 
 /// A cell on its way is an event, or two while it is sent.

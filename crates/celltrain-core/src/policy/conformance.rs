@@ -356,7 +356,6 @@ fn every_policy_answers_as_its_page_says() {
                 port.take();
             }
         }
-        port.dequeue_deferred();
         let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
         let expected = match cut {
             // Two go: of the first, second, fourth and fifth two wait.

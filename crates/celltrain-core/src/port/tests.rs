@@ -24,45 +24,14 @@ fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
 }
 
 #[test]
-fn cells_admitted_in_turns_count_as_single_ones_do() {
-    let rm = Cell::rm(2, 9);
-    let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| Cell::new(label, 5, last));
-    let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
-    // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
-    for gone in [1, 6, 7] {
-        let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
-        let mut ports = [(); 2].map(|()| Port::new(Some(10), 3, policy(), Stream::new(1, "test")));
-        for port in &mut ports {
-            assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
-        }
-        let [single, interleaved] = &mut ports;
-        for cell in cells {
-            assert!(single.offer(cell));
-        }
-        single.defer_dequeue(gone);
-        for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
-            interleaved.fate(Cell::new(label, 5, false));
-            interleaved.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
-        }
-        interleaved.count_in_turns(Run { last: rm, cells: 1 });
-        interleaved.admit_in_turns(&cells, 7, gone);
-        for port in [&mut *single, &mut *interleaved] {
-            port.dequeue_deferred();
-        }
-        assert_eq!((single.state(), single.active_vcs()), (interleaved.state(), interleaved.active_vcs()));
-        assert!(single.waiting().eq(interleaved.waiting()));
-        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| interleaved.starts_frame(vc)));
-    }
-}
-
-#[test]
 fn what_is_not_whole_waits() {
     let mut port = merging_port(100);
     port.offer(Cell::new(0, 1, false));
-    assert_eq!((port.occupancy(), port.ready(), port.held(0)), (1, 0, 1));
+    assert_eq!(port.occupancy(), 1);
     assert_eq!(port.take(), None);
     port.offer(Cell::new(0, 1, true));
-    assert_eq!((port.ready(), port.held(0)), (2, 0));
+    assert_eq!(port.take(), Some(Cell::new(0, 1, false)));
+    assert_eq!(port.take(), Some(Cell::new(0, 1, true)));
 }
 
 #[test]
@@ -94,7 +63,6 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     // A whole frame later it is as before.
     assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame)), [Some(1), Some(3)]);
     assert!(port.offer(Cell::new(0, 4, false)) && port.offer(Cell::new(0, 4, true)));
-    port.dequeue_deferred();
     let counters: Vec<_> = port.vc_counters().collect();
     assert_eq!(
         counters,
@@ -116,7 +84,6 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         for &(label, frame, last) in cells {
             port.offer(Cell::new(label, frame, last));
         }
-        port.dequeue_deferred();
         (waits(&port), port.per_vc().to_vec(), port.active_vcs())
     };
     // A's frame of three cells and the first of B's; for B's last the two cells of A's frame go that do not end it.
@@ -162,7 +129,6 @@ fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_
     assert!(port.take().is_some());
     let admitted = [false, false, false, true].map(|last| port.offer(Cell::new(0, 2, last)));
     assert_eq!(admitted[..3], [true, true, false]);
-    port.dequeue_deferred();
     let counters: Vec<_> = port.vc_counters().collect();
     let of_a = PortCounters { offered: 6, forwarded: 1, ..counters[0] };
     assert_eq!((counters[0], of_a.lost() + of_a.discarded(), of_a.cut_frames), (of_a, 2, 1));
@@ -170,27 +136,4 @@ fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_
         counters[1],
         PortCounters { offered: 4, discarded_frame: 4, discarded_frames: 2, ..PortCounters::default() }
     );
-}
-
-#[test]
-fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
-    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
-    let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its second.
-    let run = Run { last: Cell::new(0, 8, false), cells: 2 };
-    assert_eq!(port.fate(run.last), Fate::Admitted);
-    port.admit(run, 2, 0);
-    assert!(port.offer(Cell::new(1, 3, false)) && port.offer(Cell::new(1, 3, true)));
-    // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
-    assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
-    port.dequeue_deferred();
-    let of_a = port.vc_counters().next();
-    let expected = PortCounters {
-        offered: 4,
-        lost_pushed_out: 2,
-        discarded_remainder: 1,
-        cut_frames: 1,
-        ..PortCounters::default()
-    };
-    assert_eq!(of_a, Some(expected));
 }

@@ -1,9 +1,9 @@
 //! What holds for every scheduler of the list.
 
-use super::{Class, Queues, ReportGranularity, SchedulerConfig, VcKind};
+use super::{Class, SchedulerConfig, VcKind};
 use crate::cell::{Cell, Label};
 use crate::policy::{PolicyConfig, tail_drop};
-use crate::port::{Counts, Port};
+use crate::port::{CellQueues, Port};
 use crate::rng::Stream;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
@@ -14,24 +14,19 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 }
 
 /// The labels of the next cells that are sent after one cell each of these VCs has come.
-pub(super) fn sent(queues: &mut Queues, come: &[Label], number: usize) -> Vec<Label> {
+pub(super) fn sent(queues: &mut CellQueues, come: &[Label], number: usize) -> Vec<Label> {
     for &label in come {
-        queues.push(crate::cell::Run { last: Cell::new(label, 0, true), cells: 1 });
+        queues.put(label, 1);
     }
     (0..number).map(|_| queues.pop().label()).collect()
 }
 
-impl Queues {
-    /// The cell that is sent next; one waits.
-    pub(super) fn pop(&mut self) -> Cell {
-        // Who waits is no concern of a scheduler's.
-        let mut counts = Counts::new(NAMES.len());
-        for label in 0..6 {
-            counts.put(label, 1);
+impl CellQueues {
+    /// So many cells of a VC come, each a frame of its own.
+    pub(super) fn put(&mut self, label: Label, cells: u32) {
+        for _ in 0..cells {
+            self.push(Cell::new(label, 0, true));
         }
-        let mut cell = None;
-        self.serve(1, &mut counts, ReportGranularity::Each, |run, _| cell = Some(run.last));
-        cell.expect("a scheduler sends as many cells as it is asked for")
     }
 }
 

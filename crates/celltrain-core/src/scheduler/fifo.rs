@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, Queues, VcKind};
+use super::{Configure, Service, VcKind};
 use crate::cost::{CELLS, Cost, Work};
 
 /// First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set.
@@ -20,7 +20,7 @@ impl Configure for Config {
         )
     }
 
-    fn build(&self, _vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, _vcs: &[VcKind<'_>]) -> Option<Service> {
         None
     }
 }

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Configure, Queues, Scheduler, VcKind, Waiting};
+use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{CELLS, FACTOR, TAG, Cost, Work};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
@@ -38,9 +38,9 @@ impl Configure for Config {
             .per_cell("the credit up, and down where UBR goes; who goes", Work { reads: 4, writes: 1, additions: 4, ..Work::NONE })
     }
 
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let queue_of = vcs.iter().map(|vc| if vc.class == Class::Ubr { UBR } else { OTHERS }).collect();
-        Some(Queues::new(2, queue_of, GuaranteedRate { g: billionths(self.share), credit: 0 }))
+        Some(Service::new(2, queue_of, GuaranteedRate { g: billionths(self.share), credit: 0 }))
     }
 }
 
@@ -67,7 +67,7 @@ struct GuaranteedRate {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: credit is at most two cells")]
 impl Scheduler for GuaranteedRate {
-    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
+    fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
             // "1 + small": of a whole cell's credit nothing is lost that came with its last part.
             self.credit = (self.credit + self.g).min(CELL + self.g);
@@ -90,18 +90,18 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Cell, Run};
+    use crate::port::CellQueues;
     use crate::rng::Stream;
     use crate::scheduler::conformance::{kinds, sent};
 
-    fn queues(share: f64) -> Queues {
-        Config { share }.build(&kinds(&[Class::Vbr, Class::Ubr])).unwrap()
+    fn queues(share: f64) -> CellQueues {
+        CellQueues::new(Config { share }.build(&kinds(&[Class::Vbr, Class::Ubr])).unwrap())
     }
 
-    fn backlogged(share: f64, cells: u32) -> Queues {
+    fn backlogged(share: f64, cells: u32) -> CellQueues {
         let mut queues = queues(share);
         for label in [0, 1] {
-            queues.push(Run { last: Cell::new(label, 0, true), cells });
+            queues.put(label, cells);
         }
         queues
     }
@@ -125,14 +125,14 @@ mod tests {
         let mut rng = Stream::new(1, "test");
         for share in [0.05, 0.3, 0.8] {
             let mut queues = queues(share);
-            queues.push(Run { last: Cell::new(1, 0, true), cells: 100_000 });
+            queues.put(1, 100_000);
             let mut vbr = 0u32;
             let (mut slots, mut ubr, mut least) = (0u32, 0u32, 0.0_f64);
             for _ in 0..50_000 {
                 // Bursts: the other class comes and goes.
                 if vbr == 0 && rng.below(50) == 0 {
                     vbr = 1 + rng.below(200);
-                    queues.push(Run { last: Cell::new(0, 0, true), cells: vbr });
+                    queues.put(0, vbr);
                 }
                 let cell = queues.pop();
                 slots += 1;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::round_robin::InTurns;
-use super::{Configure, Queues, VcKind};
+use super::{Configure, Service, VcKind};
 use crate::cost::Cost;
 use crate::error::Fault;
 use crate::policy::PerVc;
@@ -43,10 +43,10 @@ impl Configure for Config {
         vec![(MINIMUM_SHARE, &self.minimum_share)]
     }
 
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let turns = MinimumShares::new(&self.minimum_share.resolve(&names));
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
     }
 
     fn cost() -> Cost {
@@ -63,11 +63,12 @@ pub(super) fn sample() -> Config {
 mod tests {
     use super::*;
     use crate::scheduler::Class;
+    use crate::port::CellQueues;
     use crate::scheduler::conformance::{kinds, sent};
 
     #[test]
     fn a_minimum_share_goes_first_and_the_rest_in_turns() {
-        let mut queues = sample().build(&kinds(&[Class::Ubr; 2])).unwrap();
+        let mut queues = CellQueues::new(sample().build(&kinds(&[Class::Ubr; 2])).unwrap());
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 8), [1, 0, 1, 1, 1, 0, 1, 0]);
     }
 

@@ -5,17 +5,16 @@
 //! them goes next. A new scheduler is one file beside these, one line in the list below and one page under
 //! `docs/models/`.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Label, Run};
 use crate::cost::Cost;
+use crate::engine::fast::run_queues::WaitingRuns;
 use crate::error::Fault;
-use crate::footprint::size;
 use crate::policy::PerVc;
-use crate::port::Counts;
+use crate::port::WaitingCells;
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $module:ident: $Scheduler:ident,)*) => {
@@ -74,7 +73,7 @@ macro_rules! schedulers {
             }
 
             /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
-            pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+            pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
                 match self {
                     $(Self::$Scheduler(config) => config.build(vcs),)*
                 }
@@ -147,6 +146,8 @@ pub struct VcKind<'a> {
 }
 
 /// What a scheduler is asked. Both engines ask only this; the reference engine for one cell at a time.
+///
+/// It is written once for all that may wait, single cells and runs of them; a port keeps it as [`AnyScheduler`].
 pub trait Scheduler: Send {
     /// A cell has come to `queue`, where none waited.
     fn on_backlog(&mut self, queue: usize) {
@@ -154,11 +155,60 @@ pub trait Scheduler: Send {
     }
 
     /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
-    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>);
+    fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
     /// What it is to it when a queue fills. Asked once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
+    }
+}
+
+/// What waits at a port, as a scheduler serves it.
+pub trait Waiting {
+    /// The queues.
+    fn queues(&self) -> Range<usize>;
+
+    /// Cells waiting in a queue.
+    fn cells(&self, queue: usize) -> u32;
+
+    /// Sends the first cells of a queue: `most`, or fewer, at least one of those in front. How many they were.
+    fn send(&mut self, queue: usize, most: u32) -> u32;
+
+    /// Sends the first cell of a queue, of which there is one. Whether others wait behind it.
+    fn send_one(&mut self, queue: usize) -> bool;
+}
+
+/// A scheduler of the list, whichever it is.
+pub trait AnyScheduler: Send {
+    /// [`Scheduler::on_backlog`].
+    fn on_backlog(&mut self, queue: usize);
+
+    /// [`Scheduler::serve`] where single cells wait.
+    fn serve_cells(&mut self, cells: u32, waiting: &mut WaitingCells);
+
+    /// [`Scheduler::serve`] where runs of cells wait.
+    fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
+
+    /// [`Scheduler::backlog_sensitivity`].
+    fn backlog_sensitivity(&self) -> BacklogSensitivity;
+}
+
+impl<S: Scheduler> AnyScheduler for S {
+    #[inline]
+    fn on_backlog(&mut self, queue: usize) {
+        Scheduler::on_backlog(self, queue);
+    }
+
+    fn serve_cells(&mut self, cells: u32, waiting: &mut WaitingCells) {
+        self.serve(cells, waiting);
+    }
+
+    fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>) {
+        self.serve(cells, waiting);
+    }
+
+    fn backlog_sensitivity(&self) -> BacklogSensitivity {
+        Scheduler::backlog_sensitivity(self)
     }
 }
 
@@ -201,209 +251,25 @@ pub trait Configure {
     fn cost() -> Cost;
 
     /// The queues of a port crossed by these VCs, by label; none where one queue holds all, first in, first out.
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues>;
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// The queues of a port that is not first in, first out, and who chooses among them.
-pub struct Queues {
-    /// By label.
-    queue_of: Vec<usize>,
-    all: Vec<Queue>,
-    scheduler: Box<dyn Scheduler>,
-    /// What the latest service sent.
-    sent: Vec<Sent>,
+/// How the cells of a port wait that is not first in, first out, and who chooses among them.
+pub struct Service {
+    /// How many queues there are.
+    pub queues: usize,
+    /// By label: where a VC's cells wait.
+    pub queue_of: Vec<usize>,
+    /// Who chooses.
+    pub scheduler: Box<dyn AnyScheduler>,
 }
 
-/// The cells of a class or of a VC, first in, first out.
-#[derive(Clone, Debug)]
-struct Queue {
-    /// Cells waiting.
-    cells: u32,
-    /// Those of one frame that go first; none when the queue is empty.
-    front: Run,
-    behind: VecDeque<Run>,
-    /// Cells of the first run that were sent and not yet reported.
-    unreported: u32,
-}
-
-/// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
-pub(crate) const BYTES: u64 = size::<Queues>() + 2 * 64 + 8 * size::<Sent>();
-/// Memory of a queue, its label and its place in its scheduler's turns.
-pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
-
-/// Cells of one frame that were sent.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    run: Run,
-    /// Of the cells of the same service, how many went before the first of these, where each is reported; otherwise
-    /// before the last.
-    after: u32,
-}
-
-/// How finely departures are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportGranularity {
-    /// Runs of cells that go one after the other: how many cells went before the first.
-    Each,
-    /// What waits together may go with other queues' cells in between, and is reported when the last of it has gone:
-    /// how many cells went before that one.
-    Runs,
-}
-
-/// What waits at a port, as its scheduler serves it.
-pub struct Waiting<'a> {
-    queues: &'a mut [Queue],
-    counts: &'a mut Counts,
-    sent: &'a mut Vec<Sent>,
-    granularity: ReportGranularity,
-    /// Cells sent in this service.
-    number: u32,
-}
-
-impl Waiting<'_> {
-    /// The queues.
-    #[inline]
-    pub fn queues(&self) -> std::ops::Range<usize> {
-        0..self.queues.len()
-    }
-
-    /// Cells waiting in a queue.
-    #[inline]
-    pub fn cells(&self, queue: usize) -> u32 {
-        self.queues[queue].cells
-    }
-
-    /// Sends the first cells of a queue: `most`, or those of the frame in front if they are fewer. How many they were.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
-    pub fn send(&mut self, queue: usize, most: u32) -> u32 {
-        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
-        let sent = most.min(front.cells);
-        *cells -= sent;
-        front.cells -= sent;
-        *unreported += sent;
-        self.counts.take(front.last.label(), sent);
-        self.number += sent;
-        if front.cells == 0 || self.granularity == ReportGranularity::Each {
-            self.report_departures(queue);
-        }
-        sent
-    }
-
-    /// Sends the first cell of a queue, of which there is one. Whether others wait behind it.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
-    pub fn send_one(&mut self, queue: usize) -> bool {
-        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
-        *cells -= 1;
-        front.cells -= 1;
-        *unreported += 1;
-        let others_wait = *cells > 0;
-        self.counts.take(front.last.label(), 1);
-        self.number += 1;
-        if front.cells == 0 || self.granularity == ReportGranularity::Each {
-            self.report_departures(queue);
-        }
-        others_wait
-    }
-
-    /// Notes what was sent of the run in front, and turns to the next one if that was all.
-    #[inline(never)]
-    fn report_departures(&mut self, queue: usize) {
-        let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
-        let cells = std::mem::take(unreported);
-        let after = self.number - if self.granularity == ReportGranularity::Each { cells } else { 1 };
-        let is_rest = front.cells == 0;
-        let last = if is_rest { front.last } else { front.last.not_last() };
-        self.sent.push(Sent { run: Run { last, cells }, after });
-        if is_rest && let Some(next) = behind.pop_front() {
-            *front = next;
-        }
-    }
-}
-
-impl Queues {
-    /// `queues` of them, none with a cell; `queue_of` says by label where a VC's cells wait.
+impl Service {
+    /// So many queues; `queue_of` says by label where a VC's cells wait.
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
-        let none = Run { last: Cell::new(0, 0, false), cells: 0 };
-        let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
-        Self { queue_of, all: vec![queue; queues], scheduler: Box::new(scheduler), sent: Vec::new() }
-    }
-
-    /// Puts cells at the end of their VC's queue.
-    #[inline]
-    pub fn push(&mut self, run: Run) {
-        let number = self.queue_of[run.last.label() as usize];
-        let queue = &mut self.all[number];
-        queue.cells += run.cells;
-        if queue.front.cells == 0 {
-            queue.front = run;
-            self.scheduler.on_backlog(number);
-        } else if queue.behind.is_empty() && queue.front.goes_on_with(run) {
-            queue.front = Run { last: run.last, cells: queue.front.cells + run.cells };
-        } else {
-            Run::append(&mut queue.behind, run);
-        }
-    }
-
-    /// Sends the next `cells` cells, of which there are as many, takes them off the counts and reports them, in order.
-    /// Where each is reported, every earlier departure was reported.
-    #[inline]
-    pub fn serve(
-        &mut self,
-        cells: u32,
-        counts: &mut Counts,
-        granularity: ReportGranularity,
-        mut report: impl FnMut(Run, u32),
-    ) {
-        let Self { all: queues, scheduler, sent, .. } = self;
-        scheduler.serve(cells, &mut Waiting { queues, counts, sent, granularity, number: 0 });
-        for Sent { run, after } in sent.drain(..) {
-            report(run, after);
-        }
-    }
-
-    /// Reports what was sent of runs that have not gone as a whole.
-    pub fn report_parts(&mut self, mut report: impl FnMut(Run)) {
-        for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
-            report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
-        }
-    }
-
-    /// What it is to the scheduler when a queue fills.
-    pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
-        self.scheduler.backlog_sensitivity()
-    }
-
-    /// Whether no two VCs share a queue.
-    pub fn one_a_vc(&self) -> bool {
-        self.queue_of.iter().copied().eq(0..self.all.len())
-    }
-
-    /// Cells waiting in the queue of a VC.
-    #[inline]
-    pub fn ahead(&self, label: Label) -> u32 {
-        self.all[self.queue_of[label as usize]].cells
-    }
-
-    /// No frame's last cell is among fewer of the next cells than this; one at least waits.
-    pub fn least_to_an_end(&self) -> u32 {
-        if self.all.len() > FEW {
-            return 1;
-        }
-        let waiting = self.all.iter().filter(|queue| queue.cells > 0);
-        waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
-    }
-
-    /// The waiting cells, queue by queue.
-    pub fn waiting(&self) -> impl Iterator<Item = Cell> {
-        let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
-        self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
+        Self { queues, queue_of, scheduler: Box::new(scheduler) }
     }
 }
-
-/// Among more queues than this, looking for the shortest costs more than it saves.
-const FEW: usize = 8;
 
 #[cfg(test)]
 mod conformance;

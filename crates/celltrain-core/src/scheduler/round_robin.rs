@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BacklogSensitivity, Configure, Queues, Scheduler, VcKind, Waiting};
+use super::{BacklogSensitivity, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::Cost;
 use crate::turns::{RoundRobin as Ring, Turns};
 
@@ -19,9 +19,9 @@ use crate::turns::{RoundRobin as Ring, Turns};
 pub struct Config {}
 
 impl Configure for Config {
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let turns = Ring::new(vcs.len());
-        Some(Queues::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
+        Some(Service::new(vcs.len(), (0..vcs.len()).collect(), InTurns { turns }))
     }
 
     fn cost() -> Cost {
@@ -30,8 +30,8 @@ impl Configure for Config {
 }
 
 /// A scheduler of queues that take turns.
-pub(super) struct InTurns<T> {
-    pub(super) turns: T,
+pub(crate) struct InTurns<T> {
+    pub(crate) turns: T,
 }
 
 impl<T: Turns> Scheduler for InTurns<T> {
@@ -39,7 +39,7 @@ impl<T: Turns> Scheduler for InTurns<T> {
         self.turns.join(queue);
     }
 
-    fn serve(&mut self, mut cells: u32, waiting: &mut Waiting<'_>) {
+    fn serve(&mut self, mut cells: u32, waiting: &mut impl Waiting) {
         while cells > 0 {
             if let Some(queue) = self.turns.alone().filter(|&queue| waiting.cells(queue) > cells) {
                 while cells > 0 {
@@ -66,11 +66,12 @@ pub(super) fn sample() -> Config {
 mod tests {
     use super::*;
     use crate::scheduler::Class;
+    use crate::port::CellQueues;
     use crate::scheduler::conformance::{kinds, sent};
 
     #[test]
     fn cells_leave_in_turns_and_a_queue_that_fills_comes_last() {
-        let mut queues = Config {}.build(&kinds(&[Class::Ubr; 3])).unwrap();
+        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr; 3])).unwrap());
         assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
         assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);
         assert_eq!(sent(&mut queues, &[1], 3), [0, 2, 1]);
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn one_that_is_alone_sends_all_it_has() {
-        let mut queues = Config {}.build(&kinds(&[Class::Ubr; 2])).unwrap();
+        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr; 2])).unwrap());
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);
     }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Configure, Queues, Scheduler, VcKind, Waiting};
+use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{CELLS, Cost, Work};
 
 /// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first in,
@@ -28,9 +28,9 @@ impl Configure for Config {
             .per_cell("which is the highest that is not empty", Work { reads: 3, additions: 3, ..Work::NONE })
     }
 
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let queue_of = vcs.iter().map(|vc| vc.class as usize).collect();
-        Some(Queues::new(Class::ALL.len(), queue_of, StrictPriority))
+        Some(Service::new(Class::ALL.len(), queue_of, StrictPriority))
     }
 }
 
@@ -38,7 +38,7 @@ impl Configure for Config {
 struct StrictPriority;
 
 impl Scheduler for StrictPriority {
-    fn serve(&mut self, mut cells: u32, waiting: &mut Waiting<'_>) {
+    fn serve(&mut self, mut cells: u32, waiting: &mut impl Waiting) {
         while cells > 0 {
             let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("a cell waits");
             cells -= waiting.send(queue, cells);
@@ -54,17 +54,18 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::CellQueues;
     use crate::scheduler::conformance::{kinds, sent};
 
     #[test]
     fn the_highest_class_that_waits_goes_first_and_a_class_in_order() {
-        let mut queues = Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap();
+        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr])).unwrap());
         assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
     }
 
     #[test]
     fn a_cell_of_a_higher_class_waits_for_none_but_its_own() {
-        let mut queues = Config {}.build(&kinds(&[Class::Ubr, Class::Vbr])).unwrap();
+        let mut queues = CellQueues::new(Config {}.build(&kinds(&[Class::Ubr, Class::Vbr])).unwrap());
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "whatever waited before it");
         assert_eq!(sent(&mut queues, &[1, 0, 1], 5), [1, 1, 0, 0, 0]);

@@ -12,7 +12,7 @@ use std::ops::{Add, Sub};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, Queues, Scheduler, VcKind, Waiting};
+use super::{Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{FACTOR, TAG, VCS, Cost, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
@@ -52,14 +52,14 @@ impl Configure for Config {
             .tournament()
     }
 
-    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Queues> {
+    fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         let steps = steps(&self.weights.resolve(&names));
         let queue_of = (0..vcs.len()).collect();
         Some(if steps.iter().all(|&step| step <= u64::MOST_STEP) {
-            Queues::new(vcs.len(), queue_of, Wfq::<u64>::new(&steps))
+            Service::new(vcs.len(), queue_of, Wfq::<u64>::new(&steps))
         } else {
-            Queues::new(vcs.len(), queue_of, Wfq::<u128>::new(&steps))
+            Service::new(vcs.len(), queue_of, Wfq::<u128>::new(&steps))
         })
     }
 }
@@ -197,7 +197,7 @@ impl<N: Number> Scheduler for Wfq<N> {
         self.play(queue, (previous.max(self.v_now) + step).player(queue));
     }
 
-    fn serve(&mut self, cells: u32, waiting: &mut Waiting<'_>) {
+    fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
             let first = self.tournament[1];
             let queue = first.vc();
@@ -266,14 +266,15 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Cell, Run};
+    use crate::port::CellQueues;
     use crate::rng::Stream;
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
-    fn queues(weights: &[f64]) -> Queues {
+    fn queues(weights: &[f64]) -> CellQueues {
         let table = weights.iter().zip(0..).map(|(&w, i)| (format!("vc{i}"), w)).collect();
-        Config { weights: PerVc::ByName(table) }.build(&kinds(&vec![Class::Ubr; weights.len()])).unwrap()
+        let config = Config { weights: PerVc::ByName(table) };
+        CellQueues::new(config.build(&kinds(&vec![Class::Ubr; weights.len()])).unwrap())
     }
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
         for weights in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 1.0], &[0.37, 149.76, 17.0, 1e-3], &[1.0 / 3.0, 0.1, 7.7]] {
             let mut queues = queues(weights);
             for label in 0..u32::try_from(weights.len()).unwrap() {
-                queues.push(Run { last: Cell::new(label, 0, true), cells: 2_000_000 });
+                queues.put(label, 1_000_000);
             }
             let sum: f64 = weights.iter().sum();
             let mut served = vec![0u32; weights.len()];
@@ -316,16 +317,16 @@ mod tests {
     fn lowered_tags_change_no_order() {
         let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
         let all = || (0..steps.len()).collect();
-        let mut narrow = Queues::new(steps.len(), all(), Wfq::<u64>::new(&steps));
-        let mut wide = Queues::new(steps.len(), all(), Wfq::<u128>::new(&steps));
+        let mut narrow = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u64>::new(&steps)));
+        let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let mut waiting = 0;
         // The tags of 64 bits are lowered some tens of times, those of 128 bits never.
         for _ in 0..100_000 {
             for _ in 0..rng.below(3).min(20 - waiting) {
-                let run = Run { last: Cell::new(rng.below(4), 0, false), cells: 1 };
-                narrow.push(run);
-                wide.push(run);
+                let label = rng.below(4);
+                narrow.put(label, 1);
+                wide.put(label, 1);
                 waiting += 1;
             }
             if waiting > 0 {

@@ -17,7 +17,7 @@
 //! > probe 4        the sender sends one byte of segment 4 into a closed window
 //! < ack 3          the receiver acknowledges the first three segments
 //! < ack 3 sack 5   the same with a block
-//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks)
+//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks), or how often: fast_retransmits, timeouts
 //! ```
 //!
 //! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at its
@@ -108,6 +108,8 @@ impl Player {
                     "cwnd" => self.sender.cwnd(),
                     "ssthresh" => self.sender.ssthresh(),
                     "rto" => f64::from(self.sender.rto()),
+                    "fast_retransmits" => self.sender.counters().fast_retransmits as f64,
+                    "timeouts" => self.sender.counters().timeouts as f64,
                     _ => return Err("unknown variable".into()),
                 };
                 let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;

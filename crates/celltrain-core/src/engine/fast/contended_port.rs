@@ -1,25 +1,27 @@
 //! A contended port: trains of cells come in on several links, one cell leaves a cell time.
 //!
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
-//! from its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`Port`] the
+//! from its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`BatchingPort`] the
 //! reference engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
 //! as it is admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time
 //! after the instants in question, and never later than the earliest effect these could have anywhere else.
 
 use std::collections::VecDeque;
 
+use super::batching_port::{self, BatchingPort};
+use super::run_queues::ReportGranularity;
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Label, Run};
 use crate::footprint::size;
-use crate::port::{self, Fate, Port};
-use crate::scheduler::{BacklogSensitivity, ReportGranularity};
+use crate::port::Fate;
+use crate::scheduler::BacklogSensitivity;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 /// A contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct ContendedPort {
-    pub(super) port: Port,
+    pub(super) port: BatchingPort,
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
@@ -199,11 +201,11 @@ struct Line {
     gone: u32,
 }
 
-/// Memory of a contended port beside its [`Port`], with lists it works with: four at least have had some records.
-pub(super) const BYTES: u64 = size::<ContendedPort>() - port::BYTES + 4 * (4 * size::<Arrival>() + 16);
-/// Memory of an input and its number at the node; its turn is apart.
-pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4;
-/// Memory of a VC beside that at the [`Port`].
+/// Memory of a contended port beside its [`BatchingPort`], with lists it works with: four at least have had some records.
+pub(super) const BYTES: u64 = size::<ContendedPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
+/// Memory of an input, its number at the node and that of its link; its turn is apart.
+pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
+/// Memory of a VC beside that at the [`BatchingPort`].
 pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
 /// No run.
@@ -221,7 +223,7 @@ const FEW: usize = 8;
 
 impl ContendedPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
-    pub(super) fn new(port: Port, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+    pub(super) fn new(port: BatchingPort, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         Self {
             any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()

@@ -1,13 +1,15 @@
 //! What the fast engine needs of memory beside the models.
 
 use super::Delivery;
+use super::batching_port;
 use super::contended_port::{self, Train};
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
 use super::tournament_tree::Key;
 use super::turns::Turn;
-use crate::footprint::{LIST, Shape, array, count, size};
+use crate::cell::Run;
+use crate::footprint::{LIST, Shape, array, count, grown, size};
 use crate::network::NodeKind;
 
 /// A frame on its way is a train at a port or in front of it, and one to be delivered at last.
@@ -26,7 +28,12 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             bytes += BYTES_PER_NIC + array(labels, 8);
         } else if contended {
             let inputs = count(shape.feeders.of(link).len());
-            bytes += shape.port(link) + BYTES_PER_CONTENDED_PORT + array(labels, contended_port::BYTES_PER_VC);
+            // Where cells of several links meet, each that waits is a run of its own.
+            let waiting = grown(shape.queues[link], size::<Run>());
+            let fifo = waiting.max(batching_port::reserved(network.links[link].buffer, labels));
+            bytes += shape.port(link, &batching_port::RECORDS, fifo)
+                + BYTES_PER_CONTENDED_PORT
+                + array(labels, contended_port::BYTES_PER_VC);
             bytes += array(inputs, contended_port::BYTES_PER_INPUT) + turns(inputs);
         }
         if at_host || contended {
@@ -38,10 +45,9 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             // Cells pass it on a stage that begins elsewhere.
             bytes += labels * BYTES_PER_PASSED;
         }
-        bytes += count(shape.feeders.of(link).len()) * BYTES_PER_FEEDER;
     }
     let ways = count(network.vcs.len()) * plan::BYTES_PER_WAY;
-    bytes + ways + count(network.flows.len()) * 16
+    bytes + ways + count(network.flows.len()) * BYTES_PER_FLOW
 }
 
 /// The turns of a port's inputs: one more on each side, and room for a whole tree.
@@ -49,6 +55,8 @@ fn turns(inputs: u64) -> u64 {
     array((inputs + 2).next_power_of_two(), size::<Turn>())
 }
 
+/// A flow in the list of those to be started.
+const BYTES_PER_FLOW: u64 = 16;
 /// A link's role, its place in the lists of stages, ways, late cells, delays and feeders.
 const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEEDER;
 /// A host's port and its number.
@@ -57,7 +65,7 @@ const BYTES_PER_NIC: u64 = size::<Nic>() + 4;
 const BYTES_PER_CONTENDED_PORT: u64 = contended_port::BYTES + 8;
 /// A transparent port on the way of a VC, with a place for what comes late.
 const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
-/// The number of a link that feeds another's port.
+/// The number of a link that feeds the port of another; where there are several, they are inputs.
 const BYTES_PER_FEEDER: u64 = 4;
 /// Most ports send over one lead or two. A lane for each: its list, its key on the event list, and where it leads.
 const BYTES_OF_LANES: u64 = 2 * (32 + size::<Key>() * 8 / 7 + 12);
@@ -65,3 +73,20 @@ const BYTES_OF_LANES: u64 = 2 * (32 + size::<Key>() * 8 / 7 + 12);
 const BYTES_PER_CONTROLLED: u64 = plan::BYTES_PER_RM_WAY + 8 + LIST + 32;
 /// A lane for the ends of RM cells and one for what they pass, with their keys.
 const BYTES_OF_RM_LANES: u64 = 2 * rm::BYTES_PER_LANE + 2 * size::<Key>() * 8 / 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Network;
+    use crate::network::tests::ring_network;
+    use crate::stop::Stop;
+
+    #[test]
+    fn a_second_flow_on_a_vc_has_its_own_place_and_nothing_else() {
+        let mut network = ring_network(5, "1ms");
+        let of = |network: &Network| footprint(&Shape::new(network, &Stop::never()).unwrap());
+        let before = of(&network);
+        network.flows.push(network.flows[0].clone());
+        assert_eq!(of(&network) - before, BYTES_PER_FLOW);
+    }
+}

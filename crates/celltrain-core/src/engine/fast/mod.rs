@@ -6,6 +6,7 @@
 //! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
 //! network before it is settled.
 
+pub mod batching_port;
 mod contended_port;
 mod fabric;
 mod feeders;
@@ -15,6 +16,7 @@ mod plan;
 mod rm;
 // For the benchmarks.
 #[doc(hidden)]
+pub mod run_queues;
 pub mod tournament_tree;
 mod turns;
 
@@ -27,7 +29,7 @@ use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Routing};
-use crate::port::{Port, PortCounters, PortState};
+use crate::port::{PortCounters, PortState};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
@@ -39,6 +41,7 @@ use crate::units::{Clock, Span, Time};
 pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
+use batching_port::BatchingPort;
 use contended_port::{Arrival, ContendedPort, Timing};
 use fabric::{Fabric, Onward};
 use nic::{Nic, Phase};
@@ -604,7 +607,7 @@ fn contended_port(
     let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
     let cell_time = times[index].cell_time;
     let queues = link.scheduler.build(&network.vc_kinds(routing, index));
-    let port = Port::new(link.buffer, vcs, policy, stream("policy"));
+    let port = BatchingPort::new(link.buffer, vcs, policy, stream("policy"));
     let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
     let of_rms = plan

@@ -1,32 +1,34 @@
-//! The output port: one buffer, its per-VC counts, the frame bookkeeping every policy shares, and its counters.
+//! The fast engine's output port: runs of cells in its queue, many of them admitted at once and their departures deferred.
 //!
-//! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
-//! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
+//! Source: `docs/mechanisms.md` 2.0. A run that is admitted, refused or taken at once changes the port as
+//! its cells do at a [`Port`](crate::port::Port), one after the other; both ask the same [`Admission`].
 
 use std::collections::VecDeque;
 
+use super::run_queues::{self, ReportGranularity, RunQueues};
 use crate::cell::{Cell, Label, Run};
-use crate::footprint::{array, size};
-use crate::policy::{BufferPolicy, Overflow, View};
+use crate::footprint::{PortRecords, array, size};
+use crate::policy::{BufferPolicy, View};
+use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
+use crate::port::{Fate, PortCounters, PortState};
 use crate::rng::Stream;
-use crate::scheduler::{BacklogSensitivity, Queues, ReportGranularity};
+use crate::scheduler::{BacklogSensitivity, Service};
 
 /// An output port's buffer with its policy.
-pub struct Port {
+pub struct BatchingPort {
     capacity: u32,
     /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
     occupancy: u32,
     max_queue: u32,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`Port::defer_dequeue`]) and are still to be taken off the queue and the per-VC counts.
+    /// Cells that have gone ([`BatchingPort::defer_dequeue`]) and are still to be taken off the queue and the per-VC counts.
     deferred_dequeues: u32,
     counts: Counts,
-    vcs: Vec<VcState>,
-    refused: Vec<Refused>,
+    admission: Admission,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
     held: Vec<Option<Held>>,
     /// Where cells wait instead of in `fifo`, if this is not first in, first out.
-    queues: Option<Box<Queues>>,
+    queues: Option<Box<RunQueues>>,
     /// Whether cells go elsewhere than to the end of `fifo`, VCs merge or there are queues, or the policy follows them.
     apart: bool,
     /// Cells of all of them; those of `occupancy` that cannot be sent yet.
@@ -38,76 +40,6 @@ pub struct Port {
     /// Of these, those reported to the policy, if it follows cells.
     reported_gone: u64,
     follows: bool,
-    policy: Box<dyn BufferPolicy>,
-    /// Whether there is a frame the policy could refuse.
-    may_refuse_frames: bool,
-    overflow: Overflow,
-    rng: Stream,
-}
-
-/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
-/// the others and the cells waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// Cells that arrived.
-    pub offered: u64,
-    /// Cells handed to the transmitter.
-    pub forwarded: u64,
-    /// Cells lost for want of room.
-    pub lost_overflow: u64,
-    /// Waiting cells pushed out for want of room.
-    pub lost_pushed_out: u64,
-    /// Cells of frames the policy refused whole.
-    pub discarded_frame: u64,
-    /// Later cells of frames that had already lost one.
-    pub discarded_remainder: u64,
-    /// Frames the policy refused whole.
-    pub discarded_frames: u64,
-    /// Frames that lost a cell for want of room.
-    pub cut_frames: u64,
-}
-
-impl PortCounters {
-    /// Cells lost for want of room, whatever the way.
-    pub fn lost(&self) -> u64 {
-        self.lost_overflow + self.lost_pushed_out
-    }
-
-    /// Cells discarded by decision of the policy.
-    pub fn discarded(&self) -> u64 {
-        self.discarded_frame + self.discarded_remainder
-    }
-
-    /// All VCs of a port together.
-    pub fn sum(counters: impl IntoIterator<Item = PortCounters>) -> PortCounters {
-        let mut sum = PortCounters::default();
-        for counters in counters {
-            sum.add(&counters);
-        }
-        sum
-    }
-
-    pub(crate) fn add(&mut self, other: &PortCounters) {
-        self.offered += other.offered;
-        self.forwarded += other.forwarded;
-        self.lost_overflow += other.lost_overflow;
-        self.lost_pushed_out += other.lost_pushed_out;
-        self.discarded_frame += other.discarded_frame;
-        self.discarded_remainder += other.discarded_remainder;
-        self.discarded_frames += other.discarded_frames;
-        self.cut_frames += other.cut_frames;
-    }
-}
-
-/// A port at the end of a run, however an engine kept it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortState {
-    /// The fate of each VC's cells, by label.
-    pub counters: Vec<PortCounters>,
-    /// Cells waiting of each VC, by label.
-    pub waiting: Vec<u32>,
-    /// The largest number of cells that ever waited.
-    pub max_queue: u32,
 }
 
 /// Waiting cells by VC.
@@ -142,64 +74,11 @@ impl Counts {
     }
 }
 
-/// The state read for every arriving cell of a VC, beside the count of its waiting cells.
-#[derive(Clone, Copy, Debug)]
-struct VcState {
-    /// Cells that arrived.
-    offered: u64,
-    /// Frame number of the latest cell.
-    current: u32,
-    mode: Mode,
-    /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
-    at_start: bool,
-}
-
 /// The waiting cells of a VC's frame that is not yet whole.
 #[derive(Clone, Debug, Default)]
 struct Held {
     runs: Vec<Run>,
     cells: u32,
-}
-
-/// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
-#[derive(Clone, Copy, Debug, Default)]
-struct Refused {
-    overflow: u64,
-    pushed_out: u64,
-    frame: u64,
-    remainder: u64,
-    frames: u64,
-    cut_frames: u64,
-    /// The frame under way is counted among those.
-    is_cut: bool,
-}
-
-impl Refused {
-    fn cells(&self) -> u64 {
-        self.overflow + self.pushed_out + self.frame + self.remainder
-    }
-
-    fn cut(&mut self) {
-        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
-    }
-}
-
-/// What will become of a VC's next cells ([`Port::fate`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// They are admitted while there is room.
-    Admitted,
-    /// They are discarded, up to and with the last cell of their frame.
-    Refused,
-    /// It differs from one to the next: each has to be offered.
-    CellByCell,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Pass,
-    RefuseFrame,
-    RefuseRest { keep_last_cell: bool },
 }
 
 /// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows
@@ -212,14 +91,14 @@ const RESERVED_RUNS_PER_VC: usize = 16;
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 /// Memory of a port.
-pub(crate) const BYTES: u64 = size::<Port>();
-/// Memory of a VC that crosses it.
-pub(crate) const BYTES_PER_VC: u64 = size::<VcState>() + size::<Refused>() + 4;
-
-/// Memory of so many VCs that cross it.
-pub(crate) fn rows(vcs: u64) -> u64 {
-    array(vcs, size::<VcState>()) + array(vcs, size::<Refused>()) + array(vcs, 4)
-}
+pub(crate) const BYTES: u64 = size::<BatchingPort>();
+/// Of a port, a VC that crosses it and its queues.
+pub(crate) const RECORDS: PortRecords = PortRecords {
+    port: BYTES,
+    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, 4],
+    queues: run_queues::BYTES,
+    queue: run_queues::BYTES_PER_QUEUE,
+};
 
 /// Memory that a port crossed by so many VCs reserves for its queue.
 pub(crate) fn reserved(capacity: Option<u32>, vcs: u64) -> u64 {
@@ -232,10 +111,9 @@ fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
     capacity.map_or(0, |k| most.min(k as usize))
 }
 
-impl Port {
+impl BatchingPort {
     /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { offered: 0, current: 0, mode: Mode::Pass, at_start: true };
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
@@ -243,8 +121,6 @@ impl Port {
             fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
             deferred_dequeues: 0,
             counts: Counts::new(vcs),
-            vcs: vec![start; vcs],
-            refused: vec![Refused::default(); vcs],
             held: Vec::new(),
             queues: None,
             apart: policy.follows_cells(),
@@ -253,10 +129,7 @@ impl Port {
             gone: 0,
             reported_gone: 0,
             follows: policy.follows_cells(),
-            may_refuse_frames: !policy.admits_all(),
-            overflow: policy.overflow(),
-            policy,
-            rng,
+            admission: Admission::new(vcs, policy, rng),
         }
     }
 
@@ -275,12 +148,12 @@ impl Port {
     /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
     /// pushes out no cell.
     #[must_use]
-    pub fn scheduled(mut self, queues: Option<Queues>) -> Self {
-        if let Some(queues) = queues {
+    pub fn scheduled(mut self, service: Option<Service>) -> Self {
+        if let Some(service) = service {
             assert!(!self.merges(), "VCs merge only where one queue holds all");
             assert!(!self.follows, "a policy follows cells only where one queue holds all");
-            assert!(self.overflow != Overflow::PushOutFront, "cells are pushed out only where one queue holds all");
-            self.queues = Some(Box::new(queues));
+            assert!(!self.admission.pushes_out(), "cells are pushed out only where one queue holds all");
+            self.queues = Some(Box::new(RunQueues::new(service)));
             self.apart = true;
         }
         self
@@ -292,7 +165,7 @@ impl Port {
     }
 
     fn pushes_out(&self) -> bool {
-        self.overflow == Overflow::PushOutFront && self.capacity < u32::MAX
+        self.admission.pushes_out() && self.capacity < u32::MAX
     }
 
     /// Whether frames of some VC wait until they are whole.
@@ -307,14 +180,10 @@ impl Port {
         if cell.is_rm() {
             return self.offer_rm(cell);
         }
-        let vc = &mut self.vcs[cell.label() as usize];
-        vc.offered += 1;
-        vc.current = cell.frame;
-        let starts_frame = std::mem::replace(&mut vc.at_start, cell.last_cell());
-        if starts_frame {
+        if self.admission.on_arrival(cell) {
             self.judge_frame(cell);
         }
-        if self.occupancy < self.capacity && self.vcs[cell.label() as usize].mode == Mode::Pass {
+        if self.occupancy < self.capacity && self.admission.is_passing(cell.label()) {
             self.enqueue(cell);
             return true;
         }
@@ -324,12 +193,12 @@ impl Port {
     /// A resource management cell belongs to no frame: it is lost only for want of room.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {
-        self.vcs[cell.label() as usize].offered += 1;
+        self.admission.on_rm(cell.label(), 1);
         let has_room = self.occupancy < self.capacity;
         if has_room {
             self.enqueue(cell);
         } else {
-            self.refused[cell.label() as usize].overflow += 1;
+            self.admission.lose_rm(cell.label());
         }
         has_room
     }
@@ -337,15 +206,17 @@ impl Port {
     /// Whether a VC is within a frame whose next cells are admitted as long as there is room for them.
     #[inline]
     pub fn passes(&self, label: Label) -> bool {
-        let vc = &self.vcs[label as usize];
-        vc.mode == Mode::Pass && !vc.at_start
+        self.admission.is_passing(label) && !self.admission.starts_frame(label)
     }
 
     /// Whether a VC's next cells are admitted as long as there is room for them, and no policy is asked.
     #[inline]
     pub fn admits_unasked(&self, label: Label) -> bool {
-        let vc = &self.vcs[label as usize];
-        if vc.at_start { !self.may_refuse_frames } else { vc.mode == Mode::Pass }
+        if self.admission.starts_frame(label) {
+            !self.admission.may_refuse_frames()
+        } else {
+            self.admission.is_passing(label)
+        }
     }
 
     /// The scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own. While
@@ -359,12 +230,12 @@ impl Port {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether departures must be reported ([`Port::report_departures`]) before a VC's next cell is offered to a port
+    /// Whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is offered to a port
     /// with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
-            && ((self.may_refuse_frames && self.vcs[label as usize].at_start)
+            && ((self.admission.may_refuse_frames() && self.admission.starts_frame(label))
                 || self.occupancy >= self.capacity
                 || self.ahead(label) <= self.deferred_dequeues)
     }
@@ -390,22 +261,17 @@ impl Port {
     /// Whether a VC's next cell starts a frame.
     #[cfg(test)]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
-        self.vcs[label as usize].at_start
+        self.admission.starts_frame(label)
     }
 
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the
     /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
-        let vc = cell.label() as usize;
-        if std::mem::take(&mut self.vcs[vc].at_start) {
+        if self.admission.takes_start(cell.label()) {
             self.judge_frame(cell);
         }
-        match self.vcs[vc].mode {
-            Mode::Pass => Fate::Admitted,
-            Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
-            Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
-        }
+        self.admission.fate(cell)
     }
 
     /// Admits cells whose fate that is: as many single offers, between and after which `gone` cells have gone. There
@@ -413,10 +279,7 @@ impl Port {
     #[inline]
     pub fn admit(&mut self, run: Run, peak: u32, gone: u32) {
         debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
-        let vc = &mut self.vcs[run.last.label() as usize];
-        vc.offered += u64::from(run.cells);
-        vc.current = run.last.frame;
-        vc.at_start = run.last.last_cell();
+        self.admission.on_run(run);
         self.count_in(run);
         self.occupancy += run.cells;
         self.max_queue = self.max_queue.max(peak);
@@ -429,7 +292,7 @@ impl Port {
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
         for cell in cells {
-            self.vcs[cell.label() as usize].offered += 1;
+            self.admission.on_cells_within(cell.label(), 1);
             if self.apart {
                 self.count_in(Run { last: cell, cells: 1 });
             } else {
@@ -442,14 +305,13 @@ impl Port {
     }
 
     /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
-    /// ([`Port::admit_in_turns`]).
+    /// ([`BatchingPort::admit_in_turns`]).
     #[inline]
     pub fn count_in_turns(&mut self, run: Run) {
-        let vc = &mut self.vcs[run.last.label() as usize];
-        vc.offered += u64::from(run.cells);
-        if !run.last.is_rm() {
-            vc.current = run.last.frame;
-            vc.at_start = run.last.last_cell();
+        if run.last.is_rm() {
+            self.admission.on_rm(run.last.label(), run.cells);
+        } else {
+            self.admission.on_run(run);
         }
     }
 
@@ -482,19 +344,10 @@ impl Port {
     /// Refuses cells of a frame whose fate that is: as many single offers.
     #[inline]
     pub fn refuse(&mut self, run: Run) {
-        let vc = &mut self.vcs[run.last.label() as usize];
-        vc.offered += u64::from(run.cells);
-        vc.current = run.last.frame;
-        vc.at_start = run.last.last_cell();
-        let refused = &mut self.refused[run.last.label() as usize];
-        match vc.mode {
-            Mode::RefuseFrame => refused.frame += u64::from(run.cells),
-            Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
-            Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
-        }
+        self.admission.refuse(run);
     }
 
-    /// Reports to a policy that follows cells one that will be admitted with others ([`Port::admit_in_turns`]), when
+    /// Reports to a policy that follows cells one that will be admitted with others ([`BatchingPort::admit_in_turns`]), when
     /// `gone` of those that will go meanwhile have gone.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
@@ -502,9 +355,9 @@ impl Port {
             let cells = self.gone + u64::from(gone) - self.reported_gone;
             self.reported_gone += cells;
             if cells > 0 {
-                self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+                self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
             }
-            self.policy.on_enter(label, 1);
+            self.admission.policy.on_enter(label, 1);
         }
     }
 
@@ -513,7 +366,7 @@ impl Port {
     fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
+            self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
         }
     }
 
@@ -525,13 +378,13 @@ impl Port {
             return true;
         }
         self.report_to_policy();
-        self.policy.enters_at_once(label, left, close)
+        self.admission.policy.enters_at_once(label, left, close)
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
     pub fn virtual_queues(&mut self) -> Option<&[u32]> {
         self.report_to_policy();
-        self.policy.virtual_queues()
+        self.admission.policy.virtual_queues()
     }
 
     /// The places of the buffer.
@@ -543,15 +396,12 @@ impl Port {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
-        if !self.may_refuse_frames {
-            let vc = cell.label() as usize;
-            self.vcs[vc].mode = Mode::Pass;
-            self.refused[vc].is_cut = false;
+        if !self.admission.may_refuse_frames() {
+            self.admission.pass_frame(cell.label());
             return;
         }
         self.dequeue_deferred();
         self.report_to_policy();
-        let label = cell.label();
         let view = View {
             occupancy: self.occupancy,
             capacity: self.capacity,
@@ -559,51 +409,23 @@ impl Port {
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
         };
-        let admitted = self.policy.admit_frame(&view, label, &mut self.rng);
-        self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
-        let refused = &mut self.refused[label as usize];
-        refused.frames += u64::from(!admitted);
-        refused.is_cut = false;
+        self.admission.judge_frame(&view, cell.label());
     }
 
     /// A cell of a refused frame, or one that finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
-        let vc = cell.label() as usize;
-        if self.vcs[vc].mode == Mode::Pass && self.holds(cell.label()) {
-            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell: false };
-            self.refused[vc].overflow += 1;
-            self.refused[vc].cut();
-            self.discard_held(cell.label());
-            return false;
+        let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.holds(cell.label()));
+        if verdict == Verdict::PushOut {
+            self.push_out_front(cell);
+            verdict = self.admission.after_push_out(cell, self.occupancy >= self.capacity);
         }
-        if self.vcs[vc].mode == Mode::Pass {
-            match self.overflow {
-                Overflow::LoseCell => {}
-                Overflow::LoseRestOfFrame { keep_last_cell } => {
-                    self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
-                    self.refused[vc].overflow += 1;
-                    self.refused[vc].cut();
-                    return false;
-                }
-                Overflow::PushOutFront => self.push_out_front(cell),
-            }
+        match verdict {
+            Verdict::Enter => self.enqueue(cell),
+            Verdict::DiscardHeld => self.discard_held(cell.label()),
+            Verdict::Refuse | Verdict::PushOut => {}
         }
-        let is_full = self.occupancy >= self.capacity;
-        let refused = &mut self.refused[vc];
-        match self.vcs[vc].mode {
-            Mode::RefuseFrame => refused.frame += 1,
-            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
-                refused.overflow += 1;
-                refused.cut();
-            }
-            Mode::Pass | Mode::RefuseRest { .. } => {
-                self.enqueue(cell);
-                return true;
-            }
-        }
-        false
+        verdict == Verdict::Enter
     }
 
     /// Hands the next cell to the transmitter.
@@ -666,7 +488,7 @@ impl Port {
     }
 
     /// Brings the per-VC counts up to date with what has gone. A reader of the counts calls this first after
-    /// [`Port::defer_dequeue`]; the port itself does before it asks the policy.
+    /// [`BatchingPort::defer_dequeue`]; the port itself does before it asks the policy.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -737,17 +559,7 @@ impl Port {
 
     /// The fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
-        let all = self.vcs.iter().zip(&self.refused).zip(self.per_vc());
-        all.map(|((vc, refused), &waiting)| PortCounters {
-            offered: vc.offered,
-            forwarded: vc.offered - refused.cells() - u64::from(waiting),
-            lost_overflow: refused.overflow,
-            lost_pushed_out: refused.pushed_out,
-            discarded_frame: refused.frame,
-            discarded_remainder: refused.remainder,
-            discarded_frames: refused.frames,
-            cut_frames: refused.cut_frames,
-        })
+        self.admission.counters(self.per_vc())
     }
 
     /// The port as results show it.
@@ -758,7 +570,7 @@ impl Port {
             max_queue: self.max_queue,
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
-        if let Some(virtual_queues) = self.policy.virtual_queues() {
+        if let Some(virtual_queues) = self.admission.policy.virtual_queues() {
             let sum = virtual_queues.iter().map(|&cells| u64::from(cells)).sum::<u64>();
             let unreported = self.gone - self.reported_gone;
             assert_eq!(
@@ -792,7 +604,7 @@ impl Port {
             queues.push(run);
         } else if self.follows {
             self.report_to_policy();
-            self.policy.on_enter(run.last.label(), run.cells);
+            self.admission.policy.on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {
             self.hold(run);
@@ -836,7 +648,7 @@ impl Port {
         let cells = std::mem::take(&mut held.cells);
         self.held_cells -= cells;
         self.occupancy -= cells;
-        self.refused[label as usize].pushed_out += u64::from(cells);
+        self.admission.on_held_discarded(label, cells);
         if cells > 0 {
             self.counts.take(label, cells);
         }
@@ -853,10 +665,9 @@ impl Port {
         };
         let keeps_last = !ends_frame(&victim);
         let victim = victim.last;
-        let of_victim = |cell: Cell| cell.label() == victim.label() && cell.frame == victim.frame && !cell.is_rm();
         let mut pushed_out = 0;
         self.fifo.retain_mut(|run| {
-            if !of_victim(run.last) {
+            if !is_of_frame(run.last, victim) {
                 return true;
             }
             let kept = u32::from(keeps_last && run.last.last_cell());
@@ -864,18 +675,9 @@ impl Port {
             run.cells = kept;
             kept > 0
         });
-        let vc = victim.label() as usize;
         self.counts.take(victim.label(), pushed_out);
         self.occupancy -= pushed_out;
-        self.refused[vc].pushed_out += u64::from(pushed_out);
-        // Its last cell ends it, so what is pushed out of one frame is pushed out at once.
-        self.refused[vc].cut_frames += u64::from(pushed_out > 0);
-        let frame = &mut self.vcs[vc];
-        let in_progress = of_victim(arriving) || (!frame.at_start && frame.current == victim.frame);
-        if in_progress {
-            frame.mode = Mode::RefuseRest { keep_last_cell: true };
-            self.refused[vc].is_cut = true;
-        }
+        self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 }
 

@@ -1,0 +1,287 @@
+//! Admission: which of the cells that come to a port enter its buffer, and why the others do not.
+//!
+//! Source: `docs/mechanisms.md` 2.0. Both kinds of port ask it, [`Port`](super::Port) for a cell at a time and the fast
+//! engine's for many at once; the cells themselves and their counts are the port's own.
+
+use super::PortCounters;
+use crate::cell::{Cell, Label, Run};
+use crate::footprint::size;
+use crate::policy::{BufferPolicy, Overflow, View};
+use crate::rng::Stream;
+
+/// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
+pub(crate) struct Admission {
+    vcs: Vec<VcState>,
+    refused: Vec<Refused>,
+    pub(crate) policy: Box<dyn BufferPolicy>,
+    /// Whether there is a frame the policy could refuse.
+    may_refuse_frames: bool,
+    overflow: Overflow,
+    rng: Stream,
+}
+
+/// The state of a VC that is read for every arriving cell.
+#[derive(Clone, Copy, Debug)]
+struct VcState {
+    /// Cells that arrived.
+    offered: u64,
+    /// Frame number of the latest cell.
+    current: u32,
+    mode: Mode,
+    /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
+    at_start: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Pass,
+    RefuseFrame,
+    RefuseRest { keep_last_cell: bool },
+}
+
+/// Cells of a VC that were not sent, by reason, as in [`PortCounters`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Refused {
+    overflow: u64,
+    pushed_out: u64,
+    frame: u64,
+    remainder: u64,
+    frames: u64,
+    cut_frames: u64,
+    /// The frame under way is counted among those.
+    is_cut: bool,
+}
+
+impl Refused {
+    fn cells(&self) -> u64 {
+        self.overflow + self.pushed_out + self.frame + self.remainder
+    }
+
+    fn cut(&mut self) {
+        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
+    }
+}
+
+/// Memory of what is kept of a VC: its frame under way, and what was refused of it.
+pub(crate) const BYTES_OF_STATE: u64 = size::<VcState>();
+pub(crate) const BYTES_OF_REFUSED: u64 = size::<Refused>();
+
+/// What will become of a VC's next cells, as long as there is room for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They are admitted.
+    Admitted,
+    /// They are discarded, up to and with the last cell of their frame.
+    Refused,
+    /// It differs from one to the next: each has to be offered.
+    CellByCell,
+}
+
+/// What a port does about a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It enters.
+    Enter,
+    /// It is gone, and counted.
+    Refuse,
+    /// It is gone, and with it what waits of its frame, which cannot become whole any more.
+    DiscardHeld,
+    /// Another makes room first, if any can; then [`Admission::after_push_out`] decides.
+    PushOut,
+}
+
+impl Admission {
+    /// That of a port crossed by so many VCs.
+    pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+        let start = VcState { offered: 0, current: 0, mode: Mode::Pass, at_start: true };
+        Self {
+            vcs: vec![start; vcs],
+            refused: vec![Refused::default(); vcs],
+            may_refuse_frames: !policy.admits_all(),
+            overflow: policy.overflow(),
+            policy,
+            rng,
+        }
+    }
+
+    /// Whether a cell that finds no room pushes out another.
+    pub(crate) fn pushes_out(&self) -> bool {
+        self.overflow == Overflow::PushOutFront
+    }
+
+    /// Whether there is a frame the policy could refuse.
+    #[inline]
+    pub(crate) fn may_refuse_frames(&self) -> bool {
+        self.may_refuse_frames
+    }
+
+    /// A cell of a frame arrives; whether it starts one, about which the policy is to be asked.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
+        let vc = &mut self.vcs[cell.label() as usize];
+        vc.offered += 1;
+        vc.current = cell.frame;
+        std::mem::replace(&mut vc.at_start, cell.last_cell())
+    }
+
+    /// Cells of a frame arrive that are neither its first nor its last.
+    #[inline]
+    pub(crate) fn on_cells_within(&mut self, label: Label, cells: u32) {
+        self.vcs[label as usize].offered += u64::from(cells);
+    }
+
+    /// Cells of a frame arrive whose fate was asked for before.
+    #[inline]
+    pub(crate) fn on_run(&mut self, run: Run) {
+        let vc = &mut self.vcs[run.last.label() as usize];
+        vc.offered += u64::from(run.cells);
+        vc.current = run.last.frame;
+        vc.at_start = run.last.last_cell();
+    }
+
+    /// Resource management cells arrive, which belong to no frame: they are lost only for want of room.
+    #[inline]
+    pub(crate) fn on_rm(&mut self, label: Label, cells: u32) {
+        self.vcs[label as usize].offered += u64::from(cells);
+    }
+
+    /// A resource management cell found no room.
+    pub(crate) fn lose_rm(&mut self, label: Label) {
+        self.refused[label as usize].overflow += 1;
+    }
+
+    /// Whether the cells of a VC's frame under way are admitted as long as there is room for them.
+    #[inline]
+    pub(crate) fn is_passing(&self, label: Label) -> bool {
+        self.vcs[label as usize].mode == Mode::Pass
+    }
+
+    /// Whether a VC's next cell starts a frame.
+    #[inline]
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.vcs[label as usize].at_start
+    }
+
+    /// The same, for one that is asked for its fate and arrives at once.
+    #[inline]
+    pub(crate) fn takes_start(&mut self, label: Label) -> bool {
+        std::mem::take(&mut self.vcs[label as usize].at_start)
+    }
+
+    /// A frame starts about which no policy need be asked.
+    #[inline]
+    pub(crate) fn pass_frame(&mut self, label: Label) {
+        self.vcs[label as usize].mode = Mode::Pass;
+        self.refused[label as usize].is_cut = false;
+    }
+
+    /// Asks the policy about the frame whose first cell has arrived.
+    #[inline]
+    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) {
+        let admitted = self.policy.admit_frame(view, label, &mut self.rng);
+        self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let refused = &mut self.refused[label as usize];
+        refused.frames += u64::from(!admitted);
+        refused.is_cut = false;
+    }
+
+    /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
+    #[inline]
+    pub(crate) fn fate(&self, cell: Cell) -> Fate {
+        match self.vcs[cell.label() as usize].mode {
+            Mode::Pass => Fate::Admitted,
+            Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
+            Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
+        }
+    }
+
+    /// Counts cells that are refused with their frame or with its rest.
+    #[inline]
+    pub(crate) fn refuse(&mut self, run: Run) {
+        self.on_run(run);
+        let refused = &mut self.refused[run.last.label() as usize];
+        match self.vcs[run.last.label() as usize].mode {
+            Mode::RefuseFrame => refused.frame += u64::from(run.cells),
+            Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
+            Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
+        }
+    }
+
+    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is whole.
+    pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
+        let vc = cell.label() as usize;
+        if self.vcs[vc].mode == Mode::Pass {
+            if !is_full {
+                return Verdict::Enter;
+            }
+            let (verdict, keep_last_cell) = match self.overflow {
+                _ if holds => (Verdict::DiscardHeld, false),
+                Overflow::LoseRestOfFrame { keep_last_cell } => (Verdict::Refuse, keep_last_cell),
+                Overflow::PushOutFront => return Verdict::PushOut,
+                Overflow::LoseCell => return self.after_push_out(cell, is_full),
+            };
+            self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
+            self.refused[vc].overflow += 1;
+            self.refused[vc].cut();
+            return verdict;
+        }
+        self.after_push_out(cell, is_full)
+    }
+
+    /// The same when nothing more can be done to make room.
+    pub(crate) fn after_push_out(&mut self, cell: Cell, is_full: bool) -> Verdict {
+        let vc = cell.label() as usize;
+        let refused = &mut self.refused[vc];
+        match self.vcs[vc].mode {
+            Mode::RefuseFrame => refused.frame += 1,
+            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
+                refused.overflow += 1;
+                refused.cut();
+            }
+            Mode::Pass | Mode::RefuseRest { .. } => return Verdict::Enter,
+        }
+        Verdict::Refuse
+    }
+
+    /// Cells of a frame that waited to become whole were discarded.
+    pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
+        self.refused[label as usize].pushed_out += u64::from(cells);
+    }
+
+    /// `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is under way, its rest is
+    /// refused but for the last cell, which keeps the next frame apart from the remains.
+    pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
+        let vc = victim.label() as usize;
+        let refused = &mut self.refused[vc];
+        refused.pushed_out += u64::from(cells);
+        // The last cell that is kept ends the frame, so what is pushed out of one frame is pushed out at once.
+        refused.cut_frames += u64::from(cells > 0);
+        let frame = &mut self.vcs[vc];
+        let arrives = is_of_frame(arriving, victim);
+        if arrives || (!frame.at_start && frame.current == victim.frame) {
+            frame.mode = Mode::RefuseRest { keep_last_cell: true };
+            refused.is_cut = true;
+        }
+    }
+
+    /// The fate of each VC's cells, by label, of which so many wait.
+    pub(crate) fn counters<'a>(&'a self, waiting: &'a [u32]) -> impl Iterator<Item = PortCounters> + 'a {
+        let all = self.vcs.iter().zip(&self.refused).zip(waiting);
+        all.map(|((vc, refused), &waiting)| PortCounters {
+            offered: vc.offered,
+            forwarded: vc.offered - refused.cells() - u64::from(waiting),
+            lost_overflow: refused.overflow,
+            lost_pushed_out: refused.pushed_out,
+            discarded_frame: refused.frame,
+            discarded_remainder: refused.remainder,
+            discarded_frames: refused.frames,
+            cut_frames: refused.cut_frames,
+        })
+    }
+}
+
+/// Whether a cell is one of the frame of another.
+pub(crate) fn is_of_frame(cell: Cell, other: Cell) -> bool {
+    cell.label() == other.label() && cell.frame == other.frame && !cell.is_rm()
+}

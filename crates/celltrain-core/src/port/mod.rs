@@ -1,0 +1,313 @@
+//! The output port: one buffer, its per-VC counts, the frame bookkeeping every policy shares, and its counters.
+//!
+//! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
+//! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
+//!
+//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by one.
+//! The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and counts of its
+//! own and is held against this one. Both ask the same [`Admission`] which cells enter.
+
+pub(crate) mod admission;
+mod queues;
+
+pub use admission::Fate;
+pub use queues::{CellQueues, WaitingCells};
+
+use std::collections::VecDeque;
+
+use crate::cell::{Cell, Label};
+use crate::footprint::{PortRecords, size};
+use crate::policy::{BufferPolicy, View};
+use crate::rng::Stream;
+use crate::scheduler::Service;
+use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
+
+/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
+/// the others and the cells waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Cells that arrived.
+    pub offered: u64,
+    /// Cells handed to the transmitter.
+    pub forwarded: u64,
+    /// Cells lost for want of room.
+    pub lost_overflow: u64,
+    /// Waiting cells pushed out for want of room.
+    pub lost_pushed_out: u64,
+    /// Cells of frames the policy refused whole.
+    pub discarded_frame: u64,
+    /// Later cells of frames that had already lost one.
+    pub discarded_remainder: u64,
+    /// Frames the policy refused whole.
+    pub discarded_frames: u64,
+    /// Frames that lost a cell for want of room.
+    pub cut_frames: u64,
+}
+
+impl PortCounters {
+    /// Cells lost for want of room, whatever the way.
+    pub fn lost(&self) -> u64 {
+        self.lost_overflow + self.lost_pushed_out
+    }
+
+    /// Cells discarded by decision of the policy.
+    pub fn discarded(&self) -> u64 {
+        self.discarded_frame + self.discarded_remainder
+    }
+
+    /// All VCs of a port together.
+    pub fn sum(counters: impl IntoIterator<Item = PortCounters>) -> PortCounters {
+        let mut sum = PortCounters::default();
+        for counters in counters {
+            sum.add(&counters);
+        }
+        sum
+    }
+
+    pub(crate) fn add(&mut self, other: &PortCounters) {
+        self.offered += other.offered;
+        self.forwarded += other.forwarded;
+        self.lost_overflow += other.lost_overflow;
+        self.lost_pushed_out += other.lost_pushed_out;
+        self.discarded_frame += other.discarded_frame;
+        self.discarded_remainder += other.discarded_remainder;
+        self.discarded_frames += other.discarded_frames;
+        self.cut_frames += other.cut_frames;
+    }
+}
+
+/// A port at the end of a run, however an engine kept it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// The fate of each VC's cells, by label.
+    pub counters: Vec<PortCounters>,
+    /// Cells waiting of each VC, by label.
+    pub waiting: Vec<u32>,
+    /// The largest number of cells that ever waited.
+    pub max_queue: u32,
+}
+
+/// An output port's buffer with its policy, a cell at a time.
+pub struct Port {
+    capacity: u32,
+    /// Cells waiting.
+    occupancy: u32,
+    max_queue: u32,
+    /// Cells that can be sent, where one queue holds all.
+    fifo: VecDeque<Cell>,
+    /// Where cells wait instead if this is not first in, first out.
+    queues: Option<CellQueues>,
+    /// By label where VCs merge, otherwise empty: cells of a frame that is not yet whole.
+    held: Vec<Option<Vec<Cell>>>,
+    /// Cells waiting of each VC, by label.
+    per_vc: Vec<u32>,
+    /// Cells of each VC handed to the transmitter, by label.
+    forwarded: Vec<u64>,
+    admission: Admission,
+}
+
+/// Memory of a port, a VC that crosses it and its queues.
+pub(crate) const RECORDS: PortRecords = PortRecords {
+    port: size::<Port>(),
+    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, size::<Option<Vec<Cell>>>(), 4, 8],
+    queues: queues::BYTES,
+    queue: queues::BYTES_PER_QUEUE,
+};
+/// The least a VC that crosses a port takes.
+pub(crate) const BYTES_PER_VC: u64 = BYTES_OF_STATE + BYTES_OF_REFUSED + 4;
+
+impl Port {
+    /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
+    pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+        Self {
+            capacity: capacity.unwrap_or(u32::MAX),
+            occupancy: 0,
+            max_queue: 0,
+            fifo: VecDeque::new(),
+            queues: None,
+            held: vec![None; vcs],
+            per_vc: vec![0; vcs],
+            forwarded: vec![0; vcs],
+            admission: Admission::new(vcs, policy, rng),
+        }
+    }
+
+    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
+    /// sent in one go. One that loses a cell is discarded whole.
+    #[must_use]
+    pub fn merging(mut self, merging: &[bool]) -> Self {
+        self.held = merging.iter().map(|&merges| merges.then(Vec::new)).collect();
+        self
+    }
+
+    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
+    /// pushes out no cell.
+    #[must_use]
+    pub fn scheduled(mut self, service: Option<Service>) -> Self {
+        self.queues = service.map(CellQueues::new);
+        self
+    }
+
+    /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
+    pub fn offer(&mut self, cell: Cell) -> bool {
+        let label = cell.label();
+        if cell.is_rm() {
+            self.admission.on_rm(label, 1);
+            if self.is_full() {
+                self.admission.lose_rm(label);
+                return false;
+            }
+            self.enqueue(cell);
+            return true;
+        }
+        if self.admission.on_arrival(cell) {
+            let view = View {
+                occupancy: self.occupancy,
+                capacity: self.capacity,
+                active_vcs: self.active_vcs(),
+                per_vc: &self.per_vc,
+                tagged: cell.tagged(),
+            };
+            self.admission.judge_frame(&view, label);
+        }
+        let holds = self.held[label as usize].is_some();
+        let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
+        if verdict == Verdict::PushOut {
+            self.push_out_front(cell);
+            verdict = self.admission.after_push_out(cell, self.is_full());
+        }
+        match verdict {
+            Verdict::Enter => self.enqueue(cell),
+            Verdict::DiscardHeld => self.discard_held(label),
+            Verdict::Refuse | Verdict::PushOut => {}
+        }
+        verdict == Verdict::Enter
+    }
+
+    fn is_full(&self) -> bool {
+        self.occupancy >= self.capacity
+    }
+
+    fn enqueue(&mut self, cell: Cell) {
+        let label = cell.label();
+        self.occupancy += 1;
+        self.max_queue = self.max_queue.max(self.occupancy);
+        self.per_vc[label as usize] += 1;
+        if self.admission.policy.follows_cells() {
+            self.admission.policy.on_enter(label, 1);
+        }
+        if let Some(queues) = &mut self.queues {
+            queues.push(cell);
+        } else if let Some(held) = &mut self.held[label as usize] {
+            held.push(cell);
+            if cell.last_cell() {
+                self.fifo.extend(held.drain(..));
+            }
+        } else {
+            self.fifo.push_back(cell);
+        }
+    }
+
+    /// Discards the waiting cells of a frame that cannot become whole.
+    fn discard_held(&mut self, label: Label) {
+        for cell in self.held[label as usize].iter_mut().flat_map(std::mem::take) {
+            self.occupancy -= 1;
+            self.per_vc[cell.label() as usize] -= 1;
+            self.admission.on_held_discarded(label, 1);
+        }
+    }
+
+    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
+    /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
+    fn push_out_front(&mut self, arriving: Cell) {
+        let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
+        let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
+            return; // Nothing can be pushed out: the arriving cell is lost.
+        };
+        let before = self.fifo.len();
+        self.fifo.retain(|&cell| !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell()));
+        let cells = u32::try_from(before - self.fifo.len()).expect("a buffer's cells fit 32 bits");
+        self.occupancy -= cells;
+        self.per_vc[victim.label() as usize] -= cells;
+        self.admission.on_pushed_out(victim, cells, arriving);
+    }
+
+    /// Hands the next cell to the transmitter.
+    pub fn take(&mut self) -> Option<Cell> {
+        let cell = match &mut self.queues {
+            Some(queues) => (self.occupancy > 0).then(|| queues.pop()),
+            None => self.fifo.pop_front(),
+        }?;
+        let label = cell.label() as usize;
+        self.occupancy -= 1;
+        self.per_vc[label] -= 1;
+        self.forwarded[label] += 1;
+        if self.admission.policy.follows_cells() {
+            self.admission.policy.on_leave(1);
+        }
+        Some(cell)
+    }
+
+    /// X: cells waiting.
+    pub fn occupancy(&self) -> u32 {
+        self.occupancy
+    }
+
+    /// `Y_i`: cells waiting of each VC, by label.
+    pub fn per_vc(&self) -> &[u32] {
+        &self.per_vc
+    }
+
+    /// `N_a`: VCs with at least one cell waiting.
+    pub fn active_vcs(&self) -> u32 {
+        u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("labels fit 32 bits")
+    }
+
+    /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
+    pub fn virtual_queues(&self) -> Option<&[u32]> {
+        self.admission.policy.virtual_queues()
+    }
+
+    /// The largest number of cells that ever waited.
+    pub fn max_queue(&self) -> u32 {
+        self.max_queue
+    }
+
+    /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
+    /// last.
+    pub fn waiting(&self) -> impl Iterator<Item = Cell> {
+        let queued = self.queues.iter().flat_map(CellQueues::waiting);
+        self.fifo.iter().chain(self.held.iter().flatten().flatten()).copied().chain(queued)
+    }
+
+    /// Whether a VC's next cell starts a frame.
+    #[cfg(test)]
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.admission.starts_frame(label)
+    }
+
+    /// The fate of each VC's cells, by label.
+    pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
+        self.admission.counters(&self.per_vc)
+    }
+
+    /// The port as results show it.
+    pub fn state(&self) -> PortState {
+        let counters: Vec<_> = self.vc_counters().collect();
+        let forwarded = counters.iter().map(|vc| vc.forwarded);
+        assert!(forwarded.eq(self.forwarded.iter().copied()), "what was not refused and does not wait has gone");
+        if let Some(virtual_queues) = self.virtual_queues() {
+            let sum: u32 = virtual_queues.iter().sum();
+            assert_eq!(sum, self.occupancy, "the virtual queues hold as many cells as the FIFO");
+        }
+        PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue }
+    }
+
+    /// The fate of all cells together.
+    pub fn counters(&self) -> PortCounters {
+        PortCounters::sum(self.vc_counters())
+    }
+}
+
+#[cfg(test)]
+mod tests;

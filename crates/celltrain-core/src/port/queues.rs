@@ -1,0 +1,79 @@
+//! The queues of a port that is not first in, first out: single cells in them, and a scheduler that chooses.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::cell::Cell;
+use crate::footprint::size;
+use crate::scheduler::{AnyScheduler, Service, Waiting};
+
+/// Single cells that wait in several queues.
+pub struct CellQueues {
+    /// By label.
+    queue_of: Vec<usize>,
+    waiting: WaitingCells,
+    scheduler: Box<dyn AnyScheduler>,
+}
+
+/// What waits, as a scheduler serves it.
+pub struct WaitingCells {
+    queues: Vec<VecDeque<Cell>>,
+    /// What was sent and is still to be taken, in order.
+    sent: VecDeque<Cell>,
+}
+
+/// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
+pub(super) const BYTES: u64 = size::<CellQueues>() + 2 * 64 + 4 * size::<Cell>();
+/// Memory of a queue, its label and its place in its scheduler's turns.
+pub(super) const BYTES_PER_QUEUE: u64 = size::<VecDeque<Cell>>() + 8 + 48;
+
+impl Waiting for WaitingCells {
+    fn queues(&self) -> Range<usize> {
+        0..self.queues.len()
+    }
+
+    fn cells(&self, queue: usize) -> u32 {
+        u32::try_from(self.queues[queue].len()).expect("a buffer's cells fit 32 bits")
+    }
+
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        assert!(most > 0, "a scheduler that sends, sends a cell");
+        self.send_one(queue);
+        1
+    }
+
+    fn send_one(&mut self, queue: usize) -> bool {
+        self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
+        !self.queues[queue].is_empty()
+    }
+}
+
+impl CellQueues {
+    /// Those that a scheduler asks for, none with a cell.
+    pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
+        let waiting = WaitingCells { queues: vec![VecDeque::new(); queues], sent: VecDeque::new() };
+        Self { queue_of, waiting, scheduler }
+    }
+
+    /// Puts a cell at the end of its VC's queue.
+    pub fn push(&mut self, cell: Cell) {
+        let number = self.queue_of[cell.label() as usize];
+        self.waiting.queues[number].push_back(cell);
+        if self.waiting.queues[number].len() == 1 {
+            self.scheduler.on_backlog(number);
+        }
+    }
+
+    /// Takes the cell that is sent next; one waits.
+    pub fn pop(&mut self) -> Cell {
+        self.scheduler.serve_cells(1, &mut self.waiting);
+        let cell = self.waiting.sent.pop_front().expect("a scheduler sends as many cells as it is asked for");
+        assert!(self.waiting.sent.is_empty(), "and no more");
+        cell
+    }
+
+    /// The waiting cells, queue by queue.
+    pub fn waiting(&self) -> impl Iterator<Item = Cell> {
+        self.waiting.queues.iter().flatten().copied()
+    }
+}
