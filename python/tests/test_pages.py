@@ -91,7 +91,7 @@ def test_what_the_validation_of_a_models_page_names_exists(name: str):
 
 
 def is_scenario(block: Block) -> bool:
-    """Whether a block is a whole scenario that should be right, and not a file of `adding-a-policy.md`."""
+    """Whether a block is a whole scenario that should be right, and not a file of a page about adding something."""
     complete = re.search(r"^duration\s*=", block.text, re.MULTILINE) is not None
     return block.language == "toml" and complete and not block.comment.startswith(("file:", "faulty"))
 

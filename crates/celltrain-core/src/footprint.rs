@@ -374,8 +374,8 @@ pub(crate) fn count(of: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::engine::fast::run_queues;
-    use crate::network::tests::{n_source_network, ring_network};
-    use crate::network::{Merge, N_SOURCE_BOTTLENECK};
+    use crate::network::Merge;
+    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 

@@ -500,40 +500,6 @@ impl<'a> Search<'a> {
 /// Where no link has been taken.
 const NO_LINK: usize = usize::MAX;
 
-/// The N-source network (`docs/mechanisms.md` 7): N sources, two switches, N destinations; only `sw1->sw2` can congest.
-/// Source i is node 2 + i, its destination node 2 + N + i.
-///
-/// # Errors
-/// When it is told to stop.
-pub fn n_source(sources: usize, rate: BitRate, delay: Duration, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
-    let mut graph = Graph::default();
-    let sw1 = graph.add_node("sw1", NodeKind::Switch);
-    let sw2 = graph.add_node("sw2", NodeKind::Switch);
-    graph.connect(sw1, sw2, rate, delay);
-    for i in 1..=sources {
-        stop.step()?;
-        let source = graph.add_node(format!("source{i}"), NodeKind::Host);
-        graph.connect(source, sw1, rate, delay);
-    }
-    for i in 1..=sources {
-        stop.step()?;
-        let destination = graph.add_node(format!("destination{i}"), NodeKind::Host);
-        graph.connect(sw2, destination, rate, delay);
-    }
-    Ok(graph)
-}
-
-/// Index of the bottleneck link in [`n_source`]'s graph.
-pub const N_SOURCE_BOTTLENECK: usize = 0;
-
-/// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-pub fn n_source_paths(i: usize, sources: usize) -> [Vec<usize>; 2] {
-    // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
-    let (source, destination) = (2 + 2 * i, 2 + 2 * (sources + i));
-    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![destination + 1, N_SOURCE_BOTTLENECK + 1, source + 1]]
-}
-
 /// The transmission and propagation times of a link on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTimes {

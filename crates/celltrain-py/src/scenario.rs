@@ -61,7 +61,9 @@ impl Scenario {
     #[pyo3(signature = (engine="fast"))]
     fn memory_needed(&self, py: Python<'_>, engine: &str) -> PyResult<u64> {
         let how = How { engine: engine_named(engine)?, ..How::default() };
-        self.look(py, None, |checked, stop| checked.look(stop, |network| Ok(runner::needed(network, how, stop)?.bytes)))
+        self.look(py, None, |checked, stop| {
+            checked.look(stop, |network| Ok(runner::needed(checked, network, how, stop)?.bytes))
+        })
     }
 
     /// Runs it, with this seed or its own.

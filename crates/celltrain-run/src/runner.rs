@@ -16,7 +16,7 @@ use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
 use crate::limit::Limit;
 use crate::panics::caught;
-use crate::scenario::Handle;
+use crate::scenario::{Checked, Handle};
 use crate::series::{Recorded, Trace};
 use crate::tables::RunRecord;
 use crate::threads::{self, Event};
@@ -140,13 +140,13 @@ pub fn first_duration(scenarios: &[&Handle], stop: &Stop<'_>) -> Result<Option<u
     Ok(None)
 }
 
-/// What a run of this network needs of memory, with what is recorded of it; its answer is put together when the engine is
-/// gone.
+/// What a run of this scenario, whose network this is, needs of memory, with what is recorded of it; its answer is put
+/// together when the engine is gone.
 ///
 /// # Errors
 /// When it cannot be recorded so, or is told to stop.
-pub fn needed(network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
-    let footprint = Footprint::of(network, how.engine, stop)?;
+pub fn needed(checked: &Checked, network: &Network, how: How<'_>, stop: &Stop<'_>) -> Result<Footprint, Unfinished> {
+    let footprint = checked.footprint(network, how.engine, stop)?;
     let series = how.trace.map_or(Ok(0), |trace| trace.bytes(network, stop))?;
     let bytes = footprint.bytes.max(footprint.kept + answer::bytes(network, how.wanted)).saturating_add(series);
     Ok(Footprint { bytes, ..footprint })
@@ -170,7 +170,7 @@ impl Run<'_> {
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
         let network = checked.network(seed, stop)?;
-        let footprint = needed(&network, how, stop)?;
+        let footprint = needed(&checked, &network, how, stop)?;
         let waited = Instant::now();
         let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
         self.limit.put_off(waited.elapsed());

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use celltrain_core::engine::Engine;
+use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_scenario::memory::machine;
@@ -27,8 +29,9 @@ impl Handle {
 
     /// What was read, without its scenario and its network: these are in the handle, where there is nothing wrong.
     pub fn of_reading(mut reading: Reading) -> (Option<Self>, Reading) {
-        let network = reading.network.take();
-        let checked = reading.scenario.take().map(|scenario| Checked { scenario, network: Mutex::new(network) });
+        let network = Mutex::new(reading.network.take());
+        let checked = reading.scenario.take().zip(reading.footprint);
+        let checked = checked.map(|(scenario, footprint)| Checked { scenario, footprint, network });
         (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), reading)
     }
 
@@ -73,6 +76,8 @@ impl Handle {
 /// A scenario that passed its checks, and the network that these built.
 pub struct Checked {
     scenario: Scenario,
+    /// What a run on the fast engine takes of memory: the checks had to know.
+    footprint: Footprint,
     /// Until a run takes it: a handle holds no second network while one is run.
     network: Mutex<Option<Network>>,
 }
@@ -98,6 +103,17 @@ impl Checked {
             // Nothing else in a network depends on the seed.
             Some(network) => Ok(Network { seed, ..network }),
             None => build::network_unless(&self.scenario, seed, stop),
+        }
+    }
+
+    /// What a run of its network on this engine takes of memory, whatever the seed.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn footprint(&self, network: &Network, engine: Engine, stop: &Stop<'_>) -> Result<Footprint, Interrupted> {
+        match engine {
+            Engine::Fast => Ok(self.footprint),
+            Engine::Reference => Footprint::of(network, engine, stop),
         }
     }
 
@@ -182,6 +198,16 @@ mod tests {
         let second = checked.network(3, &Stop::never()).expect("nobody stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
+    }
+
+    #[test]
+    fn the_memory_that_the_checks_foretell_is_that_of_a_run_on_the_fast_engine() {
+        let checked = checked(&handle());
+        let network = checked.network(3, &Stop::never()).expect("nobody stops it");
+        for engine in [Engine::Fast, Engine::Reference] {
+            let kept = checked.footprint(&network, engine, &Stop::never());
+            assert_eq!(kept, Footprint::of(&network, engine, &Stop::never()), "{engine:?}");
+        }
     }
 
     #[test]

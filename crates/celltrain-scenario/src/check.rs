@@ -1,26 +1,29 @@
 //! Values against each other, and against the machine: what parses but cannot be run, or should not be trusted.
+//!
+//! One module for each area. A check is handed the scope of what it is about, which knows the path and takes the
+//! faults; what only the layout shows is checked on [`Laid`], of which the network is then built.
 
-mod contracts;
+mod edges;
 mod memory;
 mod ports;
-mod rate_control;
-mod topology;
 mod traffic;
+mod vcs;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use celltrain_core::footprint::Footprint;
-use celltrain_core::names::is_in_range;
-use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::names::{number_in_range, range};
+use celltrain_core::network::Network;
 use celltrain_core::stop::{Interrupted, Stop};
-use celltrain_core::tcp::TcpConfig;
-use celltrain_core::units::{BitRate, CELL_BITS, Clock, Duration};
+use celltrain_core::units::Duration;
 
 use crate::Machine;
-use crate::build;
+use crate::build::Laid;
 use crate::document::join;
 use crate::fault::{KeyFault, Warning, nearest};
-use crate::scenario::{Scenario, Topology};
+use crate::limits::MAX_DURATION;
+use crate::scenario::Scenario;
+use crate::scope::Scope;
 
 /// What the checks found.
 #[derive(Debug, Default)]
@@ -37,17 +40,6 @@ pub struct Verdict {
     pub does_not_fit: bool,
 }
 
-/// A scenario whose topology is laid out.
-#[derive(Clone, Copy)]
-struct Laid<'a> {
-    scenario: &'a Scenario,
-    layout: &'a build::Layout,
-    channels: &'a build::Channels,
-    /// Faults of form: what they are about was taken out of the scenario.
-    refused: &'a [KeyFault],
-    stop: &'a Stop<'a>,
-}
-
 /// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
 ///
 /// # Errors
@@ -59,213 +51,68 @@ pub fn check(
     stop: &Stop<'_>,
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
-    let faults = &mut verdict.faults;
+    let mut root = Scope::root(&mut verdict.faults, refused);
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
         let problem = format!("is not a positive time up to {MAX_DURATION}");
-        faults.push(KeyFault::of_value("duration", quoted(scenario.duration), problem));
+        root.at("duration").refuse_text(scenario.duration, problem);
     }
-    for (key, tcp) in tcps(scenario) {
-        for fault in tcp.options().check() {
-            faults.push(KeyFault::of_value(join(&key, &fault.key), fault.value, fault.problem));
-        }
-    }
-    for (name, options) in &scenario.flow {
-        if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
-            let problem = format!("is not a time up to {MAX_DURATION}");
-            faults.push(KeyFault::of_value(join(&join("flow", name), "start"), quoted(start), problem));
-        }
-    }
-    if !(1..=MAX_SDU).contains(&scenario.aal5.max_sdu.bytes) {
-        let problem = format!("is outside 1B to {MAX_SDU}B");
-        faults.push(KeyFault::of_value("aal5.max_sdu", quoted(scenario.aal5.max_sdu), problem));
-    }
-    traffic::traffic(scenario, faults);
-    traffic::file_size(scenario, faults);
-    let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
-    let frames_are_sound = !faults.iter().any(|fault| about_frames(&fault.key));
-    if frames_are_sound {
-        traffic::frames(scenario, faults);
-    }
-    let before = faults.len();
-    let laid_out = topology::check(&scenario.topology, faults, stop)?;
-    verdict.does_not_fit = memory::before_layout(scenario, machine, faults);
+    let frames_are_sound = traffic::check(scenario, &mut root);
+    let before = root.found().len();
+    let laid_out = scenario.topology.check(&mut root, stop)?;
+    verdict.does_not_fit = memory::before_layout(&scenario.topology, machine, &mut root);
     // Only a topology without a fault, and not too large to hold, can be laid out.
-    let layout = match laid_out.filter(|_| faults.len() == before) {
-        None if faults.len() == before => Some(build::layout(&scenario.topology, stop)?),
+    let layout = match laid_out.filter(|_| root.found().len() == before) {
+        None if root.found().len() == before => Some(scenario.topology.config().lay_out(stop)?),
         found => found,
     };
-    let channels = match &layout {
-        Some(layout) => build::channels(layout, stop)?,
-        None => build::Channels::default(),
-    };
-    let laid = layout.as_ref().map(|layout| Laid { scenario, layout, channels: &channels, refused, stop });
-    let largest_frames = match laid {
+    let laid = layout.map(|layout| Laid::of(scenario, layout, stop)).transpose()?;
+    let largest_frames = match &laid {
         Some(laid) => {
-            flow_tables(laid, faults)?;
-            rate_control::paths(laid, faults)?;
-            rate_control::edges(laid, faults)?;
-            traffic::files(laid, faults)?;
-            contracts::contracts(laid, faults)?;
-            ports::ports(laid, faults)?
+            traffic::tables(laid, &mut root, stop)?;
+            scenario.topology.check_layout(&laid.layout, &mut root, stop)?;
+            edges::check(laid, &mut root, stop)?;
+            traffic::files(laid, &mut root);
+            vcs::check(laid, &mut root, stop)?;
+            ports::check(laid, &mut root, stop)?
         }
         None => BTreeMap::new(),
     };
     for (name, config) in &scenario.port {
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
-        ports::port(&join("port", name), config, largest_frame.unwrap_or(1), faults);
+        ports::settings(config, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
     }
-    if let Some(laid) = laid.filter(|_| faults.is_empty()) {
-        rates(laid, &mut verdict.warnings)?;
-        contracts::beyond(laid, &mut verdict.warnings)?;
-        if let Topology::Network(_) = scenario.topology {
-            islands(laid, &mut verdict.warnings)?;
-        }
-    }
-    if let Some(layout) = layout.filter(|_| verdict.faults.is_empty()) {
-        let network = build::network_on(layout, scenario, scenario.seed, stop)?;
-        clock(&network, &mut verdict.warnings);
-        verdict.footprint = Some(memory::of_run(scenario, &network, machine, &mut verdict.faults, stop)?);
-        verdict.does_not_fit = !verdict.faults.is_empty();
-        verdict.network = Some(network);
-    }
+    let Some(laid) = laid.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
+    traffic::rates(&laid, &mut verdict.warnings, stop)?;
+    beyond(&laid, &mut verdict.warnings, stop)?;
+    verdict.warnings.extend(scenario.topology.config().warnings(&laid.layout, stop)?);
+    let network = laid.network(scenario.seed, stop)?;
+    clock(&network, &mut verdict.warnings);
+    verdict.footprint = Some(memory::of_run(&scenario.topology, &network, machine, &mut root, stop)?);
+    verdict.does_not_fit = !root.found().is_empty();
+    verdict.network = Some(network);
     Ok(verdict)
 }
 
-/// Eleven days: at the finest clock still far below 2^62 units.
-const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
-/// ITU-T I.363.5: the length field has 16 bits.
-const MAX_SDU: u64 = 65_535;
-/// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
-const MAX_PACKET: u64 = 65_507;
-/// A year of an OC-3.
-const MAX_FILE: u64 = 1 << 50;
-/// Shorter is a slip of the unit.
-const MIN_BURST: Duration = Duration::from_microseconds(1);
-/// Beyond 10 Tb/s a cell takes less than the finest clock can tell.
-const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
-/// A second a cell: slower is a slip of the unit.
-const MIN_RATE: BitRate = BitRate::from_bits_per_second(CELL_BITS);
-/// Half an hour, far beyond any orbit.
-const MAX_DELAY: Duration = Duration::from_milliseconds(1_800_000);
-/// 2 GiB of cells, twelve minutes of an OC-3: beyond it "infinite" is meant.
-const MAX_BUFFER: u32 = 1 << 28;
-
-fn quoted(value: impl std::fmt::Display) -> String {
-    format!("\"{value}\"")
-}
-
-/// The TCP of all flows and those some flows have of their own, by key.
-fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
-    let mut tcps = vec![(join("tcp", scenario.tcp.name()), &scenario.tcp)];
-    for (name, options) in &scenario.flow {
-        if let Some(tcp) = &options.tcp {
-            tcps.push((join(&join(&join("flow", name), "tcp"), tcp.name()), tcp));
+/// Ranges that go on beyond the last connection: a number was mistaken, perhaps.
+fn beyond(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, .. } = laid;
+    let flows: Vec<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
+    let vcs: Vec<&str> = channels.vcs.iter().map(|vc| vc.name.as_str()).collect();
+    let tables =
+        [("flow", &flows, scenario.flow.keys().collect::<Vec<_>>()), ("vc", &vcs, scenario.vc.keys().collect())];
+    for (kind, names, keys) in tables {
+        for key in keys {
+            let Some((stem, numbers)) = range(key) else { continue };
+            stop.steps(names.len() / 8)?;
+            let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
+            if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
+                let (key, end) = (join(kind, key), numbers.end());
+                let message = format!(
+                    "the range {key} goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing"
+                );
+                warnings.push(Warning { key, message });
+            }
         }
-    }
-    tcps
-}
-
-/// Packets come no faster than the host's link can send them, or its queue grows without end.
-fn rates(laid: Laid<'_>, warnings: &mut Vec<Warning>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, stop, .. } = laid;
-    for (name, path, pattern) in traffic::packets(scenario) {
-        let meant = |flow: &&build::Route| {
-            flow.name == name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
-        };
-        stop.steps(layout.flows.len() / 8)?;
-        let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
-        if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
-            warnings.push(Warning {
-                key: join(&path, "rate"),
-                message: format!(
-                    "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
-                     may never leave",
-                    pattern.rate, link.rate, link.name
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Nodes on no link, and nodes whose links lead to none that a flow crosses: a line of the file was forgotten, perhaps.
-fn islands(laid: Laid<'_>, warnings: &mut Vec<Warning>) -> Result<(), Interrupted> {
-    let Laid { layout, stop, .. } = laid;
-    let graph = &layout.graph;
-    // Each node points towards one that stands for all its links lead to.
-    let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
-    let mut is_on_a_link = vec![false; graph.nodes.len()];
-    for link in stop.each(&graph.links) {
-        let link = link?;
-        let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
-        towards[a.max(b)] = a.min(b);
-        is_on_a_link[link.from] = true;
-    }
-    let mut is_used = vec![false; graph.nodes.len()];
-    for flow in stop.each(&layout.flows) {
-        let flow = flow?;
-        is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
-    }
-    let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
-    for (node, &is_on_a_link) in is_on_a_link.iter().enumerate() {
-        if !is_on_a_link {
-            alone.push(node);
-        } else if !is_used[root(&mut towards, node)] {
-            cut_off.push(node);
-        }
-    }
-    for (nodes, [one, several]) in [
-        (alone, ["is on no link", "are on no link"]),
-        (cut_off, ["has no way to the nodes that flows cross", "have no way to the nodes that flows cross"]),
-    ] {
-        const SHOWN: usize = 5;
-        let shown: Vec<String> = nodes.iter().take(SHOWN).map(|&node| quoted(&graph.nodes[node].name)).collect();
-        let message = match (nodes.len(), shown.join(", ")) {
-            (0, _) => continue,
-            (1, name) => format!("{} {name} {one}", kind_name(graph.nodes[nodes[0]].kind)),
-            (n @ ..=SHOWN, names) => format!("{n} nodes ({names}) {several}"),
-            (n, names) => format!("{n} nodes ({names} and {} more) {several}", n.saturating_sub(SHOWN)),
-        };
-        warnings.push(Warning {
-            key: format!("{}.links", topology::NETWORK),
-            message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
-        });
-    }
-    Ok(())
-}
-
-fn kind_name(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::Host => "host",
-        NodeKind::Switch => "switch",
-        NodeKind::EdgeDevice => "edge device",
-    }
-}
-
-/// The node that stands for all that links lead to from this one. Whoever looks halves the way, so that ways stay short.
-fn root(towards: &mut [usize], mut node: usize) -> usize {
-    while towards[node] != node {
-        towards[node] = towards[towards[node]];
-        node = towards[node];
-    }
-    node
-}
-
-/// Every table of a flow is about one.
-fn flow_tables(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, stop, .. } = laid;
-    let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
-    for key in scenario.flow.keys() {
-        stop.step()?;
-        let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
-        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), stop)? {
-            continue;
-        }
-        let example = names.next().unwrap_or_default();
-        let hint =
-            hint(key, names, faults, stop)?.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
-        let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
-        faults.push(KeyFault::of_key(join("flow", key), problem));
     }
     Ok(())
 }
@@ -284,9 +131,9 @@ fn any<'a>(
     Ok(false)
 }
 
-/// The name that was meant, perhaps. Whoever has made many faults has not mistyped them, and looking through all names for each
-/// would take its time.
-fn hint<'a>(
+/// The name that was meant, perhaps. Among many faults none is a slip, and looking through all names for each would
+/// take its time.
+pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
     faults: &[KeyFault],
@@ -297,7 +144,7 @@ fn hint<'a>(
 }
 
 /// The name most like `given`, if one is like enough to be meant.
-fn closest<'a>(
+pub(crate) fn closest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
     stop: &Stop<'_>,
@@ -307,9 +154,13 @@ fn closest<'a>(
     stopped.map(|()| found)
 }
 
+/// A question to put into a message, with a space behind it; empty where no name was meant.
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default()
+}
+
 fn clock(network: &Network, warnings: &mut Vec<Warning>) {
-    let clock: Clock = network.clock();
-    if !clock.exact {
+    if !network.clock().exact {
         warnings.push(Warning {
             key: "topology".into(),
             message:

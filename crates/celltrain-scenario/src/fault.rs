@@ -103,21 +103,9 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Levenshtein's edit distance, on the first characters of long names.
-#[expect(clippy::arithmetic_side_effects, reason = "lengths up to 64")]
 fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    let start = |name: &str| -> String { name.chars().take(64).collect() };
+    strsim::levenshtein(&start(a), &start(b))
 }
 
 #[cfg(test)]

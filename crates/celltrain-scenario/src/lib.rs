@@ -1,21 +1,27 @@
 //! The scenario: what a user writes, what it means, and what is wrong with it.
 //!
-//! The types in [`scenario`] are the one source of truth: the JSON Schema, the Python models and the defaults follow from
-//! them. Reading goes in three steps, and each adds its faults instead of stopping at the first: [`document`] (text to
-//! values that know their lines), [`form`] (values against the schema), [`check`] (values against each other and the
-//! machine). [`build`] makes the network the engines run.
+//! The types in [`scenario`] are the one source of truth: the JSON Schema, the Python models and the defaults follow
+//! from them. Reading goes in three steps, and each adds its faults instead of stopping at the first: [`document`]
+//! (text to values that know their lines), [`form`] (values against the schema), [`check`] (values against each other
+//! and the machine). [`topology`] has the networks that can be written, one file each; [`build`] makes the one the
+//! engines run.
 
-// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are on in all
-// of the workspace.
+// What a user can set is never added or multiplied without a thought for the largest there is. The lints of casts are
+// on in all of the workspace.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;
+pub mod channels;
 pub mod check;
 pub mod document;
 pub mod fault;
 pub mod form;
+pub mod limits;
 pub mod memory;
 pub mod scenario;
+pub mod scope;
+pub mod tables;
+pub mod topology;
 
 pub use fault::{Fault, Warning};
 pub use scenario::Scenario;
@@ -54,8 +60,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for several
-    /// at once.
+    /// The bytes there are, if a run that takes so much should not have them: three quarters are for one run, or for
+    /// several at once.
     pub fn lacks(&self, footprint: &Footprint) -> Option<u64> {
         [self.memory, self.addresses].into_iter().flatten().find(|free| footprint.bytes > (free / 4).saturating_mul(3))
     }

@@ -14,7 +14,7 @@ use celltrain_core::tcp::TcpConfig;
 use celltrain_core::traffic::TrafficConfig;
 use proptest::prelude::*;
 
-use crate::scenario::Topology;
+use crate::topology::Topology;
 use crate::{Machine, Reading, build, read_json, read_toml};
 
 const GOOD: &str = r#"name = "five sources, LAN, EPD"

@@ -1,10 +1,10 @@
-//! Reading, checking and laying out end wherever they are told to.
+//! Reading ends wherever it is told to.
 
 use std::cell::Cell;
 use std::path::Path;
 
 use celltrain_core::stop::{Interrupted, Stop};
-use celltrain_scenario::{Machine, Reader, Reading, Scenario, build, check};
+use celltrain_scenario::{Machine, Reader, Reading};
 
 /// How often this work asks whether it may go on, asking before each piece of it; after so many times it hears no.
 fn asked<T>(most: usize, work: impl FnOnce(&Stop<'_>) -> Result<T, Interrupted>) -> (usize, Result<T, Interrupted>) {
@@ -21,11 +21,6 @@ fn read(text: &str, stop: &Stop<'_>) -> Result<Reading, Interrupted> {
     Reader { source: "here.toml", machine: Machine::default(), stop }.toml(text)
 }
 
-fn scenario(text: &str) -> Scenario {
-    let reading = read(text, &Stop::never()).unwrap();
-    reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults))
-}
-
 /// Names and texts of the shipped scenarios: every topology, policy, scheduler, allocator and kind of traffic.
 fn shipped() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -35,9 +30,6 @@ fn shipped() -> Vec<(String, String)> {
     let named = |file: &std::path::PathBuf| (file.display().to_string(), std::fs::read_to_string(file).unwrap());
     files.iter().map(named).collect()
 }
-
-/// Work that asks whether to go on.
-type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
 
 #[test]
 fn reading_ends_at_whichever_question_is_answered_with_no() {
@@ -76,39 +68,5 @@ fn so_does_reading_what_is_refused() {
     assert!(whole.unwrap().faults.len() > 3);
     for most in 0..questions {
         assert!(asked(most, |stop| read(faulty, stop)).1.is_err(), "question {most} of {questions}");
-    }
-}
-
-#[test]
-fn every_topology_asks_for_each_flow_while_it_is_checked_laid_out_and_built() {
-    let topologies = [
-        "[topology.n_source]\nsources = 50\nlink_delay = \"5us\"",
-        "[topology.star]\nhosts = 50\npattern = \"ring\"\nlink_delay = \"5us\"",
-        "[topology.chain]\nhops = 5\nlong = 10\ncross = 8\nlink_delay = \"5us\"",
-        "[topology.vc_merge]\nvcs = 10\nsources_per_vc = 5\nlink_delay = \"5us\"",
-        "[edge.\"*\"]\nbuffer = 1000\ndiscard = { tail_drop = {} }\n[topology.internetwork]\nsources = 50\nip_delay = \"5us\"\natm_delay = \"5us\"",
-    ];
-    for topology in topologies {
-        let text =
-            format!("duration = \"1ms\"\n{topology}\n[port.default]\nbuffer = 1000\npolicy = {{ tail_drop = {{}} }}\n");
-        let scenario = scenario(&text);
-        let layout = |stop: &Stop<'_>| build::layout(&scenario.topology, stop);
-        let known = layout(&Stop::never()).unwrap();
-        let flows = known.flows.len();
-        assert!(flows >= 50);
-        let parts: [(&str, Part<'_>); 4] = [
-            ("layout", &|stop| layout(stop).map(|_| ())),
-            ("channels", &|stop| build::channels(&known, stop).map(|_| ())),
-            ("network", &|stop| build::network_unless(&scenario, 1, stop).map(|_| ())),
-            ("checks", &|stop| check::check(&scenario, &[], Machine::default(), stop).map(|_| ())),
-        ];
-        for (name, part) in parts {
-            let (questions, outcome) = asked(usize::MAX, part);
-            assert_eq!(outcome, Ok(()));
-            assert!(questions >= flows, "{topology}: {name} asks {questions} times for {flows} flows");
-            for most in (0..questions).step_by(1 + questions / 50) {
-                assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{topology}: {name}");
-            }
-        }
     }
 }

@@ -1,8 +1,7 @@
 use super::*;
 use crate::abr::Parameters;
 use crate::cell::Cell;
-use crate::network::N_SOURCE_BOTTLENECK;
-use crate::network::tests::n_source_network;
+use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 

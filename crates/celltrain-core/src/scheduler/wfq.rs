@@ -16,6 +16,7 @@ use super::{Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{Cost, FACTOR, TAG, VCS, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
+use crate::units::gcd;
 
 /// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in proportion
 /// to their weights.
@@ -265,11 +266,6 @@ const MOST_DIGITS: usize = 19;
 const UNIT: f64 = 4_294_967_296.0;
 /// The largest step, before and after rounding.
 const MOST_STEP: u128 = u128::MOST_STEP;
-
-#[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
-fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {

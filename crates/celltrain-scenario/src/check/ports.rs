@@ -4,151 +4,224 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
-use celltrain_core::network::{Link, NodeKind};
+use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::stop::Interrupted;
+use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
 use super::traffic::frame_cells;
-use super::{Laid, MAX_BUFFER, any, closest, hint, rate_control};
-use crate::build;
-use crate::document::join;
-use crate::fault::KeyFault;
-use crate::scenario::{PortConfig, Topology};
+use super::{any, closest, did_you_mean, hint};
+use crate::build::Laid;
+use crate::scenario::PortConfig;
+use crate::scope::Scope;
+use crate::tables::matches;
+use crate::topology::Congests;
+
+/// 2 GiB of cells, twelve minutes of an OC-3: beyond it "infinite" is meant.
+const MAX_BUFFER: u32 = 1 << 28;
 
 /// Every port that a VC crosses has a table, and every table names a port. The largest frame that crosses the ports of
 /// each table, in cells.
-pub(super) fn ports<'a>(laid: Laid<'a>, faults: &mut Vec<KeyFault>) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
-    let Laid { scenario, layout, refused, stop, .. } = laid;
-    let mut largest_frame = vec![0; layout.graph.links.len()];
-    for flow in &layout.flows {
-        stop.steps_of([1, scenario.flow.len()])?;
-        let [data_cells, ack_cells] = frame_cells(scenario, &flow.name);
-        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
-            for &link in path {
-                largest_frame[link] = largest_frame[link].max(cells);
-            }
-        }
-    }
-    let settings = scenario.port.iter().flat_map(|(name, port)| by_vc(name, port)).flat_map(|(_, settings)| settings);
-    let crossing = if settings.count() > 0 { crossing(laid)? } else { vec![Vec::new(); layout.graph.links.len()] };
-    merging(laid, faults)?;
-    classes(laid, faults)?;
-    let from_switch = |link: &&Link| layout.graph.nodes[link.from].kind == NodeKind::Switch;
-    let links = || layout.graph.links.iter().filter(from_switch).map(|link| link.name.as_str());
-    let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links()).collect();
-    let mut meant: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-    for name in scenario.port.keys().map(String::as_str) {
-        stop.step()?;
-        if !known.contains(name) && !any(links(), |link| build::matches_link(name, link), stop)? {
-            meant.insert(name, hint(name, known.iter().copied(), faults, stop)?);
-        }
-    }
-    for (name, meant) in &meant {
-        let hint = meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
-        let link = &layout.graph.links[layout.bottleneck].name;
-        let problem = format!(
-            "is not an output port of a switch; {hint}It must be bottleneck, default, or a link such as \"{link}\""
-        );
-        faults.push(KeyFault::of_key(join("port", name), problem));
-    }
-    let every_vc: BTreeSet<&String> = crossing.iter().flatten().collect();
-    let every_vc: Vec<String> = every_vc.into_iter().cloned().collect();
-    for (name, config) in &scenario.port {
-        for (path, settings) in by_vc(name, config) {
-            let unknown =
-                |(key, setting): (&'static str, &'a PerVc)| setting.unknown(&every_vc).map(move |vc| (key, vc));
-            for (key, unknown) in settings.into_iter().flat_map(unknown) {
-                let hint = closest(unknown, every_vc.iter().map(String::as_str), stop)?;
-                let hint = hint.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
-                let problem =
-                    format!("names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
-                faults.push(KeyFault::of_key(join(&join(&path, key), unknown), problem));
-            }
-        }
-    }
-    let congests = congesting(laid)?;
-    let can_fill = rate_control::can_fill(laid)?;
-    let is_general = matches!(scenario.topology, Topology::Network(_));
+pub(super) fn check<'a>(
+    laid: &Laid<'a>,
+    root: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<BTreeMap<&'a str, u32>, Interrupted> {
+    let links = laid.layout.graph.links.len();
+    let largest_frame = largest_frames(laid, stop)?;
+    let settings = laid.scenario.port.values().flat_map(by_vc).flat_map(|table| table.settings);
+    let crossing = if settings.count() > 0 { crossing(laid, stop)? } else { vec![Vec::new(); links] };
+    merging(laid, root, stop)?;
+    classes(laid, root, stop)?;
+    let meant = names(laid, root, stop)?;
+    vcs(laid, &crossing, root, stop)?;
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    for (index, link) in layout.graph.links.iter().enumerate().filter(|(_, link)| from_switch(link)) {
-        stop.steps_of([1, scenario.port.len(), crossing[index].len()])?;
-        let is_bottleneck = index == layout.bottleneck;
-        let bottleneck = is_bottleneck.then_some("bottleneck");
-        let names = [Some(link.name.as_str()), bottleneck, Some("default")];
-        if let Some((name, config)) = build::port_of(scenario, &link.name, is_bottleneck) {
-            let frame = used.entry(name).or_insert(0);
-            *frame = (*frame).max(largest_frame[index]);
-            // What was refused has been told of; what it leaves behind is no fault of its own.
-            let crossing = &crossing[index];
-            for ((path, settings), is_policy) in by_vc(name, config).into_iter().zip([true, false]) {
-                let is_whole = refused.iter().all(|fault| !fault.key.starts_with(&path));
-                let all = is_whole && per_vc(&path, settings, &link.name, crossing, faults);
-                if all {
-                    let vcs: Vec<&str> = crossing.iter().map(String::as_str).collect();
-                    let told = if is_policy {
-                        config.policy.check_vcs(config.buffer.cells(), &vcs)
-                    } else {
-                        config.scheduler.check_vcs(&vcs)
-                    };
-                    together(&path, told, faults);
-                }
-            }
-            continue;
-        }
-        let filled = can_fill.get(&index);
-        if largest_frame[index] == 0 || !(congests[index] || filled.is_some()) {
-            continue;
-        }
-        let shown = if is_bottleneck && !is_general { "bottleneck" } else { &link.name };
-        let path = join("port", shown);
-        // A table that was refused, or whose name was misspelt, is not missing as well.
-        let is_misspelt = names.into_iter().flatten().any(|name| meant.values().any(|meant| *meant == Some(name)));
-        if !is_misspelt && !refused.iter().any(|fault| fault.key.starts_with(&path)) {
-            let problem = match filled.filter(|_| !congests[index]) {
-                Some((comes, vc)) => format!(
-                    "has no table and no allocator, and carries the ABR VC {vc}: up to {} can come to its {}; write its table, \
-                     or [port.default] for all others, with an allocator ({})",
-                    BitRate::from_bits_per_second(*comes),
-                    link.rate,
-                    AllocatorConfig::NAMES.join(", ")
-                ),
-                None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
-            };
-            faults.push(KeyFault::of_key(path, problem));
+    for ((table, vcs), (link, &frame)) in
+        laid.tables.ports.iter().zip(&crossing).zip(laid.layout.graph.links.iter().zip(&largest_frame))
+    {
+        stop.steps_of([1, vcs.len()])?;
+        if let &Some((name, config)) = table {
+            let largest = used.entry(name).or_insert(0);
+            *largest = frame.max(*largest);
+            of_vcs(config, &link.name, vcs, &mut root.at("port").at(name));
         }
     }
+    without_table(laid, &largest_frame, &meant, root, stop)?;
     Ok(used)
 }
 
-/// The ports that need a table, by link: all of a general network, of the others those that may come to be the bottleneck of
-/// several connections.
-#[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
-fn congesting(laid: Laid<'_>) -> Result<Vec<bool>, Interrupted> {
-    let Laid { scenario, layout, stop, .. } = laid;
-    let links = layout.graph.links.len();
-    Ok(match scenario.topology {
-        Topology::Network(_) => vec![true; links],
-        Topology::Chain(_) | Topology::Star(_) => {
-            let mut crossing = vec![0u32; links];
-            for flow in stop.each(&layout.flows) {
-                for &link in &flow?.data {
-                    crossing[link] += 1;
+/// The largest frame that crosses each link, in cells.
+fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<u32>, Interrupted> {
+    let mut largest = vec![0; laid.layout.graph.links.len()];
+    for (number, flow) in laid.layout.flows.iter().enumerate() {
+        stop.step()?;
+        let [data_cells, ack_cells] = frame_cells(laid, number);
+        for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
+            for &link in path {
+                largest[link] = cells.max(largest[link]);
+            }
+        }
+    }
+    Ok(largest)
+}
+
+/// Every table names a port. What was meant by the names of those that do not.
+fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<BTreeSet<&'a str>, Interrupted> {
+    let Laid { scenario, layout, .. } = laid;
+    let graph = &layout.graph;
+    let of_switches = graph.links.iter().filter(|link| graph.nodes[link.from].kind == NodeKind::Switch);
+    let links = of_switches.map(|link| link.name.as_str());
+    let known: BTreeSet<&str> = ["bottleneck", "default"].into_iter().chain(links.clone()).collect();
+    let mut meant: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for name in scenario.port.keys().map(String::as_str) {
+        stop.step()?;
+        if !known.contains(name) && !any(links.clone(), |link| matches(name, link), stop)? {
+            meant.insert(name, hint(name, known.iter().copied(), root.found(), stop)?);
+        }
+    }
+    for (name, meant) in &meant {
+        let hint = did_you_mean(*meant);
+        let link = &graph.links[layout.bottleneck].name;
+        let problem = format!(
+            "is not an output port of a switch; {hint}It must be bottleneck, default, or a link such as \"{link}\""
+        );
+        root.at("port").at(name).refuse(problem);
+    }
+    Ok(meant.into_values().flatten().collect())
+}
+
+/// Settings that may differ from VC to VC name VCs.
+fn vcs(laid: &Laid<'_>, crossing: &[Vec<&str>], root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
+    let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
+    for (name, config) in &laid.scenario.port {
+        for table in by_vc(config) {
+            for (key, setting) in table.settings {
+                for unknown in setting.unknown(&every_vc) {
+                    let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), stop)?);
+                    let problem = format!(
+                        "names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks"
+                    );
+                    root.at("port").at(name).at(table.kind).at(table.name).at(key).at(unknown).refuse(problem);
                 }
             }
-            (0..links).map(|link| link == layout.bottleneck || crossing[link] > 1).collect()
         }
-        Topology::NSource(_) | Topology::VcMerge(_) | Topology::Internetwork(_) => {
-            (0..links).map(|link| link == layout.bottleneck).collect()
+    }
+    Ok(())
+}
+
+/// Every port that needs a table has one; `meant` are names that others were probably meant to have.
+fn without_table(
+    laid: &Laid<'_>,
+    largest_frame: &[u32],
+    meant: &BTreeSet<&str>,
+    root: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, tables, .. } = laid;
+    let congests = congesting(laid, stop)?;
+    let can_fill = can_fill(laid, stop)?;
+    let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
+    for (index, link) in layout.graph.links.iter().enumerate() {
+        stop.step()?;
+        let filled = can_fill.get(&index);
+        let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
+        let leaves_a_switch = layout.graph.nodes[link.from].kind == NodeKind::Switch;
+        if tables.ports[index].is_some() || !leaves_a_switch || !is_needed {
+            continue;
         }
-    })
+        let bottleneck = (index == layout.bottleneck).then_some("bottleneck");
+        let shown = bottleneck.filter(|_| !has_own_name).unwrap_or(&link.name);
+        let names = [Some(link.name.as_str()), bottleneck, Some("default")];
+        let mut of_all = root.at("port");
+        let mut scope = of_all.at(shown);
+        // A table that was refused, or whose name was misspelt, is not missing as well.
+        if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
+            continue;
+        }
+        scope.refuse(match filled.filter(|_| !congests[index]) {
+            Some((comes, vc)) => format!(
+                "has no table and no allocator, and carries the ABR VC {vc}: up to {} can come to its {}; write its table, \
+                 or [port.default] for all others, with an allocator ({})",
+                BitRate::from_bits_per_second(*comes),
+                link.rate,
+                AllocatorConfig::NAMES.join(", ")
+            ),
+            None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
+        });
+    }
+    Ok(())
+}
+
+/// The ports that need a table whatever their VCs are, by link.
+#[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
+fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<bool>, Interrupted> {
+    let Laid { scenario, layout, .. } = laid;
+    let links = layout.graph.links.len();
+    let congests = scenario.topology.config().congests();
+    let mut is_one = vec![congests == Congests::Everywhere; links];
+    is_one[layout.bottleneck] = true;
+    if congests == Congests::SharedLinks {
+        let mut crossing = vec![0u32; links];
+        for flow in stop.each(&layout.flows) {
+            for &link in &flow?.data {
+                crossing[link] += 1;
+                is_one[link] |= crossing[link] > 1;
+            }
+        }
+    }
+    Ok(is_one)
+}
+
+/// The switches' ports that ABR VCs can fill, by link, and what can come there in bits per second, with the name of one
+/// of those VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A
+/// VC brings no more than the slowest link before the port, nor than its PCR; those that come over one link bring no
+/// more than that.
+fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (u64, &'a str)>, Interrupted> {
+    #[derive(Default)]
+    struct Port<'a> {
+        by_link: BTreeMap<usize, u64>,
+        has_data: bool,
+        abr: Option<&'a str>,
+    }
+
+    let Laid { scenario, layout, channels, tables } = laid;
+    if scenario.vc.values().all(|own| own.abr.is_none()) {
+        return Ok(BTreeMap::new());
+    }
+    let links = &layout.graph.links;
+    let mut ports: BTreeMap<usize, Port<'_>> = BTreeMap::new();
+    let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
+    // A VC of several flows comes once.
+    for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
+        stop.steps(channels.vcs[vc].path.len())?;
+        let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
+        let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
+        for hop in channels.vcs[vc].path.windows(2) {
+            most = most.min(links[hop[0]].rate.bits_per_second);
+            if layout.graph.nodes[links[hop[1]].from].kind == NodeKind::Switch {
+                let port = ports.entry(hop[1]).or_default();
+                let sum = port.by_link.entry(hop[0]).or_insert(0);
+                *sum = sum.saturating_add(most);
+                port.has_data |= is_data;
+                port.abr = port.abr.or_else(|| abr.map(|_| channels.vcs[vc].name.as_str()));
+            }
+        }
+    }
+    let filled = |(link, port): (usize, Port<'a>)| {
+        let each = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second));
+        let comes = each.fold(0, u64::saturating_add);
+        let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
+        Some((link, (comes, vc)))
+    };
+    Ok(ports.into_iter().filter_map(filled).collect())
 }
 
 /// The names of the VCs that cross each link.
-fn crossing(laid: Laid<'_>) -> Result<Vec<Vec<String>>, Interrupted> {
-    let Laid { layout, channels, stop, .. } = laid;
-    let mut crossing: Vec<Vec<String>> = vec![Vec::new(); layout.graph.links.len()];
+fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<Vec<Vec<&'a str>>, Interrupted> {
+    let Laid { layout, channels, .. } = laid;
+    let mut crossing: Vec<Vec<&str>> = vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
     for vc in &channels.vcs {
         stop.steps(vc.path.len())?;
@@ -157,7 +230,7 @@ fn crossing(laid: Laid<'_>) -> Result<Vec<Vec<String>>, Interrupted> {
         for &link in &vc.path {
             // Only what has merged comes by more than once.
             if name == &vc.name || merged.insert((link, vc.merge)) {
-                crossing[link].push(name.clone());
+                crossing[link].push(name);
             }
             if let Some(merge) = merge.filter(|merge| merge.at == link) {
                 name = &merge.name;
@@ -168,18 +241,17 @@ fn crossing(laid: Laid<'_>) -> Result<Vec<Vec<String>>, Interrupted> {
 }
 
 /// A port where VCs merge keeps frames whole, so its policy must not take cells out of them.
-fn merging(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, channels, stop, .. } = laid;
+fn merging(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { layout, channels, tables, .. } = laid;
     for merge in &channels.merges {
-        stop.steps_of([1, scenario.port.len()])?;
+        stop.step()?;
         let link = &layout.graph.links[merge.at].name;
-        let Some((name, port)) = build::port_of(scenario, link, merge.at == layout.bottleneck) else { continue };
+        let Some((name, port)) = tables.ports[merge.at] else { continue };
+        let mut of_all = root.at("port");
+        let mut scope = of_all.at(name);
         if port.scheduler != SchedulerConfig::default() {
             let problem = format!("has queues of its own, and {link} merges VCs into one queue; leave it out there");
-            let key = join(&join(&join("port", name), "scheduler"), port.scheduler.name());
-            if !faults.iter().any(|fault| fault.key == key) {
-                faults.push(KeyFault::of_key(key, problem));
-            }
+            scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
         let policy = port.policy.build(Some(1), &[]);
         let reason = match policy.overflow() {
@@ -189,33 +261,30 @@ fn merging(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
         };
         if let Some(reason) = reason {
             let problem = format!("{reason}, and {link} merges VCs, whose frames leave whole; choose another policy");
-            let key = join(&join(&join("port", name), "policy"), port.policy.name());
-            if !faults.iter().any(|fault| fault.key == key) {
-                faults.push(KeyFault::of_key(key, problem));
-            }
+            scope.at("policy").at(port.policy.name()).once(|scope| scope.refuse(problem));
         }
     }
     Ok(())
 }
 
 /// A scheduler by class has classes to tell apart, at one at least of the ports its table stands for.
-fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, channels, stop, .. } = laid;
+fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, tables: found } = laid;
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
         return Ok(());
     }
     let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
-    for vc in &channels.vcs {
-        stop.steps_of([vc.path.len(), scenario.vc.len()])?;
-        let class = build::vc_options(scenario, &vc.name).map(|own| own.class).unwrap_or_default();
+    for (number, vc) in channels.vcs.iter().enumerate() {
+        stop.steps(vc.path.len())?;
+        let class = found.vc(number).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
         }
     }
     let mut with_abr = vec![(false, false); layout.graph.links.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
-        stop.steps_of([1, scenario.vc.len()])?;
-        let is_abr = build::vc_options(scenario, &channels.vcs[data_vc].name).is_some_and(|own| own.abr.is_some());
+        stop.step()?;
+        let is_abr = found.vc(data_vc).is_some_and(|own| own.abr.is_some());
         for &link in channels.vcs[data_vc].path.iter().chain(&channels.vcs[ack_vc].path) {
             let (some, others) = &mut with_abr[link];
             *if is_abr { some } else { others } = true;
@@ -223,13 +292,9 @@ fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
     }
     // Of each table: a port it stands for, and whether several classes cross one.
     let mut tables: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    for (index, link) in layout.graph.links.iter().enumerate() {
-        if layout.graph.nodes[link.from].kind != NodeKind::Switch || crossing[index].is_empty() {
-            continue;
-        }
-        stop.steps_of([1, scenario.port.len()])?;
-        let port = build::port_of(scenario, &link.name, index == layout.bottleneck);
-        if let Some((name, _)) = port.filter(|(_, port)| port.scheduler.by_class()) {
+    for (index, table) in found.ports.iter().enumerate().filter(|(index, _)| !crossing[*index].is_empty()) {
+        stop.step()?;
+        if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;
         }
     }
@@ -249,31 +314,51 @@ fn classes(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted
             write.unwrap_or_default()
         );
         let scheduler = scenario.port[name].scheduler.name();
-        faults.push(KeyFault::of_key(join(&join(&join("port", name), "scheduler"), scheduler), problem));
+        root.at("port").at(name).at("scheduler").at(scheduler).refuse(problem);
     }
     Ok(())
 }
 
-/// The settings of a port that may differ from VC to VC, by key, and where the tables they stand in are.
-fn by_vc<'a>(port: &str, config: &'a PortConfig) -> [(String, Vec<(&'static str, &'a PerVc)>); 2] {
-    let table = |kind: &str, name: &str| join(&join(&join("port", port), kind), name);
+/// The settings in a table of a port that may differ from VC to VC.
+struct ByVc<'a> {
+    /// `policy` or `scheduler`.
+    kind: &'static str,
+    /// Which of them it is.
+    name: &'static str,
+    /// By key.
+    settings: Vec<(&'static str, &'a PerVc)>,
+}
+
+fn by_vc(port: &PortConfig) -> [ByVc<'_>; 2] {
     [
-        (table("policy", config.policy.name()), config.policy.per_vc()),
-        (table("scheduler", config.scheduler.name()), config.scheduler.per_vc()),
+        ByVc { kind: "policy", name: port.policy.name(), settings: port.policy.per_vc() },
+        ByVc { kind: "scheduler", name: port.scheduler.name(), settings: port.scheduler.per_vc() },
     ]
 }
 
-/// Whether every VC that crosses a port has a value for each of these settings of the table at `path`.
-fn per_vc(
-    path: &str,
-    settings: Vec<(&'static str, &PerVc)>,
-    link: &str,
-    crossing: &[String],
-    faults: &mut Vec<KeyFault>,
-) -> bool {
+/// Every one of the VCs that cross a port has a value for each setting by VC, and these make sense together.
+fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
+    for table in by_vc(config) {
+        let mut of_kind = port.at(table.kind);
+        let mut scope = of_kind.at(table.name);
+        // What was refused has its fault; what it leaves behind has none of its own.
+        if scope.is_malformed() || !have_values(&table.settings, link, vcs, &mut scope) {
+            continue;
+        }
+        let told = match table.kind {
+            "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
+            _ => config.scheduler.check_vcs(vcs),
+        };
+        // A table may be for several ports.
+        told.into_iter().for_each(|fault| scope.refuse_setting_once(fault));
+    }
+}
+
+/// Whether every VC that crosses a port has a value for each of these settings.
+fn have_values(settings: &[(&'static str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
-        let without: Vec<&str> = crossing.iter().map(String::as_str).filter(|vc| setting.of(vc).is_none()).collect();
+        let without: Vec<&str> = vcs.iter().copied().filter(|vc| setting.of(vc).is_none()).collect();
         let Some(first) = without.first() else { continue };
         all = false;
         let others = match without.len() {
@@ -281,55 +366,31 @@ fn per_vc(
             n => format!(" and {} more", n.saturating_sub(1)),
         };
         let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
-        let path = join(path, key);
-        if !faults.iter().any(|fault| fault.key == path) {
-            faults.push(KeyFault::of_key(path, problem));
-        }
+        scope.at(key).once(|scope| scope.refuse(problem));
     }
     all
 }
 
-/// The settings of the VCs that cross a port do not make sense together. A table for several ports is told of once.
-fn together(table: &str, told: Vec<Fault>, faults: &mut Vec<KeyFault>) {
-    for fault in told {
-        let key = below(table, &fault.key);
-        if !faults.iter().any(|fault| fault.key == key) {
-            faults.push(KeyFault::of_value(key, fault.value, fault.problem));
-        }
-    }
-}
-
-/// The path of a key that may lead to a value inside a setting, such as `thresholds.tcp1`.
-fn below(path: &str, key: &str) -> String {
-    key.splitn(2, '.').fold(path.to_string(), |path, key| join(&path, key))
-}
-
-pub(super) fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: &mut Vec<KeyFault>) {
+/// Checks what a port's table says by itself; frames of so many cells come to its ports.
+pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
-        let key = join(path, "buffer");
         if cells < largest_frame.max(1) {
             let problem = format!("is smaller than a frame; a buffer holds at least {} cells", largest_frame.max(1));
-            faults.push(KeyFault::of_value(key, cells, problem));
+            scope.at("buffer").refuse_value(cells, problem);
         } else if cells > MAX_BUFFER {
             let problem = format!("is more than {MAX_BUFFER} cells; for a buffer without limit write \"infinite\"");
-            faults.push(KeyFault::of_value(key, cells, problem));
+            scope.at("buffer").refuse_value(cells, problem);
         }
     }
-    let policy = join(&join(path, "policy"), config.policy.name());
-    for fault in config.policy.check(capacity) {
-        faults.push(KeyFault::of_value(below(&policy, &fault.key), fault.value, fault.problem));
-    }
+    let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
+        faults.into_iter().for_each(|fault| scope.at(kind).at(name).refuse_setting(fault));
+    };
+    refuse("policy", config.policy.name(), config.policy.check(capacity));
     if let Some(allocator) = &config.allocator {
-        let path = join(&join(path, "allocator"), allocator.name());
-        for fault in allocator.check(capacity) {
-            faults.push(KeyFault::of_value(below(&path, &fault.key), fault.value, fault.problem));
-        }
+        refuse("allocator", allocator.name(), allocator.check(capacity));
     }
-    let scheduler = join(&join(path, "scheduler"), config.scheduler.name());
-    for fault in config.scheduler.check() {
-        faults.push(KeyFault::of_value(below(&scheduler, &fault.key), fault.value, fault.problem));
-    }
+    refuse("scheduler", config.scheduler.name(), config.scheduler.check());
     let built = config.policy.build(Some(1), &[]);
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),
@@ -341,6 +402,6 @@ pub(super) fn port(path: &str, config: &PortConfig, largest_frame: u32, faults: 
             "has several queues, and {} {reason}; choose another policy, or leave the scheduler out",
             config.policy.name()
         );
-        faults.push(KeyFault::of_key(scheduler, problem));
+        scope.at("scheduler").at(config.scheduler.name()).refuse(problem);
     }
 }

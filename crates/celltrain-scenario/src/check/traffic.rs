@@ -1,107 +1,175 @@
-//! What connections send: traffic, files, and frames that AAL5 can carry.
+//! What connections send: the tables of flows, TCP, traffic, files, and frames that AAL5 can carry.
 
-use celltrain_core::stop::Interrupted;
+use std::collections::BTreeSet;
+
+use celltrain_core::names::is_in_range;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
-use celltrain_core::units::Bytes;
+use celltrain_core::units::{Bytes, Duration};
 
-use super::{Laid, MAX_DURATION, MAX_FILE, MAX_PACKET, MAX_RATE, MIN_BURST, MIN_RATE, quoted, tcps};
-use crate::build;
+use super::{any, did_you_mean, hint};
+use crate::build::Laid;
 use crate::document::join;
-use crate::fault::KeyFault;
-use crate::scenario::Scenario;
+use crate::fault::Warning;
+use crate::limits::{MAX_DURATION, MAX_RATE, MIN_RATE};
+use crate::scenario::{FlowOptions, Scenario};
+use crate::scope::Scope;
+use crate::topology::Route;
 
-/// The packets of all flows that are not TCP's, and the keys they stand under.
-pub(super) fn packets(scenario: &Scenario) -> impl Iterator<Item = (&str, String, Pattern<'_>)> {
-    scenario.flow.iter().filter_map(|(name, options)| {
-        let traffic = options.traffic.as_ref()?;
-        Some((name.as_str(), join(&join(&join("flow", name), "traffic"), traffic.name()), traffic.packets()?))
-    })
+/// ITU-T I.363.5: the length field has 16 bits.
+const MAX_SDU: u64 = 65_535;
+/// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
+const MAX_PACKET: u64 = 65_507;
+/// A year of an OC-3.
+const MAX_FILE: u64 = 1 << 50;
+/// Shorter is a slip of the unit.
+const MIN_BURST: Duration = Duration::from_microseconds(1);
+
+/// Checks what needs no layout; whether the frames of all flows are known.
+pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
+    each_tcp(scenario, root, |tcp, scope| {
+        for fault in tcp.options().check() {
+            scope.refuse_setting(fault);
+        }
+    });
+    for (name, options) in &scenario.flow {
+        if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
+            let problem = format!("is not a time up to {MAX_DURATION}");
+            root.at("flow").at(name).at("start").refuse_text(start, problem);
+        }
+    }
+    let max_sdu = scenario.aal5.max_sdu;
+    if !(1..=MAX_SDU).contains(&max_sdu.bytes) {
+        root.at("aal5").at("max_sdu").refuse_text(max_sdu, format!("is outside 1B to {MAX_SDU}B"));
+    }
+    let mut flows = root.at("flow");
+    for (name, options) in &scenario.flow {
+        if let Some(traffic) = &options.traffic {
+            own_traffic(traffic, options, scenario, &mut flows.at(name));
+        }
+    }
+    file_size(scenario, root);
+    let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
+    let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
+    if frames_are_sound {
+        each_tcp(scenario, root, |tcp, scope| frames(tcp, scenario, scope));
+    }
+    frames_are_sound
 }
 
-/// What flows have to send can be sent.
-pub(super) fn traffic(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
-    for (name, path, pattern) in packets(scenario) {
-        if pattern.rate < MIN_RATE || pattern.rate > MAX_RATE {
-            let problem = format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}");
-            faults.push(KeyFault::of_value(join(&path, "rate"), quoted(pattern.rate), problem));
-        }
-        let most = scenario.aal5.max_cells();
-        if !(1..=MAX_PACKET).contains(&pattern.packet.bytes) {
-            let problem = format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry");
-            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
-        } else if scenario.aal5.packet_cells(pattern.packet.bytes) > most {
-            let cells = scenario.aal5.packet_cells(pattern.packet.bytes);
-            let problem =
-                format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
-            faults.push(KeyFault::of_value(join(&path, "packet"), quoted(pattern.packet), problem));
-        }
-        for (key, time) in pattern.bursts.into_iter().flat_map(|bursts| [("on", bursts.on), ("off", bursts.off)]) {
-            if time < MIN_BURST || time > MAX_DURATION {
-                let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
-                faults.push(KeyFault::of_value(join(&path, key), quoted(time), problem));
-            }
-        }
-        if let Some(tcp) = &scenario.flow[name].tcp {
-            let key = join(&join(&join("flow", name), "tcp"), tcp.name());
-            faults
-                .push(KeyFault::of_key(key, "sends nothing: the flow's traffic is packets without TCP; leave it out"));
+/// Goes to the TCP of all flows, and to those that some flows have of their own.
+fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
+    check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
+    for (name, options) in &scenario.flow {
+        if let Some(tcp) = &options.tcp {
+            check(tcp, &mut root.at("flow").at(name).at("tcp").at(tcp.name()));
         }
     }
-    for (name, options) in &scenario.flow {
-        let Some(file) = options.traffic.as_ref().and_then(TrafficConfig::bytes) else { continue };
-        if !(1..=MAX_FILE).contains(&file.bytes) {
-            let problem = format!("is outside 1B to {}", Bytes { bytes: MAX_FILE });
-            let kind = options.traffic.as_ref().map_or("", TrafficConfig::name);
-            let key = join(&join(&join(&join("flow", name), "traffic"), kind), "bytes");
-            faults.push(KeyFault::of_value(key, quoted(file), problem));
+}
+
+/// What a flow has to send can be sent.
+fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
+    if let Some(pattern) = traffic.packets() {
+        packets(&pattern, scenario, &mut flow.at("traffic").at(traffic.name()));
+        if let Some(tcp) = &options.tcp {
+            let problem = "sends nothing: the flow's traffic is packets without TCP; leave it out";
+            flow.at("tcp").at(tcp.name()).refuse(problem);
         }
     }
-    for (name, options) in &scenario.flow {
-        let Some(bursts) = options.traffic.as_ref().and_then(TrafficConfig::bursts) else { continue };
-        if bursts.pause < MIN_BURST || bursts.pause > MAX_DURATION {
-            let problem = format!("is not a time from {MIN_BURST} to {MAX_DURATION}");
-            let key = join(&join(&join(&join("flow", name), "traffic"), "bursts"), "pause");
-            faults.push(KeyFault::of_value(key, quoted(bursts.pause), problem));
-        }
+    let mut table = flow.at("traffic");
+    let mut scope = table.at(traffic.name());
+    if let Some(file) = traffic.bytes().filter(|file| !(1..=MAX_FILE).contains(&file.bytes)) {
+        scope.at("bytes").refuse_text(file, format!("is outside 1B to {}", Bytes { bytes: MAX_FILE }));
+    }
+    if let Some(bursts) = traffic.bursts() {
+        burst("pause", bursts.pause, &mut scope.at("bursts"));
+    }
+}
+
+/// Packets that are not TCP's.
+fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
+    let Pattern { rate, packet, .. } = *pattern;
+    if rate < MIN_RATE || rate > MAX_RATE {
+        scope.at("rate").refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
+    }
+    if !(1..=MAX_PACKET).contains(&packet.bytes) {
+        scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry"));
+    } else {
+        collected(packet, scenario.aal5.packet_cells(packet.bytes), scenario, &mut scope.at("packet"));
+    }
+    if let Some(bursts) = pattern.bursts {
+        burst("on", bursts.on, scope);
+        burst("off", bursts.off, scope);
+    }
+}
+
+fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
+    if time < MIN_BURST || time > MAX_DURATION {
+        scope.at(key).refuse_text(time, format!("is not a time from {MIN_BURST} to {MAX_DURATION}"));
+    }
+}
+
+/// A segment must fit a frame the receiver collects.
+fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
+    let mss = tcp.options().mss;
+    collected(mss, scenario.aal5.segment_cells(mss.bytes), scenario, &mut scope.at("mss"));
+}
+
+/// A receiver can collect a frame of so many cells, which is what `size` makes.
+fn collected(size: Bytes, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
+    let most = scenario.aal5.max_cells();
+    if cells > most {
+        let problem = format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+        scope.refuse_text(size, problem);
     }
 }
 
 /// The files of a measure hold a segment each at least: a smaller one takes as long as the segment it is in.
-pub(super) fn file_size(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
+fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     let Some(size) = scenario.measure.file_size else { return };
-    let longest = tcps(scenario).into_iter().map(|(_, tcp)| tcp.options().mss).max().expect("a scenario has a TCP");
+    let own = scenario.flow.values().filter_map(|options| options.tcp.as_ref());
+    let longest = own.chain([&scenario.tcp]).map(|tcp| tcp.options().mss).max().expect("a scenario has a TCP");
     let least = longest.bytes.clamp(1, MAX_FILE);
     if !(least..=MAX_FILE).contains(&size.bytes) {
         let most = Bytes { bytes: MAX_FILE };
         let problem = format!("is outside one segment ({least}B) to {most}; the papers have 100kB");
-        faults.push(KeyFault::of_value("measure.file_size", quoted(size), problem));
+        root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
 
-/// There is a stream to cut into files.
-pub(super) fn files(laid: Laid<'_>, faults: &mut Vec<KeyFault>) -> Result<(), Interrupted> {
-    let Laid { scenario, layout, stop, .. } = laid;
-    let Some(size) = scenario.measure.file_size else { return Ok(()) };
-    let own_traffic = |flow: &build::Route| build::flow_options(scenario, &flow.name)?.traffic.as_ref();
-    let mut streams = false;
-    for flow in &layout.flows {
-        stop.steps_of([1, scenario.flow.len()])?;
-        streams |= own_traffic(flow).is_none_or(|traffic| traffic.packets().is_none());
-        if streams {
-            break;
+/// Every table of a flow is about one.
+pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, .. } = laid;
+    let known: BTreeSet<&str> = layout.flows.iter().map(|flow| flow.name.as_str()).collect();
+    for key in scenario.flow.keys() {
+        stop.step()?;
+        let mut names = layout.flows.iter().map(|flow| flow.name.as_str());
+        if known.contains(key.as_str()) || any(names.clone(), |name| is_in_range(key, name), stop)? {
+            continue;
         }
-    }
-    if !streams {
-        let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
-        faults.push(KeyFault::of_value("measure.file_size", quoted(size), problem));
+        let example = names.next().unwrap_or_default();
+        let hint = did_you_mean(hint(key, names, root.found(), stop)?);
+        let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
+        root.at("flow").at(key).refuse(problem);
     }
     Ok(())
 }
 
+/// There is a stream to cut into files.
+pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
+    let Some(size) = laid.scenario.measure.file_size else { return };
+    let traffic = |own: &Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
+    if laid.tables.flows.iter().all(traffic) {
+        let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
+        root.at("measure").at("file_size").refuse_text(size, problem);
+    }
+}
+
 /// The cells of a flow's full segments or packets, and of its longest acknowledgements.
-pub(super) fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
-    let own = build::flow_options(scenario, flow);
+pub(super) fn frame_cells(laid: &Laid<'_>, flow: usize) -> [u32; 2] {
+    let (own, scenario) = (laid.tables.flows[flow], laid.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {
         return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
@@ -111,16 +179,27 @@ pub(super) fn frame_cells(scenario: &Scenario, flow: &str) -> [u32; 2] {
     [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
 }
 
-/// A segment must fit a frame the receiver collects.
-pub(super) fn frames(scenario: &Scenario, faults: &mut Vec<KeyFault>) {
-    for (key, tcp) in tcps(scenario) {
-        let mss = tcp.options().mss;
-        let cells = scenario.aal5.segment_cells(mss.bytes);
-        let most = scenario.aal5.max_cells();
-        if cells > most {
-            let problem =
-                format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
-            faults.push(KeyFault::of_value(join(&key, "mss"), quoted(mss), problem));
+/// Packets come no faster than the host's link can send them, or its queue grows without end.
+pub(super) fn rates(laid: &Laid<'_>, warnings: &mut Vec<Warning>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, .. } = laid;
+    for (name, options) in &scenario.flow {
+        let Some(traffic) = &options.traffic else { continue };
+        let Some(pattern) = traffic.packets() else { continue };
+        let meant = |flow: &&Route| {
+            flow.name == *name || (is_in_range(name, &flow.name) && !scenario.flow.contains_key(&flow.name))
+        };
+        stop.steps(layout.flows.len() / 8)?;
+        let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
+        if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
+            warnings.push(Warning {
+                key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
+                message: format!(
+                    "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
+                     may never leave",
+                    pattern.rate, link.rate, link.name
+                ),
+            });
         }
     }
+    Ok(())
 }

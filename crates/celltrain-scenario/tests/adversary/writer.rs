@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use celltrain_core::rng::Stream;
 use celltrain_scenario::Scenario;
-use celltrain_scenario::scenario::{Topology, schema};
+use celltrain_scenario::scenario::schema;
+use celltrain_scenario::topology::Topology;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Map, Value, json};

@@ -21,10 +21,11 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::document::join;
 use celltrain_scenario::scenario::{
-    Buffer, Chain, FlowConfig, FlowOptions, GeneralNetwork, Infinite, LinkConfig, MeasureOptions, NSource, PortConfig,
-    Star, StarPattern, SwitchOptions, Topology, VcOptions, schema,
+    Buffer, FlowOptions, Infinite, MeasureOptions, PortConfig, SwitchOptions, VcOptions, schema,
 };
-use celltrain_scenario::{Machine, Scenario, build, check};
+use celltrain_scenario::topology::network::{Config as GeneralNetwork, FlowConfig, LinkConfig};
+use celltrain_scenario::topology::{Route, Topology, chain, n_source, star};
+use celltrain_scenario::{Machine, Scenario, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -196,19 +197,19 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     };
     let n_source = (4u32..9, rate(), delay(), tables("source")).prop_map(
         |(sources, link_rate, link_delay, (access_rates, access_delays))| {
-            Topology::NSource(NSource { sources, link_rate, link_delay, access_rates, access_delays })
+            Topology::NSource(n_source::Config { sources, link_rate, link_delay, access_rates, access_delays })
         },
     );
     let access = (prop::option::of(rate()), prop::option::of(delay()));
     let chain = (1u32..5, 1u32..4, 0u32..4, (rate(), delay()), access).prop_map(
         |(hops, long, cross, (link_rate, link_delay), (access_rate, access_delay))| {
-            Topology::Chain(Chain { hops, long, cross, link_rate, link_delay, access_rate, access_delay })
+            Topology::Chain(chain::Config { hops, long, cross, link_rate, link_delay, access_rate, access_delay })
         },
     );
-    let pattern = select(&[StarPattern::ToOne, StarPattern::Ring, StarPattern::AllPairs][..]);
+    let pattern = select(&[star::Pattern::ToOne, star::Pattern::Ring, star::Pattern::AllPairs][..]);
     let star = (4u32..6, pattern, rate(), delay(), tables("host")).prop_map(
         |(hosts, pattern, link_rate, link_delay, (access_rates, access_delays))| {
-            Topology::Star(Star { hosts, pattern, link_rate, link_delay, access_rates, access_delays })
+            Topology::Star(star::Config { hosts, pattern, link_rate, link_delay, access_rates, access_delays })
         },
     );
     prop_oneof![chain, n_source, star]
@@ -216,7 +217,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
 
 /// A topology as a general network: every node, link and path by name.
 pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
-    let layout = build::layout(topology, &Stop::never()).unwrap();
+    let layout = topology.config().lay_out(&Stop::never()).unwrap();
     let nodes = &layout.graph.nodes;
     let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
     let name = |node: usize| nodes[node].name.clone();
@@ -230,7 +231,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
             delay_back: (back.delay != there.delay).then_some(back.delay),
         }
     };
-    let flow = |route: &build::Route| {
+    let flow = |route: &Route| {
         let ends = route.data.iter().map(|&link| &layout.graph.links[link]);
         let path: Vec<String> =
             [name(layout.graph.links[route.data[0]].from)].into_iter().chain(ends.map(|link| name(link.to))).collect();

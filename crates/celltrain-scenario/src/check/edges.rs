@@ -1,0 +1,62 @@
+//! Edge devices: each has a table, each table stands for one, each buffer holds a packet.
+
+use celltrain_core::network::NodeKind;
+use celltrain_core::stop::{Interrupted, Stop};
+
+use super::closest;
+use super::traffic::frame_cells;
+use crate::build::Laid;
+use crate::scope::Scope;
+use crate::tables::matches;
+
+pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, tables, .. } = laid;
+    let nodes = &layout.graph.nodes;
+    let devices = || nodes.iter().filter(|node| node.kind == NodeKind::EdgeDevice).map(|node| node.name.as_str());
+    let mut of_all = root.at("edge");
+    for (key, config) in &scenario.edge {
+        let mut scope = of_all.at(key);
+        stop.steps_of([1, nodes.len() / 8])?;
+        if !devices().any(|device| matches(key, device)) {
+            let hint = closest(key, devices(), stop)?;
+            let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
+            let example = match devices().next() {
+                Some(device) => format!("{hint} a device's name such as \"{device}\", or a pattern such as \"*\""),
+                None => format!("the topology {} has none", scenario.topology.name()),
+            };
+            scope.refuse(format!("is not an edge device; {example}"));
+        }
+        for fault in config.check(longest_packet(laid, key, stop)?) {
+            // Those of the discard algorithm have the path to its table before them.
+            let discard = config.discard.name();
+            match fault.key.strip_prefix(&format!("discard.{discard}.")) {
+                Some(setting) => {
+                    scope.at("discard").at(discard).at(setting).refuse_value(fault.value, fault.problem);
+                }
+                None => scope.refuse_setting(fault),
+            }
+        }
+    }
+    let without = |node: &usize| nodes[*node].kind == NodeKind::EdgeDevice && tables.edges[*node].is_none();
+    if let Some(node) = (0..nodes.len()).find(without) {
+        let device = &nodes[node].name;
+        of_all.refuse(format!("has no table for the edge device \"{device}\"; write [edge.\"*\"] with its buffer"));
+    }
+    Ok(())
+}
+
+/// Cells of the longest packet that comes to the devices a table is for.
+fn longest_packet(laid: &Laid<'_>, table: &str, stop: &Stop<'_>) -> Result<u32, Interrupted> {
+    let layout = &laid.layout;
+    let mut longest = 1;
+    for (number, flow) in layout.flows.iter().enumerate() {
+        stop.step()?;
+        for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(laid, number)) {
+            let first = &layout.graph.nodes[layout.graph.links[path[0]].to];
+            if first.kind == NodeKind::EdgeDevice && matches(table, &first.name) {
+                longest = longest.max(cells);
+            }
+        }
+    }
+    Ok(longest)
+}

@@ -1,0 +1,235 @@
+//! VCs: which there are tables for, what their contracts and their ABR loops need, and what they are promised of the
+//! links.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::abr::Parameters;
+use celltrain_core::abr::allocator::AllocatorConfig;
+use celltrain_core::gfr::Gfr;
+use celltrain_core::names::{is_in_range, range};
+use celltrain_core::network::atm_part;
+use celltrain_core::scheduler::Class;
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::BitRate;
+
+use super::traffic::frame_cells;
+use super::{closest, did_you_mean};
+use crate::build::Laid;
+use crate::scenario::VcOptions;
+use crate::scope::Scope;
+
+/// Bits per second that the VCs on each link are promised.
+type Promised = BTreeMap<usize, u64>;
+
+/// Every table of a VC is about one, its contract and its loop can hold, and no link has promised more than it has.
+pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, layout, channels, .. } = laid;
+    if scenario.vc.is_empty() {
+        return Ok(());
+    }
+    let mut longest_frame = vec![0; channels.vcs.len()];
+    for (number, vcs) in channels.of_flow.iter().enumerate() {
+        stop.step()?;
+        for (&vc, cells) in vcs.iter().zip(frame_cells(laid, number)) {
+            longest_frame[vc] = cells.max(longest_frame[vc]);
+        }
+    }
+    let mut promised = Promised::new();
+    for (key, options) in &scenario.vc {
+        let vcs = meant(laid, key, stop)?;
+        if vcs.is_empty() {
+            let names = channels.vcs.iter().map(|vc| vc.name.as_str());
+            let hint = did_you_mean(closest(key, names, stop)?);
+            let problem =
+                format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+            root.at("vc").at(key).refuse(problem);
+        }
+        let Some(gfr) = &options.gfr else { continue };
+        for &vc in &vcs {
+            stop.step()?;
+            contract(laid, gfr, vc, longest_frame[vc], &mut promised, &mut root.at("vc").at(key).at("gfr"));
+        }
+    }
+    taken_out(laid, root, stop)?;
+    loops(laid, &mut promised, root, stop)?;
+    let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
+    if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
+        let link = &layout.graph.links[link];
+        let problem = format!(
+            "promises VCs {} in all over {}, which has {}; the sum of mcr must not be above it",
+            BitRate::from_bits_per_second(sum),
+            link.name,
+            link.rate
+        );
+        root.at("vc").refuse(problem);
+    }
+    Ok(())
+}
+
+/// The VCs a table of theirs is for.
+fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<usize>, Interrupted> {
+    let mut vcs = Vec::new();
+    for (number, (vc, table)) in laid.channels.vcs.iter().zip(&laid.tables.vcs).enumerate() {
+        stop.step()?;
+        let has_its_own = table.is_some_and(|(table, _)| table == vc.name);
+        if vc.name == key || (!has_its_own && is_in_range(key, &vc.name)) {
+            vcs.push(number);
+        }
+    }
+    Ok(vcs)
+}
+
+/// A guaranteed frame rate can hold where its VC enters the network.
+fn contract(laid: &Laid<'_>, gfr: &Gfr, vc: usize, longest_frame: u32, promised: &mut Promised, scope: &mut Scope<'_>) {
+    let graph = &laid.layout.graph;
+    let path = &laid.channels.vcs[vc].path;
+    let first = path[atm_part(&graph.nodes, &graph.links, path).start];
+    for fault in gfr.check(graph.links[first].rate, longest_frame) {
+        scope.refuse_setting_once(fault);
+    }
+    promise(promised, path, gfr.mcr.bits_per_second);
+}
+
+fn promise(promised: &mut Promised, links: &[usize], rate: u64) {
+    for &link in links {
+        let sum = promised.entry(link).or_insert(0);
+        *sum = sum.saturating_add(rate);
+    }
+}
+
+/// No table takes a VC out of a range with a service, ABR or a guaranteed frame rate, without a word: one table counts
+/// for a VC.
+fn taken_out(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, channels, tables, .. } = laid;
+    let service = |own: &VcOptions| match (&own.abr, &own.gfr) {
+        (Some(_), _) => Some("abr"),
+        (None, Some(_)) => Some("gfr"),
+        (None, None) => None,
+    };
+    let with_service = scenario.vc.iter().filter_map(|(key, own)| Some((key, service(own)?)));
+    let ranges: Vec<(&String, &str)> = with_service.filter(|(key, _)| range(key).is_some()).collect();
+    let mut of_all = root.at("vc");
+    for (vc, table) in channels.vcs.iter().map(|vc| &vc.name).zip(&tables.vcs) {
+        stop.steps_of([1, ranges.len()])?;
+        let Some((table, _)) = table.filter(|(_, own)| service(own).is_none()) else { continue };
+        let Some((all, service)) = ranges.iter().find(|(key, _)| is_in_range(key, vc)) else { continue };
+        let mut scope = of_all.at(table);
+        if !scope.is_faulty() {
+            let problem = format!(
+                "takes {vc} out of [vc.{all}.{service}]: one table counts for a VC, that of its name or the first range; write \
+                 [vc.{table}.{service}] too, or leave {vc} out of the range"
+            );
+            scope.refuse(problem);
+        }
+    }
+    Ok(())
+}
+
+/// Checks the `abr` tables: every loop can be closed.
+fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let Laid { scenario, channels, .. } = laid;
+    if scenario.vc.values().all(|own| own.abr.is_none()) {
+        return Ok(());
+    }
+    // Of each VC of data: that of its acknowledgements.
+    let mut way_back = vec![None; channels.vcs.len()];
+    for &[data_vc, ack_vc] in &channels.of_flow {
+        way_back[data_vc] = Some(ack_vc);
+    }
+    for (key, options) in &scenario.vc {
+        let Some(parameters) = &options.abr else { continue };
+        for number in meant(laid, key, stop)? {
+            stop.step()?;
+            let vc = &channels.vcs[number];
+            let mut of_all = root.at("vc");
+            let mut table = of_all.at(key);
+            let mut scope = table.at("abr");
+            let Some(ack_vc) = way_back[number] else {
+                let flow = vc.name.trim_end_matches("-acks");
+                let problem = format!("is for both directions: write it for the VC of the data, [vc.{flow}.abr]");
+                scope.once(|scope| scope.refuse(problem));
+                continue;
+            };
+            if vc.merge.is_some() {
+                let problem = "controls the rate of a VC that merges with others; a loop has one source";
+                scope.once(|scope| scope.refuse(problem));
+                continue;
+            }
+            for vc in [number, ack_vc] {
+                one_way(laid, (key, parameters), vc, promised, root);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One direction of a loop, whose parameters stand in the table `key`.
+fn one_way(
+    laid: &Laid<'_>,
+    (key, parameters): (&str, &Parameters),
+    vc: usize,
+    promised: &mut Promised,
+    root: &mut Scope<'_>,
+) {
+    let graph = &laid.layout.graph;
+    if let Some((table, own)) = laid.tables.vcs[vc] {
+        let mut of_all = root.at("vc");
+        let mut scope = of_all.at(table);
+        // A table that takes the VC out of this one has had its fault.
+        if !scope.is_refused() {
+            without_another_service(key, own, &mut scope);
+        }
+    }
+    let path = &laid.channels.vcs[vc].path;
+    let part = atm_part(&graph.nodes, &graph.links, path);
+    let wrong = parameters.check(graph.links[path[part.start]].rate);
+    // A rate that cannot be promised has had its fault.
+    let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
+    for fault in wrong {
+        root.at("vc").at(key).at("abr").refuse_setting_once(fault);
+    }
+    promise(promised, &path[part], mcr);
+    with_allocators(laid, vc, root);
+}
+
+/// A VC has one service.
+fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
+    if own.gfr.is_some() {
+        let problem = format!("does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
+        scope.at("gfr").once(|scope| scope.refuse(problem));
+    }
+    if own.tagged {
+        let problem = format!(
+            "does not go with [vc.{key}.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); leave it out"
+        );
+        scope.at("tagged").once(|scope| scope.refuse_value(true, problem));
+    }
+    if own.class != Class::default() {
+        let problem = format!(
+            "does not go with [vc.{key}.abr]: a VC has one service, and schedulers by class serve ABR with {}; leave it out",
+            Class::default().name()
+        );
+        scope.at("class").once(|scope| scope.refuse_text(own.class.name(), problem));
+    }
+}
+
+/// The ports that have a table and that an ABR VC crosses have an allocator: it hears from all of them.
+fn with_allocators(laid: &Laid<'_>, vc: usize, root: &mut Scope<'_>) {
+    let vc = &laid.channels.vcs[vc];
+    for &link in &vc.path {
+        let Some((table, _)) = laid.tables.ports[link].filter(|(_, port)| port.allocator.is_none()) else { continue };
+        let mut of_all = root.at("port");
+        let mut port = of_all.at(table);
+        let mut scope = port.at("allocator");
+        // An allocator that was refused, or misspelt, is not missing as well.
+        if !scope.is_faulty() {
+            let problem = format!(
+                "is missing, and {} carries the ABR VC {}; write which allocator tells its source the rate: {}",
+                laid.layout.graph.links[link].name,
+                vc.name,
+                AllocatorConfig::NAMES.join(", ")
+            );
+            scope.refuse(problem);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Where in a scenario the checks are, and the faults they have found.
+
+use std::fmt;
+
+use celltrain_core::error;
+
+use crate::document::join;
+use crate::fault::KeyFault;
+
+/// A place in a scenario, and the list that takes the faults found there. A check is handed the scope of the table it
+/// is about, and goes to the keys in it by [`Scope::at`]; the path becomes text when there is a fault to report.
+pub struct Scope<'a> {
+    path: Path<'a>,
+    found: &'a mut Vec<KeyFault>,
+    /// Faults of form: what they are about was taken out of the scenario.
+    malformed: &'a [KeyFault],
+}
+
+/// A place, as a step from the place around it.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    fn text(&self) -> String {
+        match *self {
+            Path::Root => String::new(),
+            Path::Key(around, key) => join(&around.text(), key),
+            Path::Item(around, number) => format!("{}[{number}]", around.text()),
+        }
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// The whole scenario. What the faults of form are about was taken out of it.
+    pub fn root(found: &'a mut Vec<KeyFault>, malformed: &'a [KeyFault]) -> Self {
+        Self { path: Path::Root, found, malformed }
+    }
+
+    /// A key of this table.
+    pub fn at<'b>(&'b mut self, key: &'b str) -> Scope<'b> {
+        Scope { path: Path::Key(&self.path, key), found: self.found, malformed: self.malformed }
+    }
+
+    /// A member of this list, counted from 0.
+    pub fn item(&mut self, number: usize) -> Scope<'_> {
+        Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed }
+    }
+
+    /// The path as text, for example `topology.network.flows[3].to`.
+    pub fn path(&self) -> String {
+        self.path.text()
+    }
+
+    /// A fault of what stands here, whatever its value.
+    pub fn refuse(&mut self, problem: impl Into<String>) {
+        self.found.push(KeyFault::of_key(self.path(), problem));
+    }
+
+    /// A fault of the value that stands here.
+    pub fn refuse_value(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
+        self.found.push(KeyFault::of_value(self.path(), value, problem));
+    }
+
+    /// A fault of the text that stands here.
+    pub fn refuse_text(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
+        self.refuse_value(quoted(value), problem);
+    }
+
+    /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting,
+    /// such as `thresholds.tcp1`.
+    pub fn refuse_setting(&mut self, fault: error::Fault) {
+        match fault.key.split_once('.') {
+            Some((setting, inner)) => self.at(setting).at(inner).refuse_value(fault.value, fault.problem),
+            None => self.at(&fault.key).refuse_value(fault.value, fault.problem),
+        }
+    }
+
+    /// The same, unless there is a fault of this setting already.
+    pub fn refuse_setting_once(&mut self, fault: error::Fault) {
+        let is_refused = match fault.key.split_once('.') {
+            Some((setting, inner)) => self.at(setting).at(inner).is_refused(),
+            None => self.at(&fault.key).is_refused(),
+        };
+        if !is_refused {
+            self.refuse_setting(fault);
+        }
+    }
+
+    /// Does this unless there is a fault of what stands here already.
+    pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
+        if !self.is_refused() {
+            refuse(self);
+        }
+    }
+
+    /// Whether there is a fault of what stands here.
+    pub fn is_refused(&self) -> bool {
+        !self.found.is_empty() && {
+            let path = self.path();
+            self.found.iter().any(|fault| fault.key == path)
+        }
+    }
+
+    /// Whether what stands here, or something in it, has the wrong form.
+    pub fn is_malformed(&self) -> bool {
+        self.is_among(self.malformed)
+    }
+
+    /// Whether there is a fault of what stands here or of something in it, of whatever kind.
+    pub fn is_faulty(&self) -> bool {
+        self.is_malformed() || self.is_among(self.found)
+    }
+
+    fn is_among(&self, faults: &[KeyFault]) -> bool {
+        !faults.is_empty() && {
+            let path = self.path();
+            let inside = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+            faults.iter().any(|fault| fault.key.strip_prefix(path.as_str()).is_some_and(inside))
+        }
+    }
+
+    /// All faults the checks have found so far, here and elsewhere.
+    pub fn found(&self) -> &[KeyFault] {
+        self.found
+    }
+}
+
+/// A text as a scenario has it.
+pub fn quoted(value: impl fmt::Display) -> String {
+    format!("\"{value}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_has_the_path_that_was_taken_to_it() {
+        let mut found = Vec::new();
+        let mut root = Scope::root(&mut found, &[]);
+        root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");
+        root.at("port").at("sw1->sw2").refuse("has no buffer");
+        root.at("policy").refuse_setting(error::Fault::new("thresholds.tcp.1", 7, "is too much"));
+        root.at("policy").refuse_setting(error::Fault::new("z", 0, "is too little"));
+        let keys: Vec<&str> = found.iter().map(|fault| fault.key.as_str()).collect();
+        let expected = ["topology.network.flows[3].to", "port.\"sw1->sw2\"", "policy.thresholds.\"tcp.1\"", "policy.z"];
+        assert_eq!(keys, expected);
+        assert_eq!(found[0].value, "\"x\"");
+    }
+
+    #[test]
+    fn a_place_knows_the_faults_in_it_and_not_those_beside_it() {
+        let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
+        let mut found = Vec::new();
+        let mut root = Scope::root(&mut found, &malformed);
+        root.at("vc").at("tcp2").at("abr").refuse("is for both directions");
+        root.at("vc").at("tcp2").at("abr").once(|abr| abr.refuse("twice"));
+        assert_eq!(root.found().len(), 1);
+        let mut vc = root.at("vc");
+        assert_eq!(["tcp1", "tcp12", "tcp2"].map(|name| vc.at(name).is_malformed()), [false, true, false]);
+        assert_eq!(["tcp1", "tcp12", "tcp2"].map(|name| vc.at(name).is_faulty()), [false, true, true]);
+        assert_eq!([vc.at("tcp2").is_refused(), vc.at("tcp2").at("abr").is_refused()], [false, true]);
+    }
+}

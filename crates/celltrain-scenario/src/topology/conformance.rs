@@ -1,0 +1,139 @@
+//! What holds of every topology in the list, tried on the small one of each.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::network::NodeKind;
+use celltrain_core::probe::Nothing;
+use serde_json::json;
+
+use super::*;
+use crate::build::{self, Laid};
+use crate::channels::channels;
+use crate::{Machine, Scenario, check, read_json};
+
+fn laid_out(topology: &Topology) -> Layout {
+    topology.config().lay_out(&Stop::never()).expect("nobody stops it")
+}
+
+/// A scenario with this topology, all ports alike.
+fn scenario(topology: &Topology) -> Scenario {
+    let has_edges = laid_out(topology).graph.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice);
+    let edges = if has_edges { json!({"*": {"buffer": 1000, "discard": {"tail_drop": {}}}}) } else { json!({}) };
+    let text = json!({
+        "duration": "20ms",
+        "topology": serde_json::to_value(topology).unwrap(),
+        "port": {"default": {"buffer": 1000, "policy": {"epd": {"threshold": 800}}}},
+        "edge": edges,
+    });
+    let reading = read_json(&text.to_string(), topology.name(), Machine::default());
+    reading.scenario.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), reading.faults))
+}
+
+#[test]
+fn the_size_is_that_of_what_is_laid_out() {
+    for topology in Topology::samples() {
+        let (size, layout) = (topology.config().size(), laid_out(&topology));
+        let crossings: usize = layout.flows.iter().map(|flow| flow.data.len()).sum();
+        let found =
+            [layout.graph.nodes.len(), layout.graph.links.len(), layout.flows.len()].map(|number| number as u64);
+        assert_eq!([size.nodes, size.links, size.flows], found, "{}", topology.name());
+        // Only the layout of a general network shows them.
+        let is_known = !matches!(topology, Topology::Network(_));
+        let crossings = crossings as u64;
+        assert!(size.crossings == crossings || (!is_known && size.crossings < crossings), "{}", topology.name());
+    }
+}
+
+#[test]
+fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same_way_back() {
+    for topology in Topology::samples() {
+        let name = topology.name();
+        let Layout { graph, flows, bottleneck } = laid_out(&topology);
+        let nodes: BTreeSet<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(nodes.len(), graph.nodes.len(), "{name}");
+        let names: BTreeSet<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names.len(), flows.len(), "{name}");
+        assert!(flows.iter().any(|flow| flow.data.contains(&bottleneck)), "{name}: data crosses the bottleneck");
+        for flow in &flows {
+            let ends = |link: usize| [graph.links[link].from, graph.links[link].to];
+            let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
+            let [from, to] = [ends(flow.data[0])[0], ends(flow.data[flow.data.len() - 1])[1]];
+            assert!(is_host(from) && is_host(to) && from != to, "{name}: {}", flow.name);
+            for pair in flow.data.windows(2) {
+                assert_eq!(ends(pair[0])[1], ends(pair[1])[0], "{name}: {}", flow.name);
+                assert!(!is_host(ends(pair[1])[0]), "{name}: {}", flow.name);
+            }
+            let back: Vec<[usize; 2]> = flow.data.iter().rev().map(|&link| ends(link)).map(|[a, b]| [b, a]).collect();
+            assert_eq!(flow.acks.iter().map(|&link| ends(link)).collect::<Vec<_>>(), back, "{name}: {}", flow.name);
+        }
+    }
+}
+
+#[test]
+fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
+    for topology in Topology::samples() {
+        let scenario = scenario(&topology);
+        let verdict = check::check(&scenario, &[], Machine::default(), &Stop::never()).expect("nobody stops it");
+        let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
+        let alone = build::network(&scenario, scenario.seed);
+        assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
+        let [fast, reference] =
+            [Engine::Fast, Engine::Reference].map(|engine| engine.run(&network, &mut Nothing, |_| true).unwrap());
+        assert_eq!(fast.fingerprint, reference.fingerprint, "{}", topology.name());
+        assert!(fast.flows.iter().all(|flow| flow.delivered_bytes > 0), "{}: all are served", topology.name());
+    }
+}
+
+#[test]
+fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
+    for topology in Topology::samples() {
+        let scenario = scenario(&topology);
+        let machine = Machine { memory: Some(1000), ..Machine::default() };
+        let verdict = check::check(&scenario, &[], machine, &Stop::never()).expect("nobody stops it");
+        let Size { key: (key, value), .. } = topology.config().size();
+        let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
+        assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
+        assert_eq!(fault.value, value.to_string());
+        assert!(verdict.does_not_fit && fault.problem.starts_with("makes a network that does not fit"), "{fault:?}");
+    }
+}
+
+/// Work that asks whether to go on.
+type Part<'a> = &'a dyn Fn(&Stop<'_>) -> Result<(), Interrupted>;
+
+#[test]
+fn every_topology_asks_for_each_flow_while_it_is_checked_laid_out_and_built_and_ends_when_told_to() {
+    for topology in Topology::samples() {
+        let scenario = scenario(&topology);
+        let known = laid_out(&topology);
+        let parts: [(&str, Part<'_>); 5] = [
+            ("layout", &|stop| topology.config().lay_out(stop).map(|_| ())),
+            ("channels", &|stop| channels(&known, stop).map(|_| ())),
+            ("tables", &|stop| Laid::of(&scenario, known.clone(), stop).map(|_| ())),
+            ("network", &|stop| build::network_unless(&scenario, 1, stop).map(|_| ())),
+            ("checks", &|stop| check::check(&scenario, &[], Machine::default(), stop).map(|_| ())),
+        ];
+        for (name, part) in parts {
+            let name = format!("{}: {name}", topology.name());
+            let (questions, outcome) = asked(usize::MAX, part);
+            assert_eq!(outcome, Ok(()), "{name}");
+            assert!(questions >= known.flows.len(), "{name} asks {questions} times for {} flows", known.flows.len());
+            for most in 0..questions {
+                assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{name}");
+            }
+        }
+    }
+}
+
+/// How often this work asks whether it may go on, asking before each piece of it; after so many times it hears no.
+fn asked(most: usize, work: Part<'_>) -> (usize, Result<(), Interrupted>) {
+    let asked = Cell::new(0);
+    let go_on = || {
+        asked.set(asked.get() + 1);
+        asked.get() <= most
+    };
+    let outcome = work(&Stop::every(1, &go_on));
+    (asked.get(), outcome)
+}

@@ -1,0 +1,85 @@
+//! Rates and delays of links, and the tables of those that single hosts have.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::names::by_name;
+use celltrain_core::units::{BitRate, Duration};
+
+use crate::limits::{MAX_DELAY, MAX_RATE, MIN_RATE};
+use crate::scope::Scope;
+
+/// ATM Forum 96-1269, section 3.1: all links run at 155.52 Mb/s, cells included.
+pub(super) fn oc3() -> BitRate {
+    BitRate::from_bits_per_second(155_520_000)
+}
+
+/// Refuses a rate that no link has.
+pub(super) fn check_rate(key: &str, rate: BitRate, scope: &mut Scope<'_>) {
+    if rate < MIN_RATE || rate > MAX_RATE {
+        scope.at(key).refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
+    }
+}
+
+/// Refuses a delay that no link has.
+pub(super) fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
+    if delay > MAX_DELAY {
+        scope.at(key).refuse_text(delay, format!("is not a delay up to {MAX_DELAY}"));
+    }
+}
+
+/// Tables of rates and delays by the names of hosts, which are a stem and the numbers from 1 on.
+#[derive(Clone, Copy)]
+pub(super) struct Access<'a> {
+    pub(super) rates: &'a BTreeMap<String, BitRate>,
+    pub(super) delays: &'a BTreeMap<String, Duration>,
+}
+
+impl Access<'_> {
+    /// Refuses names that stand for none of the hosts `stem1` to `stemN`, and values that no link has.
+    pub(super) fn check(self, stem: &str, hosts: u32, scope: &mut Scope<'_>) {
+        let names = self.rates.keys().map(|name| (RATES, name));
+        for (key, name) in names.chain(self.delays.keys().map(|name| (DELAYS, name))) {
+            if !stands_for_some(name, stem, hosts) {
+                let problem = format!("names none of {stem}1 to {stem}{hosts}; write one, a range of them, or default");
+                scope.at(key).at(name).refuse(problem);
+            }
+        }
+        for (name, &rate) in self.rates {
+            check_rate(name, rate, &mut scope.at(RATES));
+        }
+        for (name, &delay) in self.delays {
+            check_delay(name, delay, &mut scope.at(DELAYS));
+        }
+    }
+
+    /// The rate and the delay of a host's link; those of all links where the tables have none for it.
+    pub(super) fn of(self, host: &str, rate: BitRate, delay: Duration) -> (BitRate, Duration) {
+        (of_host(self.rates, host).unwrap_or(rate), of_host(self.delays, host).unwrap_or(delay))
+    }
+
+    /// Keys in both tables.
+    pub(super) fn len(self) -> usize {
+        self.rates.len().saturating_add(self.delays.len())
+    }
+}
+
+const RATES: &str = "access_rates";
+const DELAYS: &str = "access_delays";
+/// The key for all hosts a table does not name.
+const DEFAULT: &str = "default";
+
+/// What a table by hosts has for one: under its name, in the first range it is in, or for all others.
+fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
+    by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
+}
+
+/// Whether a key is the name of a host, that of several, or that of all others.
+fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
+    let number = |name: &str| name.parse::<u32>().ok().filter(|n| (1..=hosts).contains(n) && *name == n.to_string());
+    let Some(numbers) = name.strip_prefix(stem) else { return name == DEFAULT };
+    match numbers.split_once('-') {
+        // A range may go beyond the last.
+        Some((first, last)) => number(first).is_some_and(|first| last.parse::<u32>().is_ok_and(|last| last >= first)),
+        None => number(numbers).is_some(),
+    }
+}

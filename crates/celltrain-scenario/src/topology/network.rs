@@ -1,0 +1,298 @@
+//! Any hosts, switches, edge devices, links and flows.
+//!
+//! Source: of this project. A path that is not written is one of fewest links.
+
+mod check;
+
+use std::collections::BTreeMap;
+
+use celltrain_core::network::{Graph, NodeKind, Search};
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::{BitRate, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::links::oc3;
+use super::{Configure, Congests, Layout, Route, Size};
+use crate::fault::Warning;
+use crate::limits::MAX_CROSSINGS;
+use crate::scope::Scope;
+
+/// Any network: hosts send and receive, switches forward, edge devices stand between the two, links join two nodes both
+/// ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GeneralNetwork")]
+pub struct Config {
+    /// Names of the hosts.
+    pub hosts: Vec<String>,
+    /// Names of the switches.
+    pub switches: Vec<String>,
+    /// Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are the first
+    /// or the last node between the hosts of a path.
+    #[serde(default)]
+    pub edge_devices: Vec<String>,
+    /// Links, each of them both ways.
+    // With a search for paths from each of their switches a matter of seconds.
+    #[schemars(length(max = 100_000))]
+    pub links: Vec<LinkConfig>,
+    /// Connections.
+    pub flows: Vec<FlowConfig>,
+    /// The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for its rate when
+    /// absent. It may also be named `bottleneck` among the ports.
+    #[serde(default)]
+    pub bottleneck: Option<String>,
+}
+
+/// A link between two nodes, the same both ways unless it says otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// The two nodes.
+    pub between: (String, String),
+    /// Rate each way.
+    #[serde(default = "oc3")]
+    pub rate: BitRate,
+    /// Propagation delay each way.
+    pub delay: Duration,
+    /// Rate on the way back, from the second node to the first; `rate` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_back: Option<BitRate>,
+    /// Propagation delay on the way back; `delay` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_back: Option<Duration>,
+}
+
+/// A flow: a TCP connection with an endless source, unless its table among the flows says otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// Its name in results; `tcp1`, `tcp2` and so on by position when absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The nodes its data crosses, both ends included; the path of fewest links when absent. Acknowledgements go back
+    /// the same way.
+    #[serde(default)]
+    pub path: Option<Vec<String>>,
+    /// When it starts to send.
+    #[serde(default)]
+    pub start: Duration,
+    /// The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one host. Those
+    /// that start at one host share it; those that start at several merge where their paths meet, frames not
+    /// interleaved.
+    #[serde(default)]
+    pub vc: Option<String>,
+}
+
+impl FlowConfig {
+    /// Its name, by its place in the list when it has none of its own.
+    fn name_at(&self, place: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
+    }
+}
+
+impl Configure for Config {
+    #[expect(clippy::arithmetic_side_effects, reason = "lengths of lists in memory")]
+    fn size(&self) -> Size {
+        let nodes = (self.hosts.len() + self.switches.len() + self.edge_devices.len()) as u64;
+        let [links, flows] = [2 * self.links.len(), self.flows.len()].map(|number| number as u64);
+        Size { key: ("flows", flows), nodes, links, flows, crossings: flows }
+    }
+
+    fn check(&self, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+        check::check(self, scope, stop)
+    }
+
+    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+        let nodes = self.nodes_by_name(stop)?;
+        let graph = self.graph(&nodes, stop)?;
+        let every_flow: Vec<usize> = (0..self.flows.len()).collect();
+        let paths = self.data_paths(&graph, &nodes, &every_flow, stop)?.expect("checks refuse too many links in all");
+        let paths = paths.into_iter().map(|path| path.expect("checks refuse a flow to nowhere")).collect();
+        self.layout(graph, paths, stop)
+    }
+
+    fn congests(&self) -> Congests {
+        Congests::Everywhere
+    }
+
+    fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+        check::edge_devices(layout, scope, stop)
+    }
+
+    fn warnings(&self, layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
+        check::islands(layout, stop)
+    }
+}
+
+/// Indices and kinds of nodes, by name.
+type Nodes<'a> = BTreeMap<&'a str, (usize, NodeKind)>;
+
+impl Config {
+    /// Names of nodes by kind, and the keys of their lists; nodes have indices in this order.
+    fn nodes(&self) -> [(&'static str, &[String], NodeKind); 3] {
+        [
+            ("hosts", &self.hosts, NodeKind::Host),
+            ("switches", &self.switches, NodeKind::Switch),
+            ("edge_devices", &self.edge_devices, NodeKind::EdgeDevice),
+        ]
+    }
+
+    fn nodes_by_name(&self, stop: &Stop<'_>) -> Result<Nodes<'_>, Interrupted> {
+        let named = self.nodes().into_iter().flat_map(|(_, names, kind)| names.iter().map(move |name| (name, kind)));
+        let mut nodes = Nodes::new();
+        for (number, node) in stop.each(named).enumerate() {
+            let (name, kind) = node?;
+            nodes.insert(name, (number, kind));
+        }
+        Ok(nodes)
+    }
+
+    /// Nodes and links. Links come in pairs, there and back.
+    fn graph(&self, nodes: &Nodes<'_>, stop: &Stop<'_>) -> Result<Graph, Interrupted> {
+        let mut graph = Graph::default();
+        for (_, names, kind) in self.nodes() {
+            for name in stop.each(names) {
+                graph.add_node(name?, kind);
+            }
+        }
+        for link in stop.each(&self.links) {
+            let link = link?;
+            let [a, b] = [&link.between.0, &link.between.1].map(|name| nodes[name.as_str()].0);
+            let way_back = (link.rate_back.unwrap_or(link.rate), link.delay_back.unwrap_or(link.delay));
+            graph.connect_unlike(a, b, [(link.rate, link.delay), way_back]);
+        }
+        Ok(graph)
+    }
+
+    /// The layout in which the flows' data takes these paths.
+    fn layout(&self, graph: Graph, paths: Vec<Vec<usize>>, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+        let route = |((flow, data), place): ((&FlowConfig, Vec<usize>), usize)| Route {
+            start: flow.start,
+            vc: flow.vc.clone(),
+            ..Route::there_and_back(flow.name_at(place), data)
+        };
+        let flows: Vec<Route> = stop.map(self.flows.iter().zip(paths).zip(0..), route)?;
+        let named = self.bottleneck.as_ref().and_then(|name| graph.links.iter().position(|link| link.name == *name));
+        let bottleneck = match named {
+            Some(link) => link,
+            None => most_loaded(&graph, &flows, stop)?,
+        };
+        Ok(Layout { graph, flows, bottleneck })
+    }
+
+    /// The links of the data of some flows; none for a flow whose written path misses a link, or that no path leads
+    /// for. `None` where they cross more links in all than a network may have crossings.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no path is longer than the network, and the first above the most ends it"
+    )]
+    fn data_paths(
+        &self,
+        graph: &Graph,
+        nodes: &Nodes<'_>,
+        flows: &[usize],
+        stop: &Stop<'_>,
+    ) -> Result<Option<Vec<Option<Vec<usize>>>>, Interrupted> {
+        let index = |name: &str| nodes[name].0;
+        let mut search = Search::new(graph);
+        let by_ends: BTreeMap<(usize, usize), usize> =
+            graph.links.iter().zip(0..).map(|(link, number)| ((link.from, link.to), number)).collect();
+        let mut paths = vec![None; flows.len()];
+        // By where the search starts: the places of flows in `flows`, and where they go.
+        let mut searches: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
+            stop.step()?;
+            if let Some(nodes) = &flow.path {
+                let hop = |pair: &[String]| by_ends.get(&(index(&pair[0]), index(&pair[1]))).copied();
+                paths[place] = nodes.windows(2).map(hop).collect();
+            } else {
+                let from = index(&flow.from);
+                let search = searches.entry(only_switch(graph, &search, from).unwrap_or(from)).or_default();
+                search.0.push(place);
+                search.1.push(index(&flow.to));
+            }
+        }
+        let length = |path: &Option<Vec<usize>>| path.as_ref().map_or(0, Vec::len);
+        let mut crossings: usize = paths.iter().map(length).sum();
+        for (start, (places, to)) in searches {
+            // At worst it passes over every link.
+            stop.steps_of([graph.links.len() / 4, places.len()])?;
+            for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
+                let from = index(&self.flows[flows[place]].from);
+                let first = (from != start).then(|| search.leaving(from)[0].0);
+                paths[place] = path.map(|path| first.into_iter().chain(path).collect());
+                crossings += length(&paths[place]);
+            }
+            if crossings > MAX_CROSSINGS {
+                return Ok(None);
+            }
+        }
+        Ok(Some(paths))
+    }
+}
+
+/// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for
+/// all its hosts.
+fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
+    let &[(_, only)] = search.leaving(host) else { return None };
+    Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
+}
+
+/// The link with the most connections for its rate; the first among equals, and a switch's rather than a host's.
+#[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<usize, Interrupted> {
+    let mut crossing = vec![0u64; graph.links.len()];
+    for flow in stop.each(flows) {
+        for &link in &flow?.data {
+            crossing[link] += 1;
+        }
+    }
+    let load = |link: usize| {
+        let from_switch = graph.nodes[graph.links[link].from].kind == NodeKind::Switch;
+        // Connections over rate, compared as fractions without division.
+        (u128::from(crossing[link]), u128::from(graph.links[link].rate.bits_per_second), from_switch)
+    };
+    let mut best = 0;
+    for link in 1..graph.links.len() {
+        stop.step()?;
+        let ((n, rate, switch), (best_n, best_rate, best_switch)) = (load(link), load(best));
+        let (this, other) = (n * best_rate, best_n * rate);
+        if this > other || (this == other && switch && !best_switch) {
+            best = link;
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let link = |a: &str, b: &str| LinkConfig {
+        between: (a.to_string(), b.to_string()),
+        rate: oc3(),
+        delay: Duration::from_microseconds(5),
+        rate_back: None,
+        delay_back: None,
+    };
+    let flow = |from: &str, to: &str| FlowConfig {
+        name: None,
+        from: from.to_string(),
+        to: to.to_string(),
+        path: None,
+        start: Duration::default(),
+        vc: None,
+    };
+    Config {
+        hosts: names(&["a", "b", "c"]),
+        switches: names(&["s", "t"]),
+        edge_devices: names(&["e"]),
+        links: vec![link("a", "s"), link("b", "t"), link("s", "t"), link("c", "e"), link("e", "t")],
+        flows: vec![flow("a", "b"), flow("c", "a"), flow("b", "c")],
+        bottleneck: None,
+    }
+}

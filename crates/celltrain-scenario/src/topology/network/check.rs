@@ -1,0 +1,396 @@
+//! What is wrong with a general network: its nodes, links, flows and paths, and the VCs that its flows share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use celltrain_core::network::{Graph, Merge, NodeKind};
+use celltrain_core::stop::{Interrupted, Stop};
+
+use super::{Config, FlowConfig, Layout, Nodes};
+use crate::channels::meeting;
+use crate::check::{closest, hint};
+use crate::fault::Warning;
+use crate::limits::{MAX_CROSSINGS, MAX_DURATION};
+use crate::scope::{Scope, quoted};
+use crate::topology::links::{check_delay, check_rate};
+
+pub(super) fn check(
+    config: &Config,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<Option<Layout>, Interrupted> {
+    let before = scope.found().len();
+    let nodes = config.nodes_by_name(stop)?;
+    names(config, scope, stop)?;
+    links(config, &nodes, scope, stop)?;
+    let graph_is_sound = scope.found().len() == before;
+    let sound_flows = flows(config, &nodes, scope, stop)?;
+    if !graph_is_sound {
+        return Ok(None);
+    }
+    let layout = routes(config, &nodes, &sound_flows, scope, stop)?;
+    Ok(layout.filter(|_| scope.found().len() == before))
+}
+
+/// Every node has a name of its own.
+fn names(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let mut known = BTreeSet::new();
+    for (key, names, _) in config.nodes() {
+        let mut list = scope.at(key);
+        for (i, name) in names.iter().enumerate() {
+            stop.step()?;
+            if name.is_empty() || name.contains("->") {
+                list.item(i).refuse_text(name, "is not a name; it must not be empty or contain \"->\"");
+            }
+            if !known.insert(name) {
+                list.item(i).refuse_text(name, "names two nodes; names are different");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every link joins two nodes that no other joins.
+fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let mut list = scope.at("links");
+    let mut joined = BTreeSet::new();
+    for (i, config) in config.links.iter().enumerate() {
+        stop.step()?;
+        let mut link = list.item(i);
+        let (a, b) = (config.between.0.as_str(), config.between.1.as_str());
+        for (end, name) in [a, b].into_iter().enumerate() {
+            is_unknown(name, nodes, &mut link.at("between").item(end), stop)?;
+        }
+        let between = || format!("[\"{a}\", \"{b}\"]");
+        if a == b {
+            link.at("between").refuse_value(between(), "is a loop: it joins a node to itself");
+        } else if !joined.insert([a.min(b), a.max(b)]) {
+            let problem = "joins two nodes that are joined already; one link between two nodes";
+            link.at("between").refuse_value(between(), problem);
+        }
+        check_rate("rate", config.rate, &mut link);
+        check_delay("delay", config.delay, &mut link);
+        if let Some(rate) = config.rate_back {
+            check_rate("rate_back", rate, &mut link);
+        }
+        if let Some(delay) = config.delay_back {
+            check_delay("delay_back", delay, &mut link);
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is no node of this name.
+fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<bool, Interrupted> {
+    if nodes.contains_key(name) {
+        return Ok(false);
+    }
+    let hint = hint(name, nodes.keys().copied(), scope.found(), stop)?;
+    let hint = hint.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
+    scope.refuse_text(name, format!("is not a host, a switch or an edge device{hint}"));
+    Ok(true)
+}
+
+/// Every flow has a name of its own, joins two hosts, and takes a path that can be. Those without a fault, by their
+/// places.
+fn flows(
+    config: &Config,
+    nodes: &Nodes<'_>,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<Vec<usize>, Interrupted> {
+    let mut list = scope.at("flows");
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut sound = Vec::new();
+    for (i, flow) in config.flows.iter().enumerate() {
+        stop.step()?;
+        let mut scope = list.item(i);
+        let before = scope.found().len();
+        let name = flow.name_at(i);
+        let first = *names.entry(name.clone()).or_insert(i);
+        if first != i {
+            let mut key = scope.at("name");
+            match (&config.flows[first].name, &flow.name) {
+                (Some(_), Some(_)) => key.refuse_text(name, "names two flows; names are different"),
+                (None, Some(_)) => {
+                    let problem =
+                        format!("names two flows: flows[{first}] has no name and is that; names are different");
+                    key.refuse_text(name, problem);
+                }
+                (_, None) => key.refuse(format!(
+                    "is missing and would be \"{name}\", which flows[{first}] is; names are different"
+                )),
+            }
+        }
+        ends(flow, nodes, &mut scope, stop)?;
+        if let Some(path) = &flow.path {
+            path_form(flow, path, nodes, &mut scope.at("path"), stop)?;
+        }
+        if scope.found().len() == before {
+            sound.push(i);
+        }
+    }
+    if config.flows.is_empty() {
+        list.refuse("is empty; a run needs at least one flow");
+    }
+    Ok(sound)
+}
+
+/// A flow joins two hosts.
+fn ends(
+    flow: &FlowConfig,
+    nodes: &Nodes<'_>,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
+    for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
+        let mut scope = scope.at(key);
+        if !is_unknown(name, nodes, &mut scope, stop)? && nodes[name.as_str()].1 != NodeKind::Host {
+            scope.refuse_text(name, "is not a host; a flow joins two hosts");
+        }
+    }
+    if flow.from == flow.to {
+        scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow joins two hosts");
+    }
+    if flow.start > MAX_DURATION {
+        scope.at("start").refuse_text(flow.start, format!("is not a time up to {MAX_DURATION}"));
+    }
+    Ok(())
+}
+
+/// A path as it is written: from the one end to the other, over switches, and nowhere twice.
+fn path_form(
+    flow: &FlowConfig,
+    path: &[String],
+    nodes: &Nodes<'_>,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
+    if path.first() != Some(&flow.from) || path.last() != Some(&flow.to) {
+        let FlowConfig { from, to, .. } = flow;
+        scope.refuse(format!("does not lead from \"{from}\" to \"{to}\"; both ends belong to it"));
+    }
+    let mut seen = BTreeSet::new();
+    for (j, name) in path.iter().enumerate() {
+        stop.step()?;
+        let inside = j > 0 && j.saturating_add(1) < path.len();
+        let mut scope = scope.item(j);
+        if !is_unknown(name, nodes, &mut scope, stop)? && inside && nodes[name.as_str()].1 == NodeKind::Host {
+            scope.refuse_text(name, "is a host; only switches forward");
+        }
+        if !seen.insert(name) {
+            scope.refuse_text(name, "is a loop: the path has been there before");
+        }
+    }
+    Ok(())
+}
+
+/// Every flow has a way to go. The layout of the network, if it is sound.
+fn routes(
+    config: &Config,
+    nodes: &Nodes<'_>,
+    sound_flows: &[usize],
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<Option<Layout>, Interrupted> {
+    let before = scope.found().len();
+    let graph = config.graph(nodes, stop)?;
+    if let Some(name) = &config.bottleneck {
+        let names = graph.links.iter().map(|link| link.name.as_str());
+        if !names.clone().any(|link| link == name) {
+            let hint = closest(name, names, stop)?.map(|meant| format!("; did you mean \"{meant}\"?"));
+            scope.at("bottleneck").refuse_text(name, format!("is not a link{}", hint.unwrap_or_default()));
+        }
+    }
+    let Some(paths) = config.data_paths(&graph, nodes, sound_flows, stop)? else {
+        let problem =
+            format!("cross more than {MAX_CROSSINGS} links in all; fewer flows, or shorter paths, can be run");
+        scope.at("flows").refuse(problem);
+        return Ok(None);
+    };
+    if paths.iter().any(Option::is_none) {
+        let without = sound_flows.iter().zip(&paths).filter(|(_, path)| path.is_none()).map(|(&flow, _)| flow);
+        without_a_path(config, nodes, &graph, without, scope, stop)?;
+    }
+    if scope.found().len() > before || sound_flows.len() < config.flows.len() {
+        return Ok(None);
+    }
+    let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
+    let layout = config.layout(graph, paths, stop)?;
+    shared_vcs(config, &layout, scope, stop)?;
+    Ok(Some(layout))
+}
+
+/// Why these flows have no path.
+fn without_a_path(
+    config: &Config,
+    nodes: &Nodes<'_>,
+    graph: &Graph,
+    flows: impl Iterator<Item = usize>,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
+    let joined: BTreeSet<[usize; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
+    let mut list = scope.at("flows");
+    for i in flows {
+        stop.step()?;
+        let (flow, mut scope) = (&config.flows[i], list.item(i));
+        let Some(path) = &flow.path else {
+            let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
+            if !config.edge_devices.is_empty() {
+                problem.push_str("; an edge device stands next to a host, not in the middle of a path");
+            }
+            scope.at("to").refuse_text(&flow.to, problem);
+            continue;
+        };
+        for (j, pair) in path.windows(2).enumerate() {
+            if !joined.contains(&[nodes[pair[0].as_str()].0, nodes[pair[1].as_str()].0]) {
+                let problem = format!("has no link from \"{}\"", pair[0]);
+                scope.at("path").item(j.saturating_add(1)).refuse_text(&pair[1], problem);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
+fn shared_vcs(
+    config: &Config,
+    layout: &Layout,
+    scope: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
+    let mut list = scope.at("flows");
+    let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, route) in layout.flows.iter().enumerate() {
+        stop.step()?;
+        by_vc.entry(route.vc.as_deref().unwrap_or(&route.name)).or_default().push(i);
+    }
+    for (vc, flows) in by_vc {
+        let mut refuse = |i: usize, problem: String| list.item(i).at("vc").refuse_text(vc, problem);
+        let first = &config.flows[flows[0]];
+        let mut branches: Vec<usize> = Vec::new();
+        for &i in &flows {
+            stop.steps_of([1, branches.len()])?;
+            let flow = &config.flows[i];
+            let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
+            if flow.to != first.to {
+                refuse(i, format!("is the VC of flows to \"{}\" too; flows of one VC end at one host", first.to));
+            } else if sibling.is_some_and(|&other| layout.flows[other].data != layout.flows[i].data) {
+                refuse(i, "is the VC of a flow that leaves the same host on another path; a VC has one".into());
+            } else if sibling.is_none() {
+                branches.push(i);
+            }
+        }
+        if branches.len() < 2 || flows.iter().any(|&i| config.flows[i].to != first.to) {
+            continue;
+        }
+        let path = |i: usize| layout.flows[i].data.as_slice();
+        let name = |link: usize| layout.graph.links[link].name.as_str();
+        let paths: Vec<&[usize]> = branches.iter().map(|&i| path(i)).collect();
+        let Some(at) = meeting(&paths) else {
+            refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
+            continue;
+        };
+        if branches.len() > Merge::MAX_BRANCHES {
+            let problem = format!("merges {} sources; {} is the most", branches.len(), Merge::MAX_BRANCHES);
+            refuse(branches[Merge::MAX_BRANCHES], problem);
+        }
+        for pair in branches.windows(2) {
+            let earlier = meeting(&[path(pair[0]), path(pair[1])]).filter(|&link| link != at);
+            if let Some(link) = earlier {
+                let problem = format!(
+                    "merges at {} and again at {}, where its frames would be interleaved; a VC merges at one port",
+                    name(link),
+                    name(at)
+                );
+                refuse(pair[1], problem);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An edge device stands between a host and the ATM network.
+pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    let mut list = scope.at("flows");
+    for (i, flow) in layout.flows.iter().enumerate() {
+        stop.step()?;
+        let Some((_, behind)) = flow.data.split_first() else { continue };
+        let kind = |node: usize| layout.graph.nodes[node].kind;
+        let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
+        let misplaced = |&(j, &node): &(usize, &usize)| {
+            kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j.saturating_add(1) == inner.len()))
+        };
+        if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
+            list.item(i).refuse(format!(
+                "crosses the edge device \"{}\" in its middle; one is next to a host, with a switch or another edge device \
+                 behind it",
+                layout.graph.nodes[node].name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Nodes on no link, and nodes whose links lead to none that a flow crosses: a line of the file was forgotten, perhaps.
+pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
+    let graph = &layout.graph;
+    // Each node points towards one that stands for all its links lead to.
+    let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
+    let mut is_on_a_link = vec![false; graph.nodes.len()];
+    for link in stop.each(&graph.links) {
+        let link = link?;
+        let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
+        towards[a.max(b)] = a.min(b);
+        is_on_a_link[link.from] = true;
+    }
+    let mut is_used = vec![false; graph.nodes.len()];
+    for flow in stop.each(&layout.flows) {
+        let flow = flow?;
+        is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
+    }
+    let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
+    for (node, &is_on_a_link) in is_on_a_link.iter().enumerate() {
+        if !is_on_a_link {
+            alone.push(node);
+        } else if !is_used[root(&mut towards, node)] {
+            cut_off.push(node);
+        }
+    }
+    let mut warnings = Vec::new();
+    for (nodes, [one, several]) in [
+        (alone, ["is on no link", "are on no link"]),
+        (cut_off, ["has no way to the nodes that flows cross", "have no way to the nodes that flows cross"]),
+    ] {
+        const SHOWN: usize = 5;
+        let shown: Vec<String> = nodes.iter().take(SHOWN).map(|&node| quoted(&graph.nodes[node].name)).collect();
+        let message = match (nodes.len(), shown.join(", ")) {
+            (0, _) => continue,
+            (1, name) => format!("{} {name} {one}", kind_name(graph.nodes[nodes[0]].kind)),
+            (n @ ..=SHOWN, names) => format!("{n} nodes ({names}) {several}"),
+            (n, names) => format!("{n} nodes ({names} and {} more) {several}", n.saturating_sub(SHOWN)),
+        };
+        warnings.push(Warning {
+            key: "topology.network.links".into(),
+            message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
+        });
+    }
+    Ok(warnings)
+}
+
+fn kind_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host => "host",
+        NodeKind::Switch => "switch",
+        NodeKind::EdgeDevice => "edge device",
+    }
+}
+
+/// The node that stands for all that links lead to from this one. Each search halves the way, so that ways stay short.
+fn root(towards: &mut [usize], mut node: usize) -> usize {
+    while towards[node] != node {
+        towards[node] = towards[towards[node]];
+        node = towards[node];
+    }
+    node
+}

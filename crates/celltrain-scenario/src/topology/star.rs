@@ -1,0 +1,137 @@
+//! Hosts around one switch.
+//!
+//! Source: of this project.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::network::{Graph, NodeKind};
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::{BitRate, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::links::{Access, check_delay, check_rate, oc3};
+use super::{Configure, Congests, Layout, Route, Size};
+use crate::scope::Scope;
+
+/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+/// `bottleneck` is `sw->host1`.
+///
+/// Source: of this project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Star")]
+pub struct Config {
+    /// n: hosts.
+    #[schemars(range(min = 2, max = 1_000_000))]
+    pub hosts: u32,
+    /// Who sends to whom.
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay of every link, one way; a connection crosses two.
+    pub link_delay: Duration,
+    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate`
+    /// where there is none.
+    #[serde(default)]
+    pub access_rates: BTreeMap<String, BitRate>,
+    /// Propagation delays of these links one way, in the same form; `link_delay` where there is none.
+    #[serde(default)]
+    pub access_delays: BTreeMap<String, Duration>,
+}
+
+/// Who sends to whom in a star.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "StarPattern")]
+pub enum Pattern {
+    /// All others to `host1`: n - 1 connections share one port.
+    #[default]
+    ToOne,
+    /// Each to the next, the last to `host1`: at every port data meets acknowledgements.
+    Ring,
+    /// Each to every other: n - 1 connections share each port.
+    AllPairs,
+}
+
+impl Pattern {
+    /// How many flows there are among `n` hosts.
+    fn flows(self, n: u64) -> u64 {
+        match self {
+            Pattern::ToOne => n.saturating_sub(1),
+            Pattern::Ring => n,
+            Pattern::AllPairs => n.saturating_mul(n.saturating_sub(1)),
+        }
+    }
+
+    /// Sender and receiver of each flow among `n` hosts, counted from 0.
+    #[expect(clippy::arithmetic_side_effects, reason = "numbers of hosts, of which there are two at least")]
+    fn pairs(self, n: usize) -> Vec<(usize, usize)> {
+        match self {
+            Pattern::ToOne => (1..n).map(|from| (from, 0)).collect(),
+            Pattern::Ring => (0..n).map(|from| (from, (from + 1) % n)).collect(),
+            Pattern::AllPairs => {
+                (0..n).flat_map(|from| (0..n).filter(move |&to| to != from).map(move |to| (from, to))).collect()
+            }
+        }
+    }
+}
+
+impl Config {
+    fn access(&self) -> Access<'_> {
+        Access { rates: &self.access_rates, delays: &self.access_delays }
+    }
+}
+
+impl Configure for Config {
+    #[expect(clippy::arithmetic_side_effects, reason = "twice the square of 10^6 at most")]
+    fn size(&self) -> Size {
+        let hosts = u64::from(self.hosts);
+        let flows = self.pattern.flows(hosts);
+        Size { key: ("hosts", hosts), nodes: 1 + hosts, links: 2 * hosts, flows, crossings: 2 * flows }
+    }
+
+    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+        check_rate("link_rate", self.link_rate, scope);
+        check_delay("link_delay", self.link_delay, scope);
+        self.access().check("host", self.hosts, scope);
+        Ok(None)
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+        let mut graph = Graph::default();
+        let switch = graph.add_node("sw", NodeKind::Switch);
+        for i in 1..=self.hosts {
+            stop.steps_of([1, self.access().len()])?;
+            let name = format!("host{i}");
+            let (rate, delay) = self.access().of(&name, self.link_rate, self.link_delay);
+            let host = graph.add_node(name, NodeKind::Host);
+            graph.connect(host, switch, rate, delay);
+        }
+        let flow = |((from, to), number): ((usize, usize), usize)| {
+            Route::there_and_back(format!("tcp{number}"), vec![2 * from, 2 * to + 1])
+        };
+        let flows = stop.map(self.pattern.pairs(self.hosts as usize).into_iter().zip(1..), flow)?;
+        // To the first host.
+        Ok(Layout { graph, flows, bottleneck: 1 })
+    }
+
+    fn congests(&self) -> Congests {
+        Congests::SharedLinks
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    Config {
+        hosts: 4,
+        pattern: Pattern::AllPairs,
+        link_rate: oc3(),
+        link_delay: Duration::from_microseconds(5),
+        access_rates: BTreeMap::new(),
+        access_delays: BTreeMap::from([("host2".to_string(), Duration::from_milliseconds(1))]),
+    }
+}

@@ -1,0 +1,87 @@
+//! Groups of sources, each group merged into one VC.
+//!
+//! Source: ATM Forum 97-0831, Figure 6; `docs/mechanisms.md` 7.
+
+use celltrain_core::network::{Graph, NodeKind};
+use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::units::{BitRate, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::links::{check_delay, check_rate, oc3};
+use super::{Configure, Layout, Route, Size};
+use crate::scope::Scope;
+
+/// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames;
+/// the merged VCs share the link between two backbone switches and end at one destination a group. Nodes are `source1`,
+/// `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1` and so on; the port
+/// `bottleneck` is `sw1->sw2`.
+///
+/// Source: ATM Forum 97-0831, Figure 6.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "VcMerge")]
+pub struct Config {
+    /// Merged VCs, each with a local switch and a destination of its own.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub vcs: u32,
+    /// Sources that merge into each of them, each with a connection of its own.
+    #[schemars(range(min = 1, max = 256))]
+    pub sources_per_vc: u32,
+    /// Rate of every link.
+    #[serde(default = "oc3")]
+    pub link_rate: BitRate,
+    /// Propagation delay one way of each of the three links behind the local switches.
+    pub link_delay: Duration,
+    /// Propagation delay one way from a source to its local switch.
+    #[serde(default)]
+    pub access_delay: Duration,
+}
+
+impl Configure for Config {
+    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^5 by 256 at most")]
+    fn size(&self) -> Size {
+        let vcs = u64::from(self.vcs);
+        let flows = vcs * u64::from(self.sources_per_vc);
+        let [nodes, links] = [2 + 2 * vcs + flows, 2 + 4 * vcs + 2 * flows];
+        Size { key: ("vcs", vcs), nodes, links, flows, crossings: 4 * flows }
+    }
+
+    fn check(&self, scope: &mut Scope<'_>, _stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
+        check_rate("link_rate", self.link_rate, scope);
+        check_delay("link_delay", self.link_delay, scope);
+        check_delay("access_delay", self.access_delay, scope);
+        Ok(None)
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+        let Self { link_rate: rate, link_delay: delay, .. } = *self;
+        let mut graph = Graph::default();
+        let sw1 = graph.add_node("sw1", NodeKind::Switch);
+        let sw2 = graph.add_node("sw2", NodeKind::Switch);
+        let bottleneck = graph.connect(sw1, sw2, rate, delay);
+        let mut flows: Vec<Route> = Vec::new();
+        for vc in 1..=self.vcs {
+            let local = graph.add_node(format!("local{vc}"), NodeKind::Switch);
+            let up = graph.connect(local, sw1, rate, delay);
+            let destination = graph.add_node(format!("destination{vc}"), NodeKind::Host);
+            let down = graph.connect(sw2, destination, rate, delay);
+            for _ in 0..self.sources_per_vc {
+                stop.step()?;
+                let number = flows.len() + 1;
+                let source = graph.add_node(format!("source{number}"), NodeKind::Host);
+                let data = vec![graph.connect(source, local, rate, self.access_delay), up, bottleneck, down];
+                let vc = Some(format!("vc{vc}"));
+                flows.push(Route { vc, ..Route::there_and_back(format!("tcp{number}"), data) });
+            }
+        }
+        Ok(Layout { graph, flows, bottleneck })
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample() -> Config {
+    let [link_delay, access_delay] = [5, 0].map(Duration::from_microseconds);
+    Config { vcs: 2, sources_per_vc: 3, link_rate: oc3(), link_delay, access_delay }
+}
