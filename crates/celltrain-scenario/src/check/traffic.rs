@@ -84,7 +84,7 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
         scope.at("bytes").refuse_text(file, format!("is outside 1B to {}", Bytes { bytes: MAX_FILE }));
     }
     if let Some(bursts) = traffic.bursts() {
-        burst("pause", bursts.pause, &mut scope.at("bursts"));
+        burst("pause", bursts.pause, &mut scope);
     }
 }
 

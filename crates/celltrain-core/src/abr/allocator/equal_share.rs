@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Allocator, Configure, PortKind, some_time};
+use crate::footprint::size;
 use crate::abr::RmCell;
 use crate::cell::Label;
 use crate::error::Fault;
@@ -47,6 +48,10 @@ impl Configure for Config {
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         some_time("ert", self.ert)
+    }
+
+    fn bytes_per_vc(&self) -> u64 {
+        size::<Time>()
     }
 
     fn build(&self, port: &PortKind<'_>) -> EqualShare {

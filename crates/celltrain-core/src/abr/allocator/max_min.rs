@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Allocator, Configure, PortKind};
+use crate::footprint::size;
 use crate::abr::RmCell;
 use crate::cell::Label;
 use crate::units::Time;
@@ -28,6 +29,10 @@ pub struct MaxMin {
 
 impl Configure for Config {
     type Allocator = MaxMin;
+
+    fn bytes_per_vc(&self) -> u64 {
+        size::<f64>()
+    }
 
     fn build(&self, port: &PortKind<'_>) -> MaxMin {
         MaxMin { shares: port.vcs.iter().map(|vc| vc.share).collect() }
