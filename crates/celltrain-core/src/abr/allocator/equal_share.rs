@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Allocator, Configure, PortKind, some_time};
-use crate::footprint::size;
 use crate::abr::RmCell;
 use crate::cell::Label;
 use crate::error::Fault;
+use crate::footprint::size;
 use crate::units::{Duration, Span, Time};
 
 /// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer expires,

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Allocator, Configure, PortKind};
-use crate::footprint::size;
 use crate::abr::RmCell;
 use crate::cell::Label;
+use crate::footprint::size;
 use crate::units::Time;
 
 /// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
