@@ -23,6 +23,7 @@
 #   make performance    measures anew and fills docs/performance.md
 #   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
 #   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
+#   make planted        faults planted in the fast engine's port and in admission: each is found by a Rust test
 #   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
 #   make fuzz           ten minutes of fuzzing for each target (cargo-fuzz, a nightly toolchain, CPython 3.11 to 3.13)
 
@@ -41,7 +42,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard mutants memory fuzz
+.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -149,6 +150,9 @@ mutants: COUNT ?= 300
 mutants:
 	cd mutants && cargo fmt --check && cargo clippy --all-targets --quiet -- -D warnings && cargo test --quiet
 	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --seed $(SEED) --count $(COUNT)
+
+planted:
+	cargo run --release --quiet --manifest-path mutants/Cargo.toml -- --planted mutants/planted.csv
 
 memory: .make/built
 	$(BIN)/python scripts/memory_campaign.py

@@ -4,7 +4,8 @@
     python scripts/memory_campaign.py --networks 20 --seed 7 --bytes 100
 
 Each run has a process of its own, and so has its peak. From that goes what the same process took for a network of two hosts.
-Fails where a run takes more than 1.5 times what was foretold, or less than two thirds of it.
+Fails where a run takes more than 1.5 times what was foretold. What is foretold of windows is what they may have on their
+way, so a run may take much less; how many do is said at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: How far a peak may be from what was foretold, as a ratio of the larger to the smaller.
+#: How far a peak may be above what was foretold, as a ratio; and how far below it is told apart.
 FARTHEST = 1.5
 #: Below so many megabytes what the allocator and the interpreter keep counts too much.
 LEAST_MB = 50.0
@@ -81,7 +82,7 @@ def main() -> int:
             continue
         ratio = found["peak_mb"] / found["foretold_mb"]
         counts = max(found["peak_mb"], found["foretold_mb"]) >= LEAST_MB
-        is_far = counts and not 1 / FARTHEST <= ratio <= FARTHEST
+        is_far = counts and ratio > FARTHEST
         failures += is_far
         if counts:
             ratios.append(ratio)
@@ -94,7 +95,8 @@ def main() -> int:
     if ratios:
         print(
             f"{len(ratios)} networks of {LEAST_MB:g} MB or more: took {min(ratios):.2f} to {max(ratios):.2f} of what was "
-            f"foretold, median {statistics.median(ratios):.2f}"
+            f"foretold, median {statistics.median(ratios):.2f}; "
+            f"{sum(ratio < 1 / FARTHEST for ratio in ratios)} took less than {1 / FARTHEST:.2f} of it"
         )
     failures += not ring_is_small()
     return 1 if failures else 0

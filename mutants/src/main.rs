@@ -1,7 +1,8 @@
 //! Mutation testing of the core: what the Rust tests would not notice.
 //!
-//! `celltrain-mutants [--seed N] [--count N] [--jobs N] [--differential N] [--in TEXT,TEXT]`, in the project's folder: draws
-//! mutants, puts all of them into one copy of the core, each behind a switch, and runs the tests that reach each of them.
+//! `celltrain-mutants [--seed N] [--count N] [--jobs N] [--differential N] [--in TEXT,TEXT] [--planted FILE]`, in the
+//! project's folder: draws mutants, or takes those of a list, puts all of them into one copy of the core, each behind a
+//! switch, and runs the tests that reach each of them.
 //! `docs/design/testing.md` says how, and what it cannot see.
 
 mod build;
@@ -46,6 +47,8 @@ struct Options {
     jobs: usize,
     /// Random scenarios of each differential test and of the adversary's.
     differential: u32,
+    /// A list of mutants to judge instead of drawn ones, all of which are to be caught.
+    planted: Option<PathBuf>,
     /// Where to draw: places whose file and function, with a space between, hold one of these texts.
     within: Vec<String>,
 }
@@ -68,21 +71,29 @@ fn run() -> Result<bool, Box<dyn Error>> {
     let texts =
         texts(Path::new(SOURCE)).map_err(|error| format!("{SOURCE}: {error}; is this the project's folder?"))?;
     let equivalent = report::Equivalent::read(Path::new("mutants/equivalent.csv"))?;
-    let drawn = draw(&texts, &options)?;
-    eprintln!("{} mutants drawn; they are built into one copy of the core", drawn.len());
+    let (drawn, name) = match &options.planted {
+        Some(list) => (planted(&texts, list)?, "planted".to_string()),
+        None => (draw(&texts, &options)?, options.seed.to_string()),
+    };
+    let wanted = if options.planted.is_some() { drawn.len() } else { options.count };
+    eprintln!("{} mutants; they are built into one copy of the core", drawn.len());
     let mut build = build::Build::new(folder, &texts, drawn)?;
     let binaries = build.compile()?;
-    build.keep(options.count);
+    build.keep(wanted);
+    if options.planted.is_some() && build.mutants.len() < wanted {
+        return Err("a planted fault does not compile".into());
+    }
     eprintln!("{} do not compile and were replaced; {} are judged", build.dropped, build.mutants.len());
     let judge = judge::Judge::new(folder, binaries, options.jobs, options.differential)?;
-    let mut table = report::Table::create(&folder.join(format!("{}.csv", options.seed)), &equivalent)?;
+    let mut table = report::Table::create(&folder.join(format!("{name}.csv")), &equivalent)?;
     judge.all(&build.mutants, |mutant, verdict| table.add(mutant, verdict))?;
-    Ok(table.finish())
+    Ok(table.finish(if options.planted.is_some() { 1.0 } else { report::WANTED }))
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options = Options { seed: 1, count: 300, jobs, differential: 90, within: vec![String::new()] };
+    let mut options =
+        Options { seed: 1, count: 300, jobs, differential: 90, planted: None, within: vec![String::new()] };
     let mut words = std::env::args().skip(1);
     while let Some(option) = words.next() {
         let value = words.next().ok_or_else(|| format!("{option} has no value"))?;
@@ -92,8 +103,13 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--count" => options.count = number()? as usize,
             "--jobs" => options.jobs = number()?.max(1) as usize,
             "--differential" => options.differential = number()?,
+            "--planted" => options.planted = Some(value.into()),
             "--in" => options.within = value.split(',').map(str::to_string).collect(),
-            _ => return Err(format!("{option}: there are --seed, --count, --jobs, --differential and --in").into()),
+            _ => {
+                return Err(
+                    format!("{option}: there are --seed, --count, --jobs, --differential, --in and --planted").into()
+                );
+            }
         }
     }
     Ok(options)
@@ -136,16 +152,47 @@ fn draw(texts: &BTreeMap<PathBuf, String>, options: &Options) -> Result<Vec<Muta
         all.swap(i, other);
     }
     all.truncate(wanted);
-    let mutant = |(number, (file, text, site)): (usize, (&PathBuf, &String, Site))| Mutant {
+    let mut mutants = Vec::new();
+    for (file, text, site) in all {
+        let change = site.changes[random.below(site.changes.len())].clone();
+        mutants.push(mutant(mutants.len(), file, text, site, change));
+    }
+    Ok(mutants)
+}
+
+/// The mutants of a list: columns file, function, text (the line it begins in), before, after and what it is.
+fn planted(texts: &BTreeMap<PathBuf, String>, list: &Path) -> Result<Vec<Mutant>, Box<dyn Error>> {
+    let mut mutants = Vec::new();
+    for (record, number) in csv::Reader::from_path(list)?.records().zip(2..) {
+        let record = record?;
+        let at = || format!("{}:{number}", list.display());
+        let [file, function, line, before, after, _] = record.iter().collect::<Vec<_>>()[..] else {
+            return Err(format!("{}: {} fields, not 6", at(), record.len()).into());
+        };
+        let text = texts.get(Path::new(file)).ok_or_else(|| format!("{}: there is no {file}", at()))?;
+        let sites = sites::of(text)?.into_iter().filter(|site| site.function == function);
+        let all = sites.flat_map(|site| site.changes.clone().into_iter().map(move |change| (site.clone(), change)));
+        let all = all.map(|(site, change)| mutant(mutants.len(), Path::new(file), text, site, change));
+        let found: Vec<_> =
+            all.filter(|m| m.line == line && m.before == before && m.site.after(&m.change) == after).collect();
+        let [found] = &found[..] else {
+            return Err(format!("{}: {} such changes in {function}", at(), found.len()).into());
+        };
+        mutants.push(found.clone());
+    }
+    Ok(mutants)
+}
+
+fn mutant(number: usize, file: &Path, text: &str, site: Site, change: Change) -> Mutant {
+    Mutant {
         number,
-        file: file.clone(),
+        file: file.to_path_buf(),
         module: module(file),
-        change: site.changes[random.below(site.changes.len())].clone(),
+        change,
         before: site.before(text),
         line: text.lines().nth(site.line - 1).unwrap_or_default().trim().to_string(),
         site,
-    };
-    Ok(all.into_iter().enumerate().map(mutant).collect())
+    }
 }
 
 /// `crates/celltrain-core/src/abr/source.rs` is `abr::source`.

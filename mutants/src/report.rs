@@ -9,7 +9,7 @@ use crate::Mutant;
 use crate::judge::Verdict;
 
 /// The share of those mutants that change anything which the tests are to catch.
-const WANTED: f64 = 0.97;
+pub const WANTED: f64 = 0.97;
 
 /// Mutants that were judged by a person to change nothing a test could see, and why. Lines move, so a mutant is known by its
 /// file, its function, the text of its line, and what becomes of what.
@@ -110,8 +110,8 @@ impl<'a> Table<'a> {
         Ok(self.writer.flush()?)
     }
 
-    /// Says what was found; whether enough was caught.
-    pub fn finish(self) -> bool {
+    /// Says what was found; whether as large a share was caught as is wanted.
+    pub fn finish(self, wanted: f64) -> bool {
         let Self { path, caught, slow, same, survivors, .. } = self;
         let found = caught + slow;
         let changing = found + survivors.len();
@@ -122,6 +122,6 @@ impl<'a> Table<'a> {
             println!("survived: {survivor}");
         }
         println!("All of them are in {}.", path.display());
-        share >= WANTED
+        share >= wanted
     }
 }

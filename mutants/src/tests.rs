@@ -181,8 +181,14 @@ fn files_of_tests_are_those_of_modules_under_cfg_test() {
 fn the_same_seed_draws_the_same_and_each_site_at_most_once() {
     let texts: BTreeMap<PathBuf, String> = [(Path::new(SOURCE).join("abr/mod.rs"), SOURCE_TEXT.to_string())].into();
     let draw = |seed, count| {
-        let options =
-            Options { seed, count, jobs: 1, differential: 0, within: vec!["queue".into(), "abr/mod.rs".into()] };
+        let options = Options {
+            seed,
+            count,
+            jobs: 1,
+            differential: 0,
+            planted: None,
+            within: vec!["queue".into(), "abr/mod.rs".into()],
+        };
         let drawn = draw(&texts, &options).unwrap();
         drawn.into_iter().map(|mutant| (mutant.site.range.start, mutant.before, mutant.change.text)).collect::<Vec<_>>()
     };

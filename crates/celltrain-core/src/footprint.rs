@@ -179,7 +179,7 @@ impl<'a> Shape<'a> {
             count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + rate_control::BYTES_PER_VC);
         let passes = if abr > 0 { self.hops * 12 } else { 0 };
         let allocated = |(link, &labels): (&Link, &u64)| {
-            if link.allocator.is_some() { BYTES_PER_ALLOCATOR + labels * BYTES_PER_ALLOCATED } else { 0 }
+            link.allocator.as_ref().map_or(0, |config| BYTES_PER_ALLOCATOR + array(labels, config.bytes_per_vc()))
         };
         let allocators: u64 = network.links.iter().zip(&self.labels).map(allocated).sum();
         let per_link = count(network.links.len()) * (2 * LIST);
@@ -337,8 +337,6 @@ const NEARLY: f64 = 1.1;
 const BYTES_PER_VC_OF_POLICY: u64 = 64;
 /// An allocator itself, and what it counts in the intervals it looks back to.
 const BYTES_PER_ALLOCATOR: u64 = 384;
-/// What allocators keep of a VC: as much as ERICA's book, the largest.
-const BYTES_PER_ALLOCATED: u64 = 72;
 
 /// A list, before anything is in it.
 pub(crate) const LIST: u64 = 24;

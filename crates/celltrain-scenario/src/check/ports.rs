@@ -350,7 +350,9 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
             _ => config.scheduler.check_vcs(vcs),
         };
         // A table may be for several ports.
-        told.into_iter().for_each(|fault| scope.refuse_setting_once(fault));
+        for fault in told {
+            scope.refuse_setting_once(fault);
+        }
     }
 }
 
@@ -384,7 +386,9 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
         }
     }
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
-        faults.into_iter().for_each(|fault| scope.at(kind).at(name).refuse_setting(fault));
+        for fault in faults {
+            scope.at(kind).at(name).refuse_setting(fault);
+        }
     };
     refuse("policy", config.policy.name(), config.policy.check(capacity));
     if let Some(allocator) = &config.allocator {

@@ -84,7 +84,7 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
         scope.at("bytes").refuse_text(file, format!("is outside 1B to {}", Bytes { bytes: MAX_FILE }));
     }
     if let Some(bursts) = traffic.bursts() {
-        burst("pause", bursts.pause, &mut scope.at("bursts"));
+        burst("pause", bursts.pause, &mut scope);
     }
 }
 
@@ -94,10 +94,10 @@ fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
     if rate < MIN_RATE || rate > MAX_RATE {
         scope.at("rate").refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
     }
-    if !(1..=MAX_PACKET).contains(&packet.bytes) {
-        scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry"));
-    } else {
+    if (1..=MAX_PACKET).contains(&packet.bytes) {
         collected(packet, scenario.aal5.packet_cells(packet.bytes), scenario, &mut scope.at("packet"));
+    } else {
+        scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry"));
     }
     if let Some(bursts) = pattern.bursts {
         burst("on", bursts.on, scope);
@@ -160,8 +160,8 @@ pub(super) fn tables(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> 
 /// There is a stream to cut into files.
 pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
     let Some(size) = laid.scenario.measure.file_size else { return };
-    let traffic = |own: &Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
-    if laid.tables.flows.iter().all(traffic) {
+    let traffic = |own: Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
+    if laid.tables.flows.iter().copied().all(traffic) {
         let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
         root.at("measure").at("file_size").refuse_text(size, problem);
     }

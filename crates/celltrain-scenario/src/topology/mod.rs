@@ -8,66 +8,37 @@ mod links;
 
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Graph;
+use celltrain_core::registry;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::Duration;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::fault::Warning;
 use crate::limits::MAX_CROSSINGS;
 use crate::scope::Scope;
 
-macro_rules! topologies {
-    ($($(#[$doc:meta])* $module:ident: $Topology:ident,)*) => {
-        $(pub mod $module;)*
+registry! {
+    /// The network, by kind: one table whose key is the kind's name.
+    pub enum Topology(module::Config) {
+        /// N sources, two switches, N destinations; only the link between the switches congests.
+        n_source: NSource,
+        /// Groups of sources whose VCs merge in local switches, one VC a group over a shared link.
+        vc_merge: VcMerge,
+        /// IP networks at both sides of an ATM network, each source and destination behind an edge device of its own.
+        internetwork: Internetwork,
+        /// Switches in a row: long connections cross all of them, others one link each (parking lot).
+        chain: Chain,
+        /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
+        star: Star,
+        /// Any hosts, switches, links and flows.
+        network: Network,
+    }
 
-        /// The network, by kind: one table whose key is the kind's name.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum Topology {
-            $($(#[$doc])* $Topology($module::Config),)*
-        }
+    /// Its settings.
+    pub fn config(&self) -> &dyn Configure { |config| config }
 
-        impl Topology {
-            /// Every kind's name, in the order of the list.
-            pub const NAMES: &[&str] = &[$(stringify!($module)),*];
-
-            /// The kind's name.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$Topology(_) => stringify!($module),)*
-                }
-            }
-
-            /// Its settings.
-            pub fn config(&self) -> &dyn Configure {
-                match self {
-                    $(Self::$Topology(config) => config,)*
-                }
-            }
-
-            /// A small one of every kind, for tests that hold for all.
-            #[cfg(test)]
-            pub(crate) fn samples() -> Vec<Self> {
-                vec![$(Self::$Topology($module::sample())),*]
-            }
-        }
-    };
-}
-
-topologies! {
-    /// N sources, two switches, N destinations; only the link between the switches congests.
-    n_source: NSource,
-    /// Groups of sources whose VCs merge in local switches, one VC a group over a shared link.
-    vc_merge: VcMerge,
-    /// IP networks at both sides of an ATM network, each source and destination behind an edge device of its own.
-    internetwork: Internetwork,
-    /// Switches in a row: long connections cross all of them, others one link each (parking lot).
-    chain: Chain,
-    /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
-    star: Star,
-    /// Any hosts, switches, links and flows.
-    network: Network,
+    /// A small one of every kind, for tests that hold for all.
+    #[cfg(test)]
+    pub(crate) fn samples() -> Vec<Self> { |mod topology| topology::sample().into() }
 }
 
 /// What every topology's `Config` can do.

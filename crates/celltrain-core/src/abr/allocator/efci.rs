@@ -36,6 +36,10 @@ impl Configure for Config {
         within_the_buffer(capacity, "threshold", self.threshold)
     }
 
+    fn bytes_per_vc(&self) -> u64 {
+        0
+    }
+
     fn build(&self, _port: &PortKind<'_>) -> Efci {
         Efci { t: self.threshold }
     }

@@ -12,6 +12,7 @@ use super::{Allocator, Configure, PortKind, some_time};
 use crate::abr::RmCell;
 use crate::cell::Label;
 use crate::error::Fault;
+use crate::footprint::size;
 use crate::units::{Duration, Span, Time};
 
 /// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer expires,
@@ -47,6 +48,10 @@ impl Configure for Config {
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
         some_time("ert", self.ert)
+    }
+
+    fn bytes_per_vc(&self) -> u64 {
+        size::<Time>()
     }
 
     fn build(&self, port: &PortKind<'_>) -> EqualShare {

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rate_book::RateBook;
+use super::rate_book::{self, RateBook};
 use super::{Allocator, Configure, PortKind, some_time, within};
 use crate::abr::RmCell;
 use crate::cell::Label;
@@ -65,6 +65,10 @@ impl Configure for Config {
         faults.extend(some_time("interval", self.interval));
         faults.extend(within("delta", self.delta, 0.0, 1.0));
         faults
+    }
+
+    fn bytes_per_vc(&self) -> u64 {
+        rate_book::BYTES_PER_VC
     }
 
     fn build(&self, port: &PortKind<'_>) -> Erica {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Allocator, Configure, PortKind};
 use crate::abr::RmCell;
 use crate::cell::Label;
+use crate::footprint::size;
 use crate::units::Time;
 
 /// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
@@ -28,6 +29,10 @@ pub struct MaxMin {
 
 impl Configure for Config {
     type Allocator = MaxMin;
+
+    fn bytes_per_vc(&self) -> u64 {
+        size::<f64>()
+    }
 
     fn build(&self, port: &PortKind<'_>) -> MaxMin {
         MaxMin { shares: port.vcs.iter().map(|vc| vc.share).collect() }

@@ -33,6 +33,9 @@ registry! {
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> { |config| config.check(capacity) }
 
+    /// Memory of what it keeps of a VC, in bytes.
+    pub(crate) fn bytes_per_vc(&self) -> u64 { |config| config.bytes_per_vc() }
+
     /// The allocator of a port, before a cell has come.
     pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
@@ -104,6 +107,9 @@ pub trait Configure {
         let _ = capacity;
         Vec::new()
     }
+
+    /// Memory of what it keeps of a VC that crosses the port, in bytes.
+    fn bytes_per_vc(&self) -> u64;
 
     /// The allocator of a port, before a cell has come.
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;

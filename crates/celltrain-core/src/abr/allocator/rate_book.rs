@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::PortKind;
 use crate::abr::RmCell;
 use crate::cell::Label;
+use crate::footprint::size;
 use crate::units::{Duration, Span, Time};
 
 /// The state of one port.
@@ -37,6 +38,9 @@ struct Vc {
     /// The interval it was last given a rate in, and that rate.
     er: Option<(u64, f64)>,
 }
+
+/// Memory of a VC.
+pub(super) const BYTES_PER_VC: u64 = size::<Vc>();
 
 /// The cells that came in one interval.
 #[derive(Clone, Copy, Debug, Default)]

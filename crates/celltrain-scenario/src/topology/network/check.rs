@@ -13,11 +13,7 @@ use crate::limits::{MAX_CROSSINGS, MAX_DURATION};
 use crate::scope::{Scope, quoted};
 use crate::topology::links::{check_delay, check_rate};
 
-pub(super) fn check(
-    config: &Config,
-    scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<Option<Layout>, Interrupted> {
+pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
     let before = scope.found().len();
     let nodes = config.nodes_by_name(stop)?;
     names(config, scope, stop)?;
@@ -136,12 +132,7 @@ fn flows(
 }
 
 /// A flow joins two hosts.
-fn ends(
-    flow: &FlowConfig,
-    nodes: &Nodes<'_>,
-    scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
         if !is_unknown(name, nodes, &mut scope, stop)? && nodes[name.as_str()].1 != NodeKind::Host {
@@ -253,12 +244,7 @@ fn without_a_path(
 }
 
 /// Flows of one VC end at one host, and where they come from several they meet once, at a switch.
-fn shared_vcs(
-    config: &Config,
-    layout: &Layout,
-    scope: &mut Scope<'_>,
-    stop: &Stop<'_>,
-) -> Result<(), Interrupted> {
+fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
     let mut list = scope.at("flows");
     let mut by_vc: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, route) in layout.flows.iter().enumerate() {
