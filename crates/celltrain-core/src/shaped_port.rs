@@ -317,3 +317,23 @@ impl ShapedPort {
         PortState { counters: counters.collect(), waiting: waiting.collect(), max_queue: self.buffer.max_queue() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge_device::{DiscardConfig, EdgeConfig, Memory, tail_drop};
+
+    #[test]
+    fn its_occupancy_is_the_cells_of_whole_packets_that_wait() {
+        let discard = DiscardConfig::TailDrop(tail_drop::Config {});
+        let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
+        let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
+        // The cells that come, and those that wait then: of packets of 12 and 2 cells.
+        for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
+            port.on_cells(Run { last: Cell::new(label, 0, last), cells });
+            assert_eq!(port.occupancy(), waiting);
+        }
+        let (sent, _) = port.send(Time(0), None).expect("a cell waits");
+        assert_eq!((sent.cells, port.occupancy()), (1, 13));
+    }
+}

@@ -318,4 +318,18 @@ mod tests {
             assert_eq!((&of[name]["reduction_factor"], &of[name]["low_threshold"]), (&0.5.into(), &6.into()), "{name}");
         }
     }
+
+    #[test]
+    #[should_panic(expected = "only cells that were taken ahead are put back")]
+    fn cells_that_an_algorithm_has_seen_gone_are_not_put_back() {
+        let discard = DiscardConfig::TailDrop(tail_drop::Config {});
+        let mut buffer = EdgeBuffer::new(&EdgeConfig { buffer: None, memory: Memory::PerVc, discard }, 1, &[10]);
+        buffer.offer(0, Packet { frame: 0, cells: 10, tagged: false }, 100.0);
+        buffer.take(0, 3);
+        buffer.on_rate(0, 50.0);
+        // Two are taken ahead, of which one can still be put back then.
+        buffer.take(0, 2);
+        buffer.untake(0, 1);
+        buffer.untake(0, 2);
+    }
 }

@@ -213,6 +213,16 @@ mod tests {
     }
 
     #[test]
+    fn rates_below_a_cell_a_second_make_shares_too() {
+        let mut bench = bench(20, &[5; 2]);
+        // Shares: 15 and 5 cells.
+        for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
+            bench.offer_at(vc, 5, acr);
+        }
+        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 2], vec![1]), "an excess of 0, and one of 5");
+    }
+
+    #[test]
     fn a_change_of_rate_costs_no_other_vc_a_packet() {
         let mut bench = bench(40, &[10; 2]);
         for vc in [0, 0, 0, 1] {

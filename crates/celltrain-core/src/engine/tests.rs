@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::aal5::Encapsulation;
 use crate::end_systems::EndSystems;
 use crate::engine::{Engine, Outcome, Progress, fast, reference};
 use crate::gfr::{Edge, EdgeCounters, Gfr};
@@ -33,6 +34,11 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
+fn engines_are_known_by_their_names() {
+    assert_eq!(["fast", "reference", "slow"].map(Engine::named), [Some(Engine::Fast), Some(Engine::Reference), None]);
+}
+
+#[test]
 fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "1s"));
@@ -51,6 +57,31 @@ fn a_single_segment_takes_the_time_its_hops_add_up_to() {
     let one_way = 14 * 265 + 3 * 486;
     let delivered = 1 + (97_200_000 - one_way) / round_trip;
     assert_eq!(run(&network).flows[0].delivered_bytes, delivered * 512);
+}
+
+#[test]
+fn an_acknowledgement_without_llc_is_a_single_cell() {
+    // As above; 512 bytes still take 12 cells, and the acknowledgement's 48 bytes one.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    let mut network = lan(1, None, "1s");
+    network.aal5.encapsulation = Encapsulation::VcMux;
+    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    let round_trip = (14 + 3) * 265 + 6 * 486;
+    let one_way = 14 * 265 + 3 * 486;
+    let delivered = 1 + (97_200_000 - one_way) / round_trip;
+    assert_eq!(run(&network).flows[0].delivered_bytes, delivered * 512);
+}
+
+#[test]
+fn what_a_receiver_reports_reaches_a_sender_with_sack() {
+    // A segment is lost each time the window reaches eight. Only acknowledgements with news of other segments are
+    // duplicates (RFC 6675, 2): without their blocks it would be sent again after a timeout.
+    let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
+    let mut network = lan(1, None, "200ms");
+    network.flows[0].tcp = TcpConfig::Sack(tcp);
+    let flow = &run(&network).flows[0];
+    assert!(flow.fast_retransmits > 100, "{}", flow.fast_retransmits);
+    assert_eq!((flow.retransmitted_segments, flow.timeouts), (flow.fast_retransmits, 0));
 }
 
 #[test]

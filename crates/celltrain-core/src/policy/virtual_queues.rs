@@ -76,6 +76,9 @@ mod tests {
     use crate::port::Port;
     use crate::rng::Stream;
     use crate::scheduler::{Class, SchedulerConfig, VcKind, minimum_rate, round_robin};
+    use crate::turns::{MinimumShares, RoundRobin, Turns};
+
+    use super::VirtualQueues;
 
     const VCS: usize = 6;
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
@@ -186,5 +189,23 @@ mod tests {
         });
         let scheduler = SchedulerConfig::MinimumRate(minimum_rate::Config { minimum_share });
         have_the_same_queues(&policy, &scheduler, [Some(2), Some(10), None, Some(5), None, None], 3_000_000);
+    }
+
+    /// The virtual queue of VC 0 has three cells, that of VC 1 none.
+    fn enter_at_once(turns: impl Turns, forgives: bool) {
+        let mut queues = VirtualQueues::new(2, turns);
+        queues.enter(0, 3);
+        for close in [false, true] {
+            assert!(queues.enters_at_once(0, 3, close), "three turns leave it a cell");
+            for (vc, left) in [(0, 4), (1, 1)] {
+                assert_eq!(queues.enters_at_once(vc, left, close), forgives && close, "{vc}: empty at a turn perhaps");
+            }
+        }
+    }
+
+    #[test]
+    fn cells_enter_at_once_where_their_virtual_queue_stays_filled_or_come_closely_where_turns_forgive() {
+        enter_at_once(RoundRobin::new(2), true);
+        enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }
 }

@@ -290,6 +290,7 @@ mod tests {
     #[test]
     fn weights_become_whole_steps_in_inverse_proportion() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
+        assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "no larger than need be");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
         assert_eq!(steps(&[149.76, 149.76]), [1, 1]);
         assert_eq!(steps(&[1e-30, 2e-30]), [2 << 32, 1 << 32], "rounded, as more digits than fit");

@@ -173,6 +173,13 @@ mod tests {
     }
 
     #[test]
+    fn the_last_byte_missing_is_the_one_before_the_last_range_where_that_reaches_the_end() {
+        let mut board = Scoreboard::default();
+        board.record(&blocks(&[(10, 20), (30, 60)]), 0);
+        assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
+    }
+
+    #[test]
     fn a_cleared_scoreboard_knows_of_nothing() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);

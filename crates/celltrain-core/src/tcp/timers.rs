@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_of_one_byte_sent_again_has_one_timer_still() {
+        let mut timers = SegmentTimers::default();
+        let segment = Segment { seq: 0, len: 1 };
+        timers.start(segment, false);
+        assert!(!timers.on_tick(0, 2));
+        timers.start(segment, true);
+        assert!(!timers.on_tick(0, 2), "its first sending counts no more");
+        assert!(timers.on_tick(0, 2));
+    }
+
+    #[test]
     fn the_start_of_the_run_is_no_tick() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));

@@ -226,4 +226,11 @@ mod tests {
         assert_eq!(keys(Config { interval: Duration::default(), delta: -0.1, ..sample() }), ["interval", "delta"]);
         assert_eq!(keys(Config { delta: f64::NAN, ..sample() }), ["delta"]);
     }
+
+    #[test]
+    fn an_interval_is_a_time_above_0_up_to_a_thousand_seconds() {
+        let faults = |picoseconds| some_time("interval", Duration { picoseconds }).len();
+        let most = 1_000_000_000_000_000;
+        assert_eq!([0, 1, most, most + 1].map(faults), [1, 0, 0, 1]);
+    }
 }

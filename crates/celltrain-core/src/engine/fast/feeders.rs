@@ -71,6 +71,8 @@ fn index(i: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::network::tests::{n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
@@ -112,5 +114,26 @@ mod tests {
     fn inputs_grow_with_hosts_and_not_with_their_square() {
         let inputs = |hosts| Feeders::new(&ring_network(hosts, "1ms"), &Stop::never()).unwrap().len();
         assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
+    }
+
+    #[test]
+    fn the_vcs_of_a_link_are_as_many_pieces_of_work() {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
+        let more = network.vcs.clone();
+        network.vcs.extend((0..9).flat_map(|_| more.clone()));
+        let hops: usize = network.vcs.iter().map(|vc| vc.path.len() - 1).sum();
+        // Each hop is counted, put into its place and sorted with those of its link, of which each is a piece too.
+        let pieces = 3 * hops + network.links.len();
+        let asked = Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            true
+        };
+        for (every, times) in [(pieces - 1, 2), (pieces, 1)] {
+            asked.set(0);
+            assert!(Feeders::new(&network, &Stop::every(every as u64, &go_on)).is_ok());
+            assert_eq!(asked.get(), times, "a question in {every} of {pieces} pieces");
+        }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::PolicyConfig;
-use crate::policy::{drop_from_front, tail_drop};
+use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
 
 mod twin;
 
@@ -74,4 +74,16 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
         ..PortCounters::default()
     };
     assert_eq!(of_a, Some(expected));
+}
+
+#[test]
+fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
+    let port = |policy: PolicyConfig| {
+        BatchingPort::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
+    };
+    assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(0, 1, false));
+    let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5, k: 1.0 }));
+    assert!(!port.enters_at_once(0, 1, false), "the virtual queue is empty");
+    assert!(port.offer(Cell::new(0, 1, false)));
+    assert!(port.enters_at_once(0, 1, false), "the cell that leaves is the one before");
 }
