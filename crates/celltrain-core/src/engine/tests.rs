@@ -128,6 +128,22 @@ fn a_probe_changes_nothing() {
 }
 
 #[test]
+fn engines_agree_where_a_cell_time_is_a_single_unit() {
+    // 42.4 Mb/s are 100,000 cells a second, and all else takes whole cell times.
+    let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+    for window in [2_048, 8_192, 65_535] {
+        let tcp = TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() });
+        let mut network = n_source_network(3, "10us", None, policy.clone(), &tcp, "500ms");
+        network.service_order = ServiceOrder::BeforeArrivals;
+        for (i, link) in network.links.iter_mut().enumerate() {
+            link.rate = if i < 2 { "42.4Mbps" } else { "21.2Mbps" }.parse().unwrap();
+        }
+        assert_eq!(network.clock().units_per_second, 100_000);
+        run(&network);
+    }
+}
+
+#[test]
 fn service_before_arrivals_makes_room_in_the_same_instant() {
     // Zero delay puts arrivals and departures on one grid of cell times, so the option decides.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
