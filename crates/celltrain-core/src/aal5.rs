@@ -88,7 +88,7 @@ fn cells_of(sdu: u64) -> u32 {
 
 /// What the cells of a VC mean: its frames that may still have cells somewhere, oldest first.
 ///
-/// Cells of one VC never overtake each other, so once a cell of a frame is collected every older frame is forgotten.
+/// Cells of one VC never overtake each other, so once a frame is delivered whole every older one is forgotten.
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest one kept.

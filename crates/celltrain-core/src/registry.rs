@@ -16,8 +16,9 @@
 //! }
 //! ```
 //!
-//! A line is a file beside the list and the variant's name in Rust; the file's name is its name in scenarios. From the
-//! list above follow
+//! A line is a file beside the list and the variant's name in Rust; the file's name is its name in scenarios. serde
+//! makes the same of the variant's name, but where a digit follows: then the line says
+//! `#[serde(rename = "dfba_1998")]`. From the list above follow
 //!
 //! ```ignore
 //! pub mod tail_drop;                                        // the file is compiled

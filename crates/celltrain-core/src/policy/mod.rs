@@ -119,7 +119,7 @@ pub trait BufferPolicy: Send {
         true
     }
 
-    /// Whether it is told of every cell that enters and leaves the buffer, in that order. Asked once, when the port is built.
+    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the same.
     /// Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
     fn follows_cells(&self) -> bool {
         false

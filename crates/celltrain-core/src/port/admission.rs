@@ -86,7 +86,7 @@ pub(crate) enum Verdict {
     Refuse,
     /// It is gone, and with it what waits of its frame, which cannot become whole any more.
     DiscardHeld,
-    /// Another makes room first, if any can; then [`Admission::after_push_out`] decides.
+    /// Another makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
 }
 
@@ -162,9 +162,9 @@ impl Admission {
         self.vcs[label as usize].at_start
     }
 
-    /// The same, for one that is asked for its fate and arrives at once.
+    /// The same; if so, the start is used up: the caller asks the policy now, ahead of the arrival.
     #[inline]
-    pub(crate) fn takes_start(&mut self, label: Label) -> bool {
+    pub(crate) fn take_start(&mut self, label: Label) -> bool {
         std::mem::take(&mut self.vcs[label as usize].at_start)
     }
 
@@ -218,18 +218,18 @@ impl Admission {
                 _ if holds => (Verdict::DiscardHeld, false),
                 Overflow::LoseRestOfFrame { keep_last_cell } => (Verdict::Refuse, keep_last_cell),
                 Overflow::PushOutFront => return Verdict::PushOut,
-                Overflow::LoseCell => return self.after_push_out(cell, is_full),
+                Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
             self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
             self.refused[vc].overflow += 1;
             self.refused[vc].cut();
             return verdict;
         }
-        self.after_push_out(cell, is_full)
+        self.final_verdict(cell, is_full)
     }
 
-    /// The same when nothing more can be done to make room.
-    pub(crate) fn after_push_out(&mut self, cell: Cell, is_full: bool) -> Verdict {
+    /// What becomes of it when no room can be made, or none is needed.
+    pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label() as usize;
         let refused = &mut self.refused[vc];
         match self.vcs[vc].mode {

@@ -97,7 +97,7 @@ pub struct Port {
     fifo: VecDeque<Cell>,
     /// Where cells wait instead if this is not first in, first out.
     queues: Option<CellQueues>,
-    /// By label where VCs merge, otherwise empty: cells of a frame that is not yet whole.
+    /// By label: the cells of a frame that is not yet whole; `None` for a VC that merges with no other.
     held: Vec<Option<Vec<Cell>>>,
     /// Cells waiting of each VC, by label.
     per_vc: Vec<u32>,
@@ -136,6 +136,9 @@ impl Port {
     /// sent in one go. One that loses a cell is discarded whole.
     #[must_use]
     pub fn merging(mut self, merging: &[bool]) -> Self {
+        if merging.contains(&true) {
+            assert!(!self.admission.policy.follows_cells(), "a policy follows cells only where none wait for others");
+        }
         self.held = merging.iter().map(|&merges| merges.then(Vec::new)).collect();
         self
     }
@@ -144,6 +147,11 @@ impl Port {
     /// pushes out no cell.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
+        if service.is_some() {
+            assert!(self.held.iter().all(Option::is_none), "VCs merge only where one queue holds all");
+            assert!(!self.admission.policy.follows_cells(), "a policy follows cells only where one queue holds all");
+            assert!(!self.admission.pushes_out(), "cells are pushed out only where one queue holds all");
+        }
         self.queues = service.map(CellQueues::new);
         self
     }
@@ -174,7 +182,7 @@ impl Port {
         let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
         if verdict == Verdict::PushOut {
             self.push_out_front(cell);
-            verdict = self.admission.after_push_out(cell, self.is_full());
+            verdict = self.admission.final_verdict(cell, self.is_full());
         }
         match verdict {
             Verdict::Enter => self.enqueue(cell),

@@ -29,9 +29,9 @@ pub struct BatchingPort {
     held: Vec<Option<Held>>,
     /// Where cells wait instead of in `fifo`, if this is not first in, first out.
     queues: Option<Box<RunQueues>>,
-    /// Whether cells go elsewhere than to the end of `fifo`, VCs merge or there are queues, or the policy follows them.
+    /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows cells.
     apart: bool,
-    /// Cells of all of them; those of `occupancy` that cannot be sent yet.
+    /// Cells in `held`: those of `occupancy` that cannot be sent yet.
     held_cells: u32,
     /// Runs the latest offer made ready to be sent.
     released: usize,
@@ -310,7 +310,7 @@ impl BatchingPort {
         let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.holds(cell.label()));
         if verdict == Verdict::PushOut {
             self.push_out_front(cell);
-            verdict = self.admission.after_push_out(cell, self.occupancy >= self.capacity);
+            verdict = self.admission.final_verdict(cell, self.occupancy >= self.capacity);
         }
         match verdict {
             Verdict::Enter => self.enqueue(cell),

@@ -1,8 +1,8 @@
 //! A contended port: trains of cells come in on several links, one cell leaves a cell time.
 //!
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
-//! from its trains in the order of their arrival, ties as the scenario says, and offers them to the same [`BatchingPort`] the
-//! reference engine uses. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
+//! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
+//! [`BatchingPort`], which asks the same admission as the reference engine's port. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
 //! as it is admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time
 //! after the instants in question, and never later than the earliest effect these could have anywhere else.
 

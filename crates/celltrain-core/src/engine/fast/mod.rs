@@ -1,7 +1,7 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
-//! where arithmetic gives the start of each cell ([`nic`]), and at contended ports ([`contended_port`]). Everything
+//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports ([`contended_port`]). Everything
 //! between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which
 //! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
 //! network before it is settled.
@@ -210,7 +210,7 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 let lane = leaf - self.contended_ports.len();
-                let delivery = self.lanes[lane].pop_front().expect("a lane on the event_list has a frame");
+                let delivery = self.lanes[lane].pop_front().expect("a lane on the event list has a frame");
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
@@ -342,7 +342,7 @@ impl<'a> Engine<'a> {
     /// The first RM cell of a lane with something to do at `now` does it.
     fn run_rm_event(&mut self, lane: u32, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let RmEvent { vc, number, what, .. } =
-            self.rm_events.pop(lane).expect("a lane on the event_list has an rm_event");
+            self.rm_events.pop(lane).expect("a lane on the event list has an RM event");
         schedule_rm_events(&mut self.event_list, &self.plan, self.contended_ports.len(), lane, &self.rm_events);
         match what {
             What::End(turned) => {

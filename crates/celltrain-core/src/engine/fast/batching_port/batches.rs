@@ -7,7 +7,7 @@ impl BatchingPort {
     /// policy where a frame starts, as the first cell's arrival would, and is followed by that arrival.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> Fate {
-        if self.admission.takes_start(cell.label()) {
+        if self.admission.take_start(cell.label()) {
             self.judge_frame(cell);
         }
         self.admission.fate(cell)
@@ -68,6 +68,7 @@ impl BatchingPort {
         if through > 0 {
             self.dequeue_deferred();
         }
+        // The first `through` of these cells have gone already: they never stand in the queue.
         for &cell in &cells[through as usize..] {
             self.counts.put(cell.label(), 1);
             self.fifo.push_back(Run { last: cell, cells: 1 });
