@@ -17,6 +17,7 @@ from celltrain.plan import Plan
 from celltrain.reports.data import of_store
 from celltrain.running import Local
 from celltrain.store import RunRecord, Store
+from celltrain.store.manifest import checksum
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -408,7 +409,7 @@ def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     manifest["version"] = "0.0.9"
     # Another version's plan need not be one today.
     manifest["plan"]["scenario"]["gone"] = True
-    (second.path / "manifest.json").write_text(json.dumps(manifest))
+    (second.path / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
     report = ct.report(second.path, out=tmp_path / "r")
     assert report.to_dict()["version"] == "0.0.9"
     assert "by celltrain 0.0.9" in (tmp_path / "r" / "report.html").read_text()

@@ -25,7 +25,7 @@ from celltrain.running import Local
 from celltrain.statistics import half_width
 from celltrain.store import Store, check, parts
 from celltrain.store.files import put
-from celltrain.store.manifest import _sha256
+from celltrain.store.manifest import checksum
 from celltrain.store.repair import repair
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and users are different there")
@@ -160,7 +160,7 @@ def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store):
     (store / "manifest.json").write_text(json.dumps(other))
     with pytest.raises(ct.StoreError, match="was changed"):
         Store.open(store)
-    (store / "manifest.json").write_text(json.dumps({**other, "sha256": _sha256(other)}))
+    (store / "manifest.json").write_text(json.dumps({**other, "sha256": checksum(other)}))
     with pytest.raises(ct.StoreError) as refusal:
         run_plan(plan(), store, Local(2), resume=True)
     [fault] = refusal.value.faults

@@ -25,6 +25,7 @@ from celltrain.plan import Plan, Seeds
 from celltrain.quantities import exact
 from celltrain.running import Local
 from celltrain.store import Store
+from celltrain.store.manifest import checksum
 from celltrain.tuning import Tuned, TunePlan, TuneProgress, run_tune
 from celltrain.tuning.analysis import best, finalists
 from celltrain.tuning.ask import Trial, ask
@@ -543,9 +544,12 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
     (made / "tune.json").write_text("{")
     with pytest.raises(TuneError, match="is not JSON"):
         run_tune(plan(), made, Local(1), resume=True)
-    # Without its checksum, as manifests were before they had one: what was changed in one that has it is refused.
-    elsewhere = {key: value for key, value in manifest.items() if key != "sha256"} | {"optuna": "3.0.0"}
-    (made / "tune.json").write_text(json.dumps(elsewhere))
+    elsewhere = {**manifest, "optuna": "3.0.0"}
+    for changed in (elsewhere, {key: value for key, value in elsewhere.items() if key != "sha256"}):
+        (made / "tune.json").write_text(json.dumps(changed))
+        with pytest.raises(TuneError, match=r"was changed \(its sha256"):
+            Folder.resume(made, plan())
+    (made / "tune.json").write_text(json.dumps({**elsewhere, "sha256": checksum(elsewhere)}))
     with pytest.warns(CelltrainWarning, match=r"was begun with optuna 3\.0\.0"):
         Folder.resume(made, plan()).close()
     (made / "tune.json").write_text(json.dumps(manifest))

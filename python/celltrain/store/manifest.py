@@ -55,7 +55,7 @@ class Kind:
         build = _core.build()
         made = {"format": self.format, "version": build["version"], "profile": build["profile"]}
         manifest = {**made, "name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
-        return {SHA256: _sha256(manifest), **manifest}
+        return {SHA256: checksum(manifest), **manifest}
 
     def read(self, folder: Path) -> dict[str, Any]:
         """The manifest of a folder; raises the kind's error where there is none that this celltrain reads."""
@@ -81,7 +81,7 @@ class Kind:
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
         """The fault of a manifest that was changed: nothing is read, verified or repaired by a changed manifest."""
-        if manifest.get(SHA256) != _sha256(manifest):
+        if manifest.get(SHA256) != checksum(manifest):
             found = "differs" if SHA256 in manifest else "is missing"
             problem = f"was changed (its sha256 {found}): nothing is judged by it, take it from a backup"
             yield Fault.of_file(shown(folder / self.file), problem)
@@ -111,6 +111,7 @@ class Kind:
             )
 
 
-def _sha256(manifest: dict[str, Any]) -> str:
+def checksum(manifest: dict[str, Any]) -> str:
+    """sha256 of everything a manifest says beside its checksum."""
     said = {key: value for key, value in manifest.items() if key != SHA256}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
