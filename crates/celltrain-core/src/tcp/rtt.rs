@@ -105,6 +105,14 @@ mod tests {
     }
 
     #[test]
+    fn the_gains_are_an_eighth_and_a_quarter() {
+        // A sample 8 above the mean: the mean rises by 1, and the deviation by a quarter of what 8 is above it.
+        assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
+        assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
+        assert_eq!(smoothed(None, 6.0), (6.0, 3.0));
+    }
+
+    #[test]
     fn the_first_sample_gives_three_times_itself() {
         let mut rtt = estimator();
         assert_eq!(rtt.rto(), 30);
