@@ -73,20 +73,22 @@ impl<'a> Scope<'a> {
     /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting,
     /// such as `thresholds.tcp1`.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
-        match fault.key.split_once('.') {
-            Some((setting, inner)) => self.at(setting).at(inner).refuse_value(fault.value, fault.problem),
-            None => self.at(&fault.key).refuse_value(fault.value, fault.problem),
-        }
+        let error::Fault { key, value, problem } = fault;
+        self.at_setting(&key, |scope| scope.refuse_value(value, problem));
     }
 
     /// The same, unless there is a fault of this setting already.
     pub fn refuse_setting_once(&mut self, fault: error::Fault) {
-        let is_refused = match fault.key.split_once('.') {
-            Some((setting, inner)) => self.at(setting).at(inner).is_refused(),
-            None => self.at(&fault.key).is_refused(),
-        };
-        if !is_refused {
+        if !self.at_setting(&fault.key, |scope| scope.is_refused()) {
             self.refuse_setting(fault);
+        }
+    }
+
+    /// Does this at a setting of the table that is here, or at a value inside it.
+    fn at_setting<T>(&mut self, key: &str, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
+        match key.split_once('.') {
+            Some((setting, inner)) => act(&mut self.at(setting).at(inner)),
+            None => act(&mut self.at(key)),
         }
     }
 

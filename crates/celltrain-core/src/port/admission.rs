@@ -124,9 +124,10 @@ impl Admission {
         std::mem::replace(&mut vc.at_start, cell.last_cell())
     }
 
-    /// Cells of a frame arrive that are neither its first nor its last.
+    /// Cells arrive that neither start nor end a frame: cells within one, or resource management cells, which belong to
+    /// none and are lost only for want of room.
     #[inline]
-    pub(crate) fn on_cells_within(&mut self, label: Label, cells: u32) {
+    pub(crate) fn on_cells_between(&mut self, label: Label, cells: u32) {
         self.vcs[label as usize].offered += u64::from(cells);
     }
 
@@ -137,12 +138,6 @@ impl Admission {
         vc.offered += u64::from(run.cells);
         vc.current = run.last.frame;
         vc.at_start = run.last.last_cell();
-    }
-
-    /// Resource management cells arrive, which belong to no frame: they are lost only for want of room.
-    #[inline]
-    pub(crate) fn on_rm(&mut self, label: Label, cells: u32) {
-        self.vcs[label as usize].offered += u64::from(cells);
     }
 
     /// A resource management cell found no room.

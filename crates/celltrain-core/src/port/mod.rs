@@ -160,7 +160,7 @@ impl Port {
     pub fn offer(&mut self, cell: Cell) -> bool {
         let label = cell.label();
         if cell.is_rm() {
-            self.admission.on_rm(label, 1);
+            self.admission.on_cells_between(label, 1);
             if self.is_full() {
                 self.admission.lose_rm(label);
                 return false;

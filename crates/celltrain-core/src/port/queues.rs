@@ -22,7 +22,7 @@ pub struct WaitingCells {
     sent: VecDeque<Cell>,
 }
 
-/// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
+/// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
 pub(super) const BYTES: u64 = size::<CellQueues>() + 2 * 64 + 4 * size::<Cell>();
 /// Memory of a queue, its label and its place in its scheduler's turns.
 pub(super) const BYTES_PER_QUEUE: u64 = size::<VecDeque<Cell>>() + 8 + 48;

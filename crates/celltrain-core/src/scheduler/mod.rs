@@ -216,13 +216,13 @@ pub trait Configure {
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// How the cells of a port wait that is not first in, first out, and who chooses among them.
+/// How cells wait at a port that is not first in, first out: in queues, of which a scheduler chooses the next.
 pub struct Service {
     /// How many queues there are.
     pub queues: usize,
     /// By label: where a VC's cells wait.
     pub queue_of: Vec<usize>,
-    /// Who chooses.
+    /// The scheduler that chooses.
     pub scheduler: Box<dyn AnyScheduler>,
 }
 

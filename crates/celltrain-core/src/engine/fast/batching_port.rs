@@ -193,7 +193,7 @@ impl BatchingPort {
     /// A resource management cell belongs to no frame: it is lost only for want of room.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {
-        self.admission.on_rm(cell.label(), 1);
+        self.admission.on_cells_between(cell.label(), 1);
         let has_room = self.occupancy < self.capacity;
         if has_room {
             self.enqueue(cell);
@@ -274,7 +274,8 @@ impl BatchingPort {
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
-    pub fn virtual_queues(&mut self) -> Option<&[u32]> {
+    #[cfg(test)]
+    pub(crate) fn virtual_queues(&mut self) -> Option<&[u32]> {
         self.report_to_policy();
         self.admission.policy.virtual_queues()
     }
@@ -431,19 +432,22 @@ impl BatchingPort {
     }
 
     /// `N_a`: VCs with at least one cell waiting.
-    pub fn active_vcs(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn active_vcs(&self) -> u32 {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         self.counts.active_vcs
     }
 
     /// The largest number of cells that ever waited.
-    pub fn max_queue(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn max_queue(&self) -> u32 {
         self.max_queue
     }
 
     /// The waiting cells, the next to be sent first where one queue holds all, those of frames that are not yet whole
     /// last.
-    pub fn waiting(&self) -> impl Iterator<Item = Cell> {
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
         let held = self.held.iter().flatten().flat_map(|held| &held.runs).flat_map(|run| run.iter());
         let queued = self.queues.iter().flat_map(|queues| queues.waiting());
         self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(held).chain(queued)

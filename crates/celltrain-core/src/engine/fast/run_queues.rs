@@ -31,7 +31,7 @@ struct Queue {
     unreported: u32,
 }
 
-/// Memory of the queues of a port and of who chooses among them, with a list of what was sent.
+/// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
 pub(crate) const BYTES: u64 = size::<RunQueues>() + 2 * 64 + 8 * size::<Sent>();
 /// Memory of a queue, its label and its place in its scheduler's turns.
 pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
@@ -199,7 +199,8 @@ impl RunQueues {
     }
 
     /// The waiting cells, queue by queue.
-    pub fn waiting(&self) -> impl Iterator<Item = Cell> {
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
         let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
         self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
     }

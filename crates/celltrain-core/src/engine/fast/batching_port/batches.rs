@@ -31,7 +31,7 @@ impl BatchingPort {
     pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
         let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
         for cell in cells {
-            self.admission.on_cells_within(cell.label(), 1);
+            self.admission.on_cells_between(cell.label(), 1);
             if self.apart {
                 self.count_in(Run { last: cell, cells: 1 });
             } else {
@@ -48,7 +48,7 @@ impl BatchingPort {
     #[inline]
     pub fn count_in_turns(&mut self, run: Run) {
         if run.last.is_rm() {
-            self.admission.on_rm(run.last.label(), run.cells);
+            self.admission.on_cells_between(run.last.label(), run.cells);
         } else {
             self.admission.on_run(run);
         }
