@@ -1,25 +1,31 @@
 //! Both ends of every connection: frames come in, frames go out, clocks tick. Both engines drive this one model.
 //!
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
-//! put on the output port of a host. Nothing in here knows when that port will send them.
+//! put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a probe
+//! that watches ([`telling`]).
+
+mod clocks;
+mod telling;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
+use crate::events::{Failure, FrameStep};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
 use crate::network::{Flow, Network, Routing, Vc};
+use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
-use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
+use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Duration, Span, Time};
+use clocks::{ClockKind, HostClock, host_clocks};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,20 +196,6 @@ enum Body {
     Damaged,
 }
 
-/// Connections whose clocks tick together.
-struct HostClock {
-    kind: ClockKind,
-    ticks: Ticks,
-    flows: Vec<u32>,
-}
-
-/// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum ClockKind {
-    Retransmission,
-    DelayedAck,
-}
-
 /// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
@@ -296,23 +288,27 @@ impl EndSystems {
     }
 
     /// A connection starts to send.
-    pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
+    pub fn start(&mut self, flow: u32, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow as usize];
         let start = *start;
         match packets {
-            None => self.send(flow, start, out),
+            None => {
+                let before = self.before(flow, probe);
+                self.send(flow, start, probe, out);
+                self.tell_timers(flow, before, start, probe);
+            }
             Some(packets) => {
                 packets.emissions.next_emission();
-                self.emit(flow, out);
+                self.emit(flow, start, probe, out);
             }
         }
     }
 
     /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
     /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
-    /// [`EndSystems::deliver`].
+    /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
     #[inline]
-    pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
+    pub fn collect(&mut self, vc: u32, run: Run, tell: impl FnOnce(Failure)) -> Option<u32> {
         let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
         *delivered += u64::from(run.cells);
         let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
@@ -321,6 +317,9 @@ impl EndSystems {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
                 self.vcs[vc as usize].damaged += u64::from(cells);
+                if run.last.last_cell() {
+                    tell(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
+                }
                 None
             }
             Reassembled::Whole(frame) => Some(frame),
@@ -328,28 +327,37 @@ impl EndSystems {
     }
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
-    pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
-        let sender = sender_of(&self.branches[vc as usize], vc, number);
-        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
+    pub fn deliver(&mut self, vc: u32, number: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
+        let vc_of_frame = self.sender_of(vc, number);
+        let VcEnds { log, blocks, .. } = &mut self.vcs[vc_of_frame as usize];
         log.forget_before(number);
-        match log.frame(number).body {
+        let body = log.frame(number).body;
+        let step =
+            if matches!(body, Body::Damaged) { FrameStep::Failed(Failure::Damaged) } else { FrameStep::Delivered };
+        telling::frame(vc_of_frame, number, step, now, probe);
+        match body {
             Body::Data { flow, segment } => {
+                let before = self.before(flow, probe);
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
-                if let Some(ack) = connection.receiver.on_segment(segment) {
-                    self.acknowledge(flow, ack, out);
+                let ack = connection.receiver.on_segment(segment);
+                self.tell_arrived((flow, number), segment, before, now, probe);
+                if let Some(ack) = ack {
+                    self.acknowledge(flow, ack, now, probe, out);
                 }
+                self.tell_timers(flow, before, now, probe);
             }
             Body::Ack { flow, ack } => {
+                let blocks = blocks.as_mut().map_or(SackBlocks::NONE, |log| {
+                    log.forget_before(number);
+                    log.frame(number).body
+                });
+                let before = self.before(flow, probe);
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                match blocks {
-                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
-                    Some(log) => {
-                        log.forget_before(number);
-                        connection.sender.on_ack(ack, &log.frame(number).body, now);
-                    }
-                }
+                connection.sender.on_ack(ack, &blocks, now);
+                self.tell_acknowledged((flow, number), (ack, blocks), before, now, probe);
+                let connection = &mut self.flows[flow as usize];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
                         None => {
@@ -364,14 +372,16 @@ impl EndSystems {
                         Some(_) => {}
                     }
                 }
-                self.send(flow, now, out);
+                self.send(flow, now, probe, out);
+                self.tell_timers(flow, before, now, probe);
             }
-            Body::Packet { flow, number } => {
+            Body::Packet { flow, number: packet } => {
                 let connection = &mut self.flows[flow as usize];
-                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, number]);
+                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, packet]);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
+                self.tell_packet_arrived((flow, number), packet, now, probe);
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
@@ -393,7 +403,7 @@ impl EndSystems {
 
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
     /// go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a tick.
-    pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) -> usize {
+    pub fn on_tick(&mut self, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
@@ -402,6 +412,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
+            let before = self.before(flow, probe);
             let connection = &mut self.flows[flow as usize];
             match kind {
                 ClockKind::Retransmission => {
@@ -410,13 +421,16 @@ impl EndSystems {
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
                     }
+                    let before = self.tell_expired(flow, before, now, probe);
                     if may_send {
-                        self.send(flow, now, out);
+                        self.send(flow, now, probe, out);
                     }
+                    self.tell_timers(flow, before, now, probe);
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        self.acknowledge(flow, ack, out);
+                        self.tell_ack_expired(flow, now, probe);
+                        self.acknowledge(flow, ack, now, probe, out);
                     }
                 }
             }
@@ -426,9 +440,11 @@ impl EndSystems {
             self.departures.pop();
             let connection = &mut self.flows[flow as usize];
             if connection.packets.is_some() {
-                self.emit(flow, out);
+                self.emit(flow, now, probe, out);
                 continue;
             }
+            let before = self.before(flow, probe);
+            let connection = &mut self.flows[flow as usize];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
                     bursts.next = None;
@@ -436,7 +452,8 @@ impl EndSystems {
                 }
                 None => connection.departure = None,
             }
-            self.send(flow, now, out);
+            self.send(flow, now, probe, out);
+            self.tell_timers(flow, before, now, probe);
         }
         ticked
     }
@@ -477,15 +494,18 @@ impl EndSystems {
         }
     }
 
-    fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
+        let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(vc, Frame { cells, body }, None));
+            let departure = self.vcs[vc as usize].put(vc, Frame { cells, body }, None);
+            out.push(departure);
+            telling::sent(connection, departure, (flow, segment), &mut resent, now, probe);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.
@@ -500,17 +520,20 @@ impl EndSystems {
     }
 
     /// A packet is put in, and the instant of the next one is noted.
-    fn emit(&mut self, flow: u32, out: &mut Vec<Departure>) {
+    fn emit(&mut self, flow: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow as usize];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
-        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number: packets.counters.sent } };
+        let number = packets.counters.sent;
+        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number } };
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        out.push(self.vcs[vc as usize].put(vc, frame, None));
+        let departure = self.vcs[vc as usize].put(vc, frame, None);
+        out.push(departure);
+        telling::packet_sent(packets, departure, (flow, number), now, probe);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
-    fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
+    fn acknowledge(&mut self, flow: u32, ack: Ack, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &self.flows[flow as usize];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
@@ -519,7 +542,15 @@ impl EndSystems {
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
-        out.push(self.vcs[vc as usize].put(vc, frame, blocks));
+        let departure = self.vcs[vc as usize].put(vc, frame, blocks);
+        out.push(departure);
+        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, probe);
+    }
+
+    /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+    #[inline]
+    pub fn sender_of(&self, vc: u32, frame: u32) -> u32 {
+        sender_of(&self.branches[vc as usize], vc, frame)
     }
 }
 
@@ -551,36 +582,6 @@ enum Seen {
     Ack = 2,
     Timeout = 3,
     Packet = 4,
-}
-
-/// One clock for all connections whose ticks fall together.
-fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
-    let mut clocks: Vec<HostClock> = Vec::new();
-    for (flow, number) in network.flows.iter().zip(0..).filter(|(flow, _)| flow.traffic.packets().is_none()) {
-        stop.steps(clocks.len())?;
-        let options = flow.tcp.options();
-        let period = clock.span(options.timer_granularity);
-        let phase = match options.tick_phase {
-            TickPhase::Common => Span(0),
-            TickPhase::Random => {
-                let name = format!("flow/{}/tick_phase", flow.name);
-                Span(Stream::new(network.seed, &name).next_u64() % period.0)
-            }
-        };
-        join(&mut clocks, ClockKind::Retransmission, Ticks::new(period, phase), number);
-        if options.delayed_acks == DelayedAcks::On {
-            join(&mut clocks, ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
-        }
-    }
-    Ok(clocks)
-}
-
-/// A connection's clock: the one that ticks like it, if there is one.
-fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: u32) {
-    match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
-        Some(clock) => clock.flows.push(flow),
-        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod edge_device;
 pub mod end_systems;
 pub mod engine;
 pub mod error;
+pub mod events;
 pub mod file_delay;
 pub mod fingerprint;
 pub mod footprint;

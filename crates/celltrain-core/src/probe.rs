@@ -1,15 +1,24 @@
 //! Looking on without touching: what a probe may see, and the probe that records series.
 //!
-//! A probe gets shared references only, so a run with and without it has the same fingerprint.
+//! A probe gets shared references and copies only, so a run with and without it has the same fingerprint.
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
+use crate::events::Event;
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
 pub trait Probe {
+    /// Whether it is told of events. Where it is not, the engines are compiled without the telling.
+    const WATCHES: bool = false;
+
+    /// This happened at `now`.
+    fn on_event(&mut self, now: Time, event: Event) {
+        let _ = (now, event);
+    }
+
     /// The next instant this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None

@@ -244,6 +244,17 @@ impl RateControl {
         }
     }
 
+    /// What the RM cell of this number says, on its way on `vc`.
+    pub fn rm_content(&self, vc: u32, number: u32) -> RmCell {
+        let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
+        self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
+    }
+
+    /// From now on every shaped port notes what becomes of its packets.
+    pub fn note_fates(&mut self) {
+        self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
+    }
+
     /// RM cells a VC has sent, and those that came to their end.
     pub fn rm_cells(&self, vc: usize) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;

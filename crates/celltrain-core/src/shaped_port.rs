@@ -8,7 +8,7 @@
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, Label, Run};
-use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet};
+use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet, PacketFate};
 use crate::footprint::size;
 use crate::port::{PortCounters, PortState};
 use crate::units::{Span, Time};
@@ -156,6 +156,21 @@ impl ShapedPort {
     /// What the RM cell of this number says, one that has not yet come to its end.
     pub fn rm(&mut self, label: Label, number: u32) -> &mut RmCell {
         &mut self.vcs[label as usize].rms.frame_mut(number).body
+    }
+
+    /// The same, to look at.
+    pub fn rm_content(&self, label: Label, number: u32) -> RmCell {
+        self.vcs[label as usize].rms.frame(number).body
+    }
+
+    /// From now on the port notes what becomes of packets.
+    pub fn note_fates(&mut self) {
+        self.buffer.note_fates();
+    }
+
+    /// What has become of packets since the last call; nothing where it is not noted.
+    pub fn take_fates(&mut self) -> Vec<PacketFate> {
+        self.buffer.take_fates()
     }
 
     /// The RM cell of this number has come to its end, and those before it are gone.

@@ -9,6 +9,7 @@
 //! of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell};
+use crate::events::Rule;
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// The instant of what does not happen while ACR is so low that a cell would take longer than any run.
@@ -60,6 +61,8 @@ pub struct Source {
 
     /// ACR in cells per second.
     acr: f64,
+    /// Which rule changed it last; only looked at from outside.
+    rule: Rule,
     /// The span between two in-rate cells at ACR.
     interval: Span,
     pace: Pace,
@@ -116,6 +119,7 @@ impl Source {
             units_per_second: clock.units_per_second as f64,
             cell_time: clock.cell_time(link_rate),
             acr: 0.0,
+            rule: Rule::Initial,
             interval: Span(0),
             pace: Pace::default(),
             forward_at: None,
@@ -134,6 +138,11 @@ impl Source {
     /// ACR in cells per second.
     pub fn acr(&self) -> f64 {
         self.acr
+    }
+
+    /// The rule by which ACR changed last.
+    pub fn rule(&self) -> Rule {
+        self.rule
     }
 
     /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on the
@@ -277,6 +286,7 @@ impl Source {
             return;
         }
         assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
         // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
         // of its time and goes then.
@@ -299,6 +309,19 @@ impl Source {
         };
         // Rule 9.
         acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
+    }
+
+    /// The rule by which this backward RM cell makes ACR what it will be then.
+    fn rule_of(&self, rm: &RmCell, acr: f64) -> Rule {
+        let by_er = acr == self.rate_format.through_cell(rm.er).max(self.rates.mcr);
+        match rm {
+            // CI leads no lower than MCR, nor does ER.
+            RmCell { ci: true, .. } if acr == (self.acr - self.acr * self.rdf).max(self.rates.mcr) => {
+                Rule::CongestionIndication
+            }
+            _ if by_er => Rule::ExplicitRate,
+            _ => Rule::Increase,
+        }
     }
 
     /// A backward RM cell, turned around by the destination here, waits to be sent, in rate or out of rate as it is; it
@@ -352,10 +375,15 @@ impl Source {
         // Rule 5. No time has elapsed since the last one where there is none.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
             acr = self.rates.icr;
+            self.rule = Rule::Idle;
         }
         // Rule 6.
         if self.unanswered >= self.crm {
+            let before = acr;
             acr = (acr - acr * self.cdf).max(self.rates.mcr);
+            if acr != before {
+                self.rule = Rule::Unanswered;
+            }
         }
         self.set_acr(acr);
         self.unanswered = self.unanswered.saturating_add(1);

@@ -8,7 +8,7 @@ mod packets;
 
 pub use adaptive_discard::{AdaState, Phase};
 pub(crate) use packets::BYTES_PER_EDGE_QUEUE;
-pub use packets::{Cause, Packet, Packets};
+pub use packets::{Cause, Packet, PacketFate, PacketStep, Packets};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -189,6 +189,16 @@ impl EdgeBuffer {
         self.packets.set_acr(label, acr);
         self.discard.on_arrival(&mut self.packets, label, packet.cells);
         self.packets.admit_or_refuse(label, packet);
+    }
+
+    /// From now on the buffer notes what becomes of packets.
+    pub fn note_fates(&mut self) {
+        self.packets.fates = Some(Vec::new());
+    }
+
+    /// What has become of packets since the last call; nothing where it is not noted.
+    pub fn take_fates(&mut self) -> Vec<PacketFate> {
+        self.packets.fates.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// A VC's ACR has changed to so many cells a second; a packet may be dropped.

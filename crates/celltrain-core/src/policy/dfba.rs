@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
@@ -131,6 +131,18 @@ impl BufferPolicy for Dfba {
         }
         let drop = self.drop_probability(x_i, r_i);
         drop == 0.0 || rng.unit() >= drop
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let (x_i, r_i) = (f64::from(buffer.per_vc[vc as usize]), self.r_i[vc as usize]);
+        let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
+        Grounds {
+            rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
+            threshold: Some(self.r),
+            share: Some(r_i),
+            probability: draws.then(|| self.drop_probability(x_i, r_i)),
+            ..Grounds::default()
+        }
     }
 }
 

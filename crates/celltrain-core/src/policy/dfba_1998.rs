@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
@@ -125,6 +125,20 @@ impl BufferPolicy for Dfba1998 {
         }
         let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc as usize]), vc as usize);
         drop == 0.0 || rng.unit() >= drop
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let x = f64::from(buffer.occupancy);
+        let i = vc as usize;
+        let draws = x > self.l && x <= self.h && !buffer.tagged;
+        let Weights { of, sum } = &self.weights;
+        Grounds {
+            rule: "X is above H, or above L and the frame is tagged or chance has it",
+            threshold: Some(if x > self.h { self.h } else { self.l }),
+            share: Some(x * of[i] / sum),
+            probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[i]), i)),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -67,6 +67,11 @@ impl Configure for Config {
 impl BufferPolicy for DoubleEpd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
         buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let (rule, threshold) = if buffer.tagged { ("X is above LBO", self.lbo) } else { ("X is above HBO", self.hbo) };
+        Grounds { rule, threshold: Some(threshold.into()), ..Grounds::default() }
     }
 }
 

@@ -143,6 +143,13 @@ pub trait BufferPolicy: Send {
         false
     }
 
+    /// What it held against the buffer when it judged the frame of VC `vc`: for whoever watches a run, so in words and
+    /// cells. Asked after [`admit_frame`](Self::admit_frame), of the same buffer.
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let _ = (buffer, vc);
+        Grounds::default()
+    }
+
     /// `M_j`: the cells of its virtual queues, by label, if it has any.
     fn virtual_queues(&self) -> Option<&[u32]> {
         None
@@ -162,6 +169,21 @@ pub struct View<'a> {
     pub per_vc: &'a [u32],
     /// Whether the frame that asks is tagged (CLP = 1).
     pub tagged: bool,
+}
+
+/// The numbers of a policy's rule as they stood when it judged a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Grounds {
+    /// When a frame is refused, in words; empty where none ever is.
+    pub rule: &'static str,
+    /// The threshold of the buffer, in cells.
+    pub threshold: Option<f64>,
+    /// What the VC may hold, in cells.
+    pub share: Option<f64>,
+    /// What it holds, in cells, where that is not `Y_i`.
+    pub held: Option<f64>,
+    /// The probability of a refusal, where it is drawn for.
+    pub probability: Option<f64>,
 }
 
 /// What happens to a cell of an admitted frame that finds no room.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -66,6 +66,16 @@ impl BufferPolicy for PerVcAccounting {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         // Y_j > k Q / N_a, as a load ratio.
         buffer.occupancy <= self.th || load_ratio(buffer, vc) <= self.k
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let share = self.k * f64::from(buffer.occupancy) / f64::from(buffer.active_vcs);
+        Grounds {
+            rule: "Q is above Th, and Y_j above k Q / N_a",
+            threshold: Some(self.th.into()),
+            share: share.is_finite().then_some(share),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -63,6 +63,16 @@ impl BufferPolicy for PerVcAccountingFixed {
         // Y_j > k Th / N_a, without the division.
         let y_j = f64::from(buffer.per_vc[vc as usize]);
         buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let share = self.k * f64::from(self.th) / f64::from(buffer.active_vcs);
+        Grounds {
+            rule: "Q is above Th, and Y_j above k Th / N_a",
+            threshold: Some(self.th.into()),
+            share: share.is_finite().then_some(share),
+            ..Grounds::default()
+        }
     }
 }
 

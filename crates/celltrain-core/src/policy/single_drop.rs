@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, PerVc, View};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -71,6 +71,10 @@ impl BufferPolicy for SingleDrop {
         let is_below = f64::from(buffer.per_vc[i]) < self.r[i];
         let was_armed = std::mem::replace(&mut self.armed[i], is_below);
         is_below || !was_armed
+    }
+
+    fn grounds(&self, _buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds { rule: "Y_i reaches R_i", share: Some(self.r[vc as usize]), ..Grounds::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -69,6 +69,17 @@ impl BufferPolicy for VirtualQueuing {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         q <= self.th || m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(q)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let q = buffer.occupancy;
+        Grounds {
+            rule: "Q is above Th, and M_j above k Q / N_v",
+            threshold: Some(self.th.into()),
+            share: Some(self.k * f64::from(q) / f64::from(self.queues.turns.members())),
+            held: Some(self.queues.of(vc, q)),
+            ..Grounds::default()
+        }
     }
 
     fn follows_cells(&self) -> bool {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -68,6 +68,15 @@ impl BufferPolicy for VirtualQueuingThreshold {
         // M_j > k Th / N_v, without the division.
         let m_j = self.queues.of(vc, buffer.occupancy);
         m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(self.th)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds {
+            rule: "M_j is above k Th / N_v",
+            share: Some(self.k * f64::from(self.th) / f64::from(self.queues.turns.members())),
+            held: Some(self.queues.of(vc, buffer.occupancy)),
+            ..Grounds::default()
+        }
     }
 
     fn follows_cells(&self) -> bool {

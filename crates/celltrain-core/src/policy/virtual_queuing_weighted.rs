@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
@@ -91,6 +91,17 @@ impl BufferPolicy for VirtualQueuingWeighted {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc as usize)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let q = buffer.occupancy;
+        Grounds {
+            rule: "Q is above Th, and M_j above k Q times its part",
+            threshold: Some(self.th.into()),
+            share: Some(self.k * f64::from(q) * self.queues.turns.part(vc as usize)),
+            held: Some(self.queues.of(vc, q)),
+            ..Grounds::default()
+        }
     }
 
     fn follows_cells(&self) -> bool {

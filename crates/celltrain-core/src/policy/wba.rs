@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
@@ -83,6 +83,15 @@ impl BufferPolicy for Wba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
     }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds {
+            rule: "X is above R, and X_i above Z X W_i / W",
+            threshold: Some(self.r),
+            share: Some(self.z * self.weights.share(buffer, vc)),
+            ..Grounds::default()
+        }
+    }
 }
 
 /// The weights of the VCs that cross a port.
@@ -104,6 +113,11 @@ impl Weights {
     pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
         let i = vc as usize;
         f64::from(buffer.per_vc[i]) * self.sum / (self.of[i] * f64::from(buffer.occupancy))
+    }
+
+    /// X `W_i` / W: VC i's share of the occupied buffer, in cells.
+    pub(super) fn share(&self, buffer: &View<'_>, vc: Label) -> f64 {
+        f64::from(buffer.occupancy) * self.of[vc as usize] / self.sum
     }
 }
 

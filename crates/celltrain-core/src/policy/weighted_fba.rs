@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -84,6 +84,17 @@ impl BufferPolicy for WeightedFba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let x = f64::from(buffer.occupancy);
         x <= self.r || self.weights.load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let x = f64::from(buffer.occupancy);
+        let share = || self.z * (self.k - self.r) / (x - self.r) * self.weights.share(buffer, vc);
+        Grounds {
+            rule: "X is above R, and X_i above Z (K - R) / (X - R) times X W_i / W",
+            threshold: Some(self.r),
+            share: (x > self.r).then(share),
+            ..Grounds::default()
+        }
     }
 }
 

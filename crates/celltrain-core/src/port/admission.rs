@@ -5,6 +5,7 @@
 
 use super::PortCounters;
 use crate::cell::{Cell, Label, Run};
+use crate::events::Loss;
 use crate::footprint::size;
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
@@ -57,8 +58,12 @@ impl Refused {
         self.overflow + self.pushed_out + self.frame + self.remainder
     }
 
-    fn cut(&mut self) {
-        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
+    /// A cell finds no room; whether it is the first of its frame.
+    fn cut(&mut self) -> Loss {
+        self.overflow += 1;
+        let cuts = !std::mem::replace(&mut self.is_cut, true);
+        self.cut_frames += u64::from(cuts);
+        Loss::NoRoom { cuts }
     }
 }
 
@@ -83,9 +88,9 @@ pub(crate) enum Verdict {
     /// It enters.
     Enter,
     /// It is gone, and counted.
-    Refuse,
+    Refuse(Loss),
     /// It is gone, and with it what waits of its frame, which cannot become whole any more.
-    DiscardHeld,
+    DiscardHeld(Loss),
     /// Another makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
 }
@@ -170,14 +175,15 @@ impl Admission {
         self.refused[label as usize].is_cut = false;
     }
 
-    /// Asks the policy about the frame whose first cell has arrived.
+    /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
     #[inline]
-    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) {
+    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
         self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
         let refused = &mut self.refused[label as usize];
         refused.frames += u64::from(!admitted);
         refused.is_cut = false;
+        admitted
     }
 
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
@@ -209,16 +215,15 @@ impl Admission {
             if !is_full {
                 return Verdict::Enter;
             }
-            let (verdict, keep_last_cell) = match self.overflow {
-                _ if holds => (Verdict::DiscardHeld, false),
-                Overflow::LoseRestOfFrame { keep_last_cell } => (Verdict::Refuse, keep_last_cell),
+            let keep_last_cell = match self.overflow {
+                _ if holds => false,
+                Overflow::LoseRestOfFrame { keep_last_cell } => keep_last_cell,
                 Overflow::PushOutFront => return Verdict::PushOut,
                 Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
             self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
-            self.refused[vc].overflow += 1;
-            self.refused[vc].cut();
-            return verdict;
+            let loss = self.refused[vc].cut();
+            return if holds { Verdict::DiscardHeld(loss) } else { Verdict::Refuse(loss) };
         }
         self.final_verdict(cell, is_full)
     }
@@ -227,16 +232,18 @@ impl Admission {
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label() as usize;
         let refused = &mut self.refused[vc];
-        match self.vcs[vc].mode {
-            Mode::RefuseFrame => refused.frame += 1,
-            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
-                refused.overflow += 1;
-                refused.cut();
+        Verdict::Refuse(match self.vcs[vc].mode {
+            Mode::RefuseFrame => {
+                refused.frame += 1;
+                Loss::WithFrame
             }
+            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
+                refused.remainder += 1;
+                Loss::WithRest
+            }
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => refused.cut(),
             Mode::Pass | Mode::RefuseRest { .. } => return Verdict::Enter,
-        }
-        Verdict::Refuse
+        })
     }
 
     /// Cells of a frame that waited to become whole were discarded.

@@ -112,6 +112,11 @@ impl Receiver {
         self.rcv_nxt
     }
 
+    /// Whether an acknowledgement waits for the next tick.
+    pub fn ack_waits(&self) -> bool {
+        self.ack_pending
+    }
+
     /// What it got so far.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters

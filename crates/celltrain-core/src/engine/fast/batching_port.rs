@@ -315,8 +315,8 @@ impl BatchingPort {
         }
         match verdict {
             Verdict::Enter => self.enqueue(cell),
-            Verdict::DiscardHeld => self.discard_held(cell.label()),
-            Verdict::Refuse | Verdict::PushOut => {}
+            Verdict::DiscardHeld(_) => self.discard_held(cell.label()),
+            Verdict::Refuse(_) | Verdict::PushOut => {}
         }
         verdict == Verdict::Enter
     }

@@ -57,7 +57,7 @@ impl Fabric<'_> {
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
-                if let Some(frame) = self.end_systems.collect(vc, run) {
+                if let Some(frame) = self.end_systems.collect(vc, run, |_| {}) {
                     self.carry(lane, Delivery { time: last, link, vc, frame, cells: 0 });
                 }
                 None

@@ -75,7 +75,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
             stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
         }
         events -= 1;
-        engine.step(key, stop)?;
+        engine.step(key, probe, stop)?;
     }
     progress.now.set(engine.end);
     engine.measure(stop)
@@ -180,14 +180,14 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    fn step(&mut self, key: Key, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn step(&mut self, key: Key, probe: &mut impl Probe, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let (now, leaf) = (key.time(), key.leaf());
         if leaf < self.contended_ports.len() {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
             TICK => {
-                let ticked = self.end_systems.on_tick(now, &mut self.departures);
+                let ticked = self.end_systems.on_tick(now, probe, &mut self.departures);
                 stop.steps_of([ticked, self.departures.len()])?;
                 self.schedule_ticks();
                 Phase::Timers
@@ -195,7 +195,7 @@ impl<'a> Engine<'a> {
             START => {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
-                    self.end_systems.start(flow, &mut self.departures);
+                    self.end_systems.start(flow, probe, &mut self.departures);
                     stop.step()?;
                 }
                 self.schedule_starts();
@@ -218,7 +218,7 @@ impl<'a> Engine<'a> {
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
-                self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
+                self.end_systems.deliver(delivery.vc, delivery.frame, now, probe, &mut self.departures);
                 Phase::BeforeService
             }
         };
