@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{Label, Run};
-use crate::events::{Failure, FrameStep};
+use crate::events::Failure;
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
@@ -293,7 +293,7 @@ impl EndSystems {
         let start = *start;
         match packets {
             None => {
-                let before = self.before(flow, probe);
+                let before = telling::before(&self.flows[flow as usize], probe);
                 self.send(flow, start, probe, out);
                 self.tell_timers(flow, before, start, probe);
             }
@@ -328,16 +328,14 @@ impl EndSystems {
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
     pub fn deliver(&mut self, vc: u32, number: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let vc_of_frame = self.sender_of(vc, number);
-        let VcEnds { log, blocks, .. } = &mut self.vcs[vc_of_frame as usize];
+        let sender = sender_of(&self.branches[vc as usize], vc, number);
+        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
         log.forget_before(number);
         let body = log.frame(number).body;
-        let step =
-            if matches!(body, Body::Damaged) { FrameStep::Failed(Failure::Damaged) } else { FrameStep::Delivered };
-        telling::frame(vc_of_frame, number, step, now, probe);
+        telling::ended(sender, number, &body, now, probe);
         match body {
             Body::Data { flow, segment } => {
-                let before = self.before(flow, probe);
+                let before = telling::before(&self.flows[flow as usize], probe);
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
                 let ack = connection.receiver.on_segment(segment);
@@ -348,15 +346,19 @@ impl EndSystems {
                 self.tell_timers(flow, before, now, probe);
             }
             Body::Ack { flow, ack } => {
-                let blocks = blocks.as_mut().map_or(SackBlocks::NONE, |log| {
-                    log.forget_before(number);
-                    log.frame(number).body
-                });
-                let before = self.before(flow, probe);
+                let before = telling::before(&self.flows[flow as usize], probe);
                 let connection = &mut self.flows[flow as usize];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
-                connection.sender.on_ack(ack, &blocks, now);
-                self.tell_acknowledged((flow, number), (ack, blocks), before, now, probe);
+                let mut reported = SackBlocks::NONE;
+                match blocks {
+                    None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
+                    Some(log) => {
+                        log.forget_before(number);
+                        reported = log.frame(number).body;
+                        connection.sender.on_ack(ack, &reported, now);
+                    }
+                }
+                self.tell_acknowledged((flow, number), (ack, reported), before, now, probe);
                 let connection = &mut self.flows[flow as usize];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
@@ -412,7 +414,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = self.before(flow, probe);
+            let before = telling::before(&self.flows[flow as usize], probe);
             let connection = &mut self.flows[flow as usize];
             match kind {
                 ClockKind::Retransmission => {
@@ -443,7 +445,7 @@ impl EndSystems {
                 self.emit(flow, now, probe, out);
                 continue;
             }
-            let before = self.before(flow, probe);
+            let before = telling::before(&self.flows[flow as usize], probe);
             let connection = &mut self.flows[flow as usize];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
@@ -564,6 +566,7 @@ fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
 const NUMBER_BITS: u32 = 24;
 
 impl VcEnds {
+    #[inline]
     fn put(&mut self, vc: u32, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = &mut self.blocks {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });

@@ -9,6 +9,7 @@
 
 pub mod answer;
 pub mod describe;
+pub mod events;
 mod limit;
 pub mod measure;
 mod panics;

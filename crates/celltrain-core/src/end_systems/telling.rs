@@ -1,8 +1,8 @@
 //! What end systems tell a probe that watches. Where the probe does not, every function here is nothing.
 
-use super::{Connection, Departure, EndSystems, Packets};
+use super::{Body, Connection, Departure, EndSystems, Packets};
 use crate::events::{
-    AckNews, Event, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
+    AckNews, Event, Failure, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use crate::probe::Probe;
 use crate::tcp::sender::SenderCounters;
@@ -24,23 +24,23 @@ pub(super) struct Before {
 /// A flow, and the number of a frame of its within the VC.
 type FrameOf = (u32, u32);
 
-impl EndSystems {
-    /// The connection as it is now, for a probe that watches.
-    #[inline]
-    pub(super) fn before<P: Probe>(&self, flow: u32, _probe: &P) -> Option<Before> {
-        P::WATCHES.then(|| {
-            let Connection { sender, receiver, .. } = &self.flows[flow as usize];
-            Before {
-                timers: sender.timers(),
-                ack_waits: receiver.ack_waits(),
-                sent: sender.counters(),
-                acknowledged: sender.acknowledged(),
-                delivered: receiver.delivered(),
-                repeated: receiver.counters().repeated_segments,
-            }
-        })
-    }
+/// A connection as it is now, for a probe that watches.
+#[inline]
+pub(super) fn before<P: Probe>(connection: &Connection, _probe: &P) -> Option<Before> {
+    P::WATCHES.then(|| {
+        let Connection { sender, receiver, .. } = connection;
+        Before {
+            timers: sender.timers(),
+            ack_waits: receiver.ack_waits(),
+            sent: sender.counters(),
+            acknowledged: sender.acknowledged(),
+            delivered: receiver.delivered(),
+            repeated: receiver.counters().repeated_segments,
+        }
+    })
+}
 
+impl EndSystems {
     /// A segment arrived.
     #[inline]
     pub(super) fn tell_arrived(
@@ -156,10 +156,14 @@ fn tell_timer(flow: u32, timer: Timer, step: TimerStep, now: Time, probe: &mut i
     probe.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
-/// What became of a frame at the host it was for.
+/// A frame reached the host it was for.
 #[inline]
-pub(super) fn frame<P: Probe>(vc: u32, frame: u32, step: FrameStep, now: Time, probe: &mut P) {
+pub(super) fn ended<P: Probe>(vc: u32, frame: u32, body: &Body, now: Time, probe: &mut P) {
     if P::WATCHES {
+        let step = match body {
+            Body::Damaged => FrameStep::Failed(Failure::Damaged),
+            Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } => FrameStep::Delivered,
+        };
         probe.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
     }
 }

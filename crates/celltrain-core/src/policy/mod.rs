@@ -256,3 +256,5 @@ pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod grounds;
