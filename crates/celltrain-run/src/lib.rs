@@ -54,6 +54,12 @@ impl From<Interrupted> for Unfinished {
     }
 }
 
+impl From<events::Wrong> for Unfinished {
+    fn from(wrong: events::Wrong) -> Self {
+        Self::Refused(wrong.to_string())
+    }
+}
+
 impl From<String> for Unfinished {
     fn from(problem: String) -> Self {
         Self::Refused(problem)

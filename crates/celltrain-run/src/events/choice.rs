@@ -1,5 +1,7 @@
 //! Which events are kept.
 
+use std::fmt::{self, Display, Formatter, Write};
+
 use celltrain_core::events::Kind;
 use celltrain_core::network::Network;
 use celltrain_core::units::{Duration, Time};
@@ -141,6 +143,12 @@ pub struct Wrong {
     pub problem: String,
 }
 
+impl Display for Wrong {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {:?} {}", self.option, self.value, self.problem)
+    }
+}
+
 /// As many names of those there are stand in an error.
 const SHOWN: usize = 12;
 
@@ -150,12 +158,12 @@ impl Wrong {
         let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
         let mut problem = problem.to_owned();
         if let Some(guess) = guess {
-            problem.push_str(&format!("; did you mean {guess}?"));
+            write!(problem, "; did you mean {guess}?").expect("a text takes all that is written");
         }
         let shown: Vec<&str> = known.iter().take(SHOWN).copied().collect();
         let more = known.len().saturating_sub(SHOWN);
-        problem.push_str(&format!(" (there are {}", shown.join(", ")));
-        problem.push_str(&if more > 0 { format!(" and {more} more)") } else { ")".to_owned() });
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        write!(problem, " (there are {}{rest})", shown.join(", ")).expect("a text takes all that is written");
         Self { option, value: value.to_owned(), problem }
     }
 }

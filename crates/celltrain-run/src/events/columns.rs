@@ -23,27 +23,27 @@ pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
     /// A flow's name, by its index.
-    Flow(fn(&Row<'_, E>) -> Option<u32>),
+    Flow(fn(&Row<E>) -> Option<u32>),
     /// A VC's name, by its index.
-    Vc(fn(&Row<'_, E>) -> Option<u32>),
+    Vc(fn(&Row<E>) -> Option<u32>),
     /// A port's name, by the index of its link.
-    Port(fn(&Row<'_, E>) -> Option<u32>),
+    Port(fn(&Row<E>) -> Option<u32>),
     /// A word; empty where there is none.
-    Word(fn(&Row<'_, E>) -> &'static str),
+    Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
-    Count(fn(&Row<'_, E>) -> Option<u64>),
+    Count(fn(&Row<E>) -> Option<u64>),
     /// A rate in cells per second, shown in megabits per second.
-    Rate(fn(&Row<'_, E>) -> Option<f64>),
+    Rate(fn(&Row<E>) -> Option<f64>),
     /// A number.
-    Number(fn(&Row<'_, E>) -> Option<f64>),
+    Number(fn(&Row<E>) -> Option<f64>),
     /// Yes or no.
-    Flag(fn(&Row<'_, E>) -> Option<bool>),
+    Flag(fn(&Row<E>) -> Option<bool>),
 }
 
 /// An event with what is known beside it.
-pub struct Row<'a, E> {
+pub struct Row<E> {
     /// The event.
-    pub event: &'a E,
+    pub event: E,
     /// Its instant, in seconds.
     pub time_s: f64,
     /// The flow of its VC, or its own.
@@ -63,11 +63,6 @@ impl<E> Column<E> {
             Accessor::Count(_) => "int64",
             Accessor::Flag(_) => "bool",
         }
-    }
-
-    /// Whether a row may lack it.
-    pub const fn is_optional(&self) -> bool {
-        !matches!(self.value, Accessor::Time)
     }
 }
 
@@ -101,73 +96,65 @@ pub(super) struct Names {
     pub(super) ports: Arc<[String]>,
 }
 
-/// Rows of one kind under way.
+/// Rows of one kind under way. They become columns a block at a time: a column is then one loop.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    columns: Vec<Values>,
-    /// By column of words: each word there was, by its address.
-    words: Vec<Vec<&'static str>>,
-    rows: usize,
+    rows: Vec<Row<E>>,
 }
 
 /// Rows that are handed over at a time: a few megabytes.
-pub(super) const ROWS: usize = 1 << 16;
+pub(super) const ROWS: usize = 1 << 15;
 
 impl<E> Rows<E> {
-    pub(super) fn new(kind: Kind, table: &'static [Column<E>], names: &Names) -> Self {
-        let words = table.iter().map(|_| Vec::new()).collect();
-        Self { kind, table, columns: empty(table, names), words, rows: 0 }
+    pub(super) fn new(kind: Kind, table: &'static [Column<E>]) -> Self {
+        Self { kind, table, rows: Vec::new() }
     }
 
     /// Adds a row; whether the block is full.
-    pub(super) fn push(&mut self, row: &Row<'_, E>) -> bool {
-        for ((column, values), words) in self.table.iter().zip(&mut self.columns).zip(&mut self.words) {
-            match (&column.value, values) {
-                (Accessor::Time, Values::Numbers(values)) => values.push(row.time_s),
-                (Accessor::Number(of), Values::Numbers(values)) => values.push(of(row).unwrap_or(f64::NAN)),
-                (Accessor::Rate(of), Values::Numbers(values)) => values.push(of(row).map_or(f64::NAN, mbps)),
-                (Accessor::Count(of), Values::Counts(values)) => {
-                    values.push(of(row).map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)));
-                }
-                (Accessor::Flag(of), Values::Flags(values)) => values.push(of(row).map_or(-1, i8::from)),
-                (Accessor::Flow(of) | Accessor::Vc(of) | Accessor::Port(of), Values::Words(values, _)) => {
-                    values.push(of(row).map_or(-1, place));
-                }
-                (Accessor::Word(of), Values::Words(values, _)) => values.push(word(words, of(row))),
-                _ => unreachable!("a column's values are of its kind"),
-            }
-        }
-        self.rows += 1;
-        self.rows == ROWS
+    #[inline]
+    pub(super) fn push(&mut self, row: Row<E>) -> bool {
+        self.rows.push(row);
+        self.rows.len() == ROWS
     }
 
     /// The rows so far; none remain.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
-        if std::mem::take(&mut self.rows) == 0 {
+        if self.rows.is_empty() {
             return None;
         }
-        let mut columns = std::mem::replace(&mut self.columns, empty(self.table, names));
-        for ((column, values), words) in self.table.iter().zip(&mut columns).zip(&self.words) {
-            if let (Accessor::Word(_), Values::Words(_, list)) = (&column.value, values) {
-                *list = words.iter().map(|&word| word.to_owned()).collect();
-            }
-        }
+        let columns = self.table.iter().map(|column| column.values(&self.rows, names)).collect();
+        self.rows.clear();
         Some(Block { kind: self.kind, columns })
     }
 }
 
-fn empty<E>(table: &[Column<E>], names: &Names) -> Vec<Values> {
-    let column = |column: &Column<E>| match column.value {
-        Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => Values::Numbers(Vec::new()),
-        Accessor::Count(_) => Values::Counts(Vec::new()),
-        Accessor::Flag(_) => Values::Flags(Vec::new()),
-        Accessor::Flow(_) => Values::Words(Vec::new(), Arc::clone(&names.flows)),
-        Accessor::Vc(_) => Values::Words(Vec::new(), Arc::clone(&names.vcs)),
-        Accessor::Port(_) => Values::Words(Vec::new(), Arc::clone(&names.ports)),
-        Accessor::Word(_) => Values::Words(Vec::new(), Arc::from([])),
-    };
-    table.iter().map(column).collect()
+impl<E> Column<E> {
+    /// Its values of these rows.
+    fn values(&self, rows: &[Row<E>], names: &Names) -> Values {
+        let numbers = |of: &dyn Fn(&Row<E>) -> f64| Values::Numbers(rows.iter().map(of).collect());
+        let named = |of: fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
+            Values::Words(rows.iter().map(|row| of(row).map_or(-1, place)).collect(), Arc::clone(names))
+        };
+        match self.value {
+            Accessor::Time => numbers(&|row| row.time_s),
+            Accessor::Number(of) => numbers(&|row| of(row).unwrap_or(f64::NAN)),
+            Accessor::Rate(of) => numbers(&|row| of(row).map_or(f64::NAN, mbps)),
+            Accessor::Count(of) => {
+                let count = |row| of(row).map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+                Values::Counts(rows.iter().map(count).collect())
+            }
+            Accessor::Flag(of) => Values::Flags(rows.iter().map(|row| of(row).map_or(-1, i8::from)).collect()),
+            Accessor::Flow(of) => named(of, &names.flows),
+            Accessor::Vc(of) => named(of, &names.vcs),
+            Accessor::Port(of) => named(of, &names.ports),
+            Accessor::Word(of) => {
+                let mut words = Vec::new();
+                let places = rows.iter().map(|row| word(&mut words, of(row))).collect();
+                Values::Words(places, words.iter().map(|&word| word.to_owned()).collect())
+            }
+        }
+    }
 }
 
 fn place(index: u32) -> i32 {

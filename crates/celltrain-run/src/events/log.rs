@@ -59,11 +59,11 @@ impl<'a> Log<'a> {
             clock: network.clock(),
             flow_of,
             places: Places::default(),
-            segments: Rows::new(Kind::Segments, SEGMENTS, &names),
-            timers: Rows::new(Kind::Timers, TIMERS, &names),
-            frames: Rows::new(Kind::Frames, FRAMES, &names),
-            cells: Rows::new(Kind::Cells, CELLS, &names),
-            rates: Rows::new(Kind::Rates, RATES, &names),
+            segments: Rows::new(Kind::Segments, SEGMENTS),
+            timers: Rows::new(Kind::Timers, TIMERS),
+            frames: Rows::new(Kind::Frames, FRAMES),
+            cells: Rows::new(Kind::Cells, CELLS),
+            rates: Rows::new(Kind::Rates, RATES),
             chosen,
             names,
             sink,
@@ -91,7 +91,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn row<'e, E>(&self, now: Time, event: &'e E, flow: Option<u32>) -> Row<'e, E> {
+    fn row<E>(&self, now: Time, event: E, flow: Option<u32>) -> Row<E> {
         let tick_s = flow.map_or(0.0, |flow| self.ticks[flow as usize]);
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, index: None }
     }
@@ -117,32 +117,32 @@ impl Probe for Log<'_> {
             return;
         }
         let has = |kind: Kind| self.chosen.kinds[kind as usize];
-        let block = match &event {
+        let block = match event {
             Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow as usize] => {
                 let row = self.row(now, event, Some(event.flow));
-                if self.segments.push(&row) { self.segments.take(&self.names) } else { None }
+                if self.segments.push(row) { self.segments.take(&self.names) } else { None }
             }
             Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow as usize] => {
                 let row = self.row(now, event, Some(event.flow));
-                if self.timers.push(&row) { self.timers.take(&self.names) } else { None }
+                if self.timers.push(row) { self.timers.take(&self.names) } else { None }
             }
             Event::Frame(event) if has(Kind::Frames) => {
                 let Some(flow) = self.of_vc(event.vc) else { return };
-                if link_of(event).is_some_and(|link| !self.chosen.frames[link as usize]) {
+                if link_of(&event).is_some_and(|link| !self.chosen.frames[link as usize]) {
                     return;
                 }
                 let row = self.row(now, event, flow);
-                if self.frames.push(&row) { self.frames.take(&self.names) } else { None }
+                if self.frames.push(row) { self.frames.take(&self.names) } else { None }
             }
             Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link as usize] => {
                 let Some(flow) = self.of_vc(event.vc) else { return };
                 let row = Row { index, ..self.row(now, event, flow) };
-                if self.cells.push(&row) { self.cells.take(&self.names) } else { None }
+                if self.cells.push(row) { self.cells.take(&self.names) } else { None }
             }
             Event::Rate(event) if has(Kind::Rates) => {
                 let Some(flow) = self.of_vc(event.vc) else { return };
                 let row = self.row(now, event, flow);
-                if self.rates.push(&row) { self.rates.take(&self.names) } else { None }
+                if self.rates.push(row) { self.rates.take(&self.names) } else { None }
             }
             _ => None,
         };

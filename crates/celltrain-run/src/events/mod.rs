@@ -5,11 +5,11 @@
 
 mod choice;
 mod columns;
-mod log;
+pub(crate) mod log;
 mod places;
 pub mod tables;
 
-pub use choice::Choice;
+pub use choice::{Choice, Wrong};
 pub use columns::{Accessor, Block, Column, Values};
 pub use log::Log;
 
@@ -40,7 +40,8 @@ pub fn described() -> Value {
             Kind::Cells => described_columns(tables::CELLS),
             Kind::Rates => described_columns(tables::RATES),
         };
-        json!({"name": name, "meaning": meaning, "columns": columns})
+        let engines = if kind.of_end_systems() { &["fast", "reference"][..] } else { &["reference"] };
+        json!({"name": name, "meaning": meaning, "engines": engines, "columns": columns})
     };
     KINDS.into_iter().map(of).collect()
 }
@@ -52,7 +53,6 @@ fn described_columns<E>(columns: &[Column<E>]) -> Value {
             "kind": column.kind(),
             "unit": column.unit,
             "meaning": column.meaning,
-            "optional": column.is_optional(),
         })
     };
     columns.iter().map(line).collect()

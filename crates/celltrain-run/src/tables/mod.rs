@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::measure::described;
-use crate::series;
+use crate::{events, series};
 
 mod abr;
 mod contract;
@@ -26,5 +26,6 @@ pub fn described_all() -> Value {
         "contracts": described(CONTRACT),
         "abr": described(ABR),
         "series": series::described(),
+        "events": events::described(),
     })
 }
