@@ -119,7 +119,7 @@ pub trait Scheduler: Send {
     /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// What it is to it when a queue fills. Asked once.
+    /// How much of the filling of empty queues matters to it. Asked once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
     }
@@ -174,10 +174,11 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// What it is to a scheduler when an empty queue fills, beside that it comes before the next cell is sent.
+/// How much of the filling of empty queues matters to a scheduler. In any case it learns of each before the next cell is
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// Nothing.
+    /// Nothing more.
     Insensitive,
     /// The order in which queues fill matters; not that one was empty for less than a cell time.
     Order,

@@ -337,8 +337,9 @@ impl BatchingPort {
         cell
     }
 
-    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must wait,
-    /// and the caller must already know them.
+    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must be
+    /// ready. In a FIFO the caller knows which they are; where the order is deferred,
+    /// [`BatchingPort::report_departures`] finds out.
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -355,8 +356,9 @@ impl BatchingPort {
         self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone
-    /// since they were up to date last, as `granularity` says.
+    /// Brings the per-VC counts up to date with what has gone since the last time, and calls `report(run, after)` for
+    /// each run of it: `after` of these cells went before the run's first cell ([`ReportGranularity::Each`]) or before
+    /// its last ([`ReportGranularity::Runs`]).
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);

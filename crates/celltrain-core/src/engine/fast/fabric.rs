@@ -130,10 +130,10 @@ impl Fabric<'_> {
         lead: Span,
         (first_start, period, cells): (Time, Span, u32),
     ) -> u32 {
-        let ways = &self.plan.passed[link];
+        let passed_ports = &self.plan.passed[link];
         let mut missed = 0;
-        let leads = ways.of(label).iter().map(|passed| passed.lead).chain([lead]);
-        for (late, lead) in self.late[link][ways.places(label)].iter_mut().zip(leads) {
+        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([lead]);
+        for (late, lead) in self.late[link][passed_ports.places(label)].iter_mut().zip(leads) {
             let first = first_start + lead;
             let in_time = if first > self.end { 0 } else { (self.end - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);

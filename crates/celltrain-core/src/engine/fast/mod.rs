@@ -1,10 +1,10 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
-//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports ([`contended_port`]). Everything
-//! between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which
-//! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
-//! network before it is settled.
+//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
+//! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
+//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an instant,
+//! everything that happened in the network before it is settled.
 
 pub mod batching_port;
 mod contended_port;
@@ -44,7 +44,7 @@ use batching_port::BatchingPort;
 use contended_port::{Arrival, ContendedPort, Timing};
 use fabric::{Fabric, Onward};
 use nic::{Nic, Phase};
-use plan::{Plan, Role, Stage, StageEnd, Way, Ways};
+use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
 use tournament_tree::{Key, TournamentTree};
 
@@ -102,7 +102,7 @@ struct Engine<'a> {
     edge: Edge,
     end_systems: EndSystems,
     event_list: TournamentTree,
-    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how
+    /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
     /// many of the cells whose departure is known arrive there only after the run.
     late: Vec<Vec<u64>>,
     /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
@@ -168,7 +168,7 @@ impl<'a> Engine<'a> {
             event_list: TournamentTree::new(
                 plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
             ),
-            late: plan.passed.iter().map(Ways::row).collect(),
+            late: plan.passed.iter().map(PassedPorts::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
             edge,
@@ -234,7 +234,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(Way { nic, cell_time: period }) = self.plan.ways[vc as usize] else {
+            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc as usize] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
@@ -253,7 +253,7 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// The contended ports, what cells meet that leave them, and whose cells they are.
+    /// Borrows three parts at once: the contended ports, the fabric, and the routing.
     #[inline]
     fn parts(&mut self) -> (&mut [ContendedPort], Fabric<'_>, &Routing) {
         let Self {
@@ -284,7 +284,8 @@ impl<'a> Engine<'a> {
         (contended_ports, fabric, routing)
     }
 
-    /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
+    /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
+    /// reach next.
     #[inline]
     fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
         let (_, mut fabric, _) = self.parts();
