@@ -42,11 +42,11 @@ pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use batching_port::BatchingPort;
 use contended_port::{Arrival, ContendedPort, Timing};
-use fabric::{Fabric, Onward};
+use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, TournamentTree};
+use tournament_tree::{Key, SETTLE, SHAPED, START, TICK, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -110,26 +110,6 @@ struct Engine<'a> {
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
 }
-
-/// A whole frame on its way to a host, or to a shaped port.
-#[derive(Clone, Copy)]
-struct Delivery {
-    time: Time,
-    link: u32,
-    vc: u32,
-    frame: u32,
-    cells: u32,
-}
-
-/// Ranks within an instant: ports settle what came before it, then RM cells come to the ends of their loops, frames and
-/// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
-const SETTLE: u32 = 0;
-const RM_END: u32 = 1;
-const FIRST_LINK: u32 = 1 << 30;
-const START: u32 = 1 << 31;
-const RM_PASS: u32 = START + 1;
-const SHAPED: u32 = u32::MAX - 2;
-const TICK: u32 = u32::MAX - 1;
 
 impl<'a> Engine<'a> {
     fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
@@ -512,37 +492,6 @@ fn contended_port(
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
     ContendedPort::new(port, breaker, vcs, inputs, timing)
-}
-
-/// Enters the first frame of a lane as its next event.
-#[inline]
-fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
-    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
-}
-
-/// The RM events come after all else on the event list.
-#[inline]
-fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
-    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
-}
-
-/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
-#[inline]
-fn schedule_rm_events(
-    event_list: &mut TournamentTree,
-    plan: &Plan,
-    contended_ports: usize,
-    lane: u32,
-    rm_events: &RmEvents,
-) {
-    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
-    let key = |rm_event: &RmEvent| {
-        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(rm_event.time, first_rank + rm_event.link, index(leaf))
-    };
-    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]
