@@ -1,7 +1,7 @@
 //! Both ends of every connection: frames come in, frames go out, clocks tick. Both engines drive this one model.
 //!
-//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
-//! put on the output port of a host. Nothing in here knows when that port will send them.
+//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
+//! to put on the output port of a host. Nothing in here knows when that port will send them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -204,7 +204,8 @@ enum ClockKind {
     DelayedAck,
 }
 
-/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
+/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
+/// departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
 /// Memory of a VC's two ends.
@@ -308,8 +309,8 @@ impl EndSystems {
         }
     }
 
-    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
-    /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in
+    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`].
     #[inline]
     pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
@@ -380,7 +381,8 @@ impl EndSystems {
         }
     }
 
-    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends packets.
+    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends
+    /// packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty()
     }
@@ -391,8 +393,9 @@ impl EndSystems {
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a tick.
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
+    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
+    /// tick.
     pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {

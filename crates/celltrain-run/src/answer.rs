@@ -29,12 +29,12 @@ impl Build {
     }
 }
 
-/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not there
-/// is not wanted; `bottleneck` is that port's row alone.
+/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not
+/// there is not wanted; `bottleneck` is that port's row alone.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once would
-/// take more memory than the run.
+/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once
+/// would take more memory than the run.
 pub struct Answer<'a> {
     /// The run.
     pub run: &'a EndedRun,
@@ -105,8 +105,8 @@ pub fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
     written.map(|&(_, rows, columns)| (rows * columns * BYTES_PER_VALUE) as u64).sum()
 }
 
-/// What the answer of a run of this network would have: every row that it would have by name, with every measure. It tells
-/// which measures lead somewhere, without a run.
+/// What the answer of a run of this network would have: every row that it would have by name, with every measure. It
+/// tells which measures lead somewhere, without a run.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {

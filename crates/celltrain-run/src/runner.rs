@@ -78,8 +78,8 @@ pub fn one(
     })
 }
 
-/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the order
-/// in which runs end; a run that panics has that as its error.
+/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the
+/// order in which runs end; a run that panics has that as its error.
 ///
 /// # Errors
 /// The first of `on`.

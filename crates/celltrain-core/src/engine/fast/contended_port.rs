@@ -3,9 +3,9 @@
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
 //! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
 //! [`BatchingPort`], which asks the same admission as the reference engine's port. In a first-in first-out queue that
-//! loses nothing it has admitted, a cell's departure is known as it is admitted: it starts when everything before it has
-//! been sent. So the port is worked on in batches, some time after the instants in question, and never later than the
-//! earliest effect these could have anywhere else.
+//! loses nothing it has admitted, a cell's departure is known as it is admitted: it starts when everything before it
+//! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
+//! the earliest effect these could have anywhere else.
 
 use std::collections::VecDeque;
 
@@ -38,8 +38,8 @@ pub(super) struct ContendedPort {
     /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Whether trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler is
-    /// not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
+    /// Whether trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
+    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
     /// departure of their instant.
     any_order: bool,
     /// Whether the order in which empty queues fill affects the scheduler.
@@ -205,7 +205,8 @@ struct Line {
     gone: u32,
 }
 
-/// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first capacity.
+/// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first
+/// capacity.
 pub(super) const BYTES: u64 = size::<ContendedPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input, its number at the node and that of its link; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
@@ -451,8 +452,8 @@ impl ContendedPort {
         true
     }
 
-    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room or
-    /// ends the stretch for another reason ([`ContendedPort::interleave`]).
+    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
+    /// or ends the stretch for another reason ([`ContendedPort::interleave`]).
     #[inline(never)]
     fn interleave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let (tied, _) = self.next.tied();

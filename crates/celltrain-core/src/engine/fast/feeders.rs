@@ -1,5 +1,5 @@
-//! Which links feed each port. A port keeps state for these alone, not for every input of its node: the switch of a star
-//! has an input for each host, but two links feed most of its ports.
+//! Which links feed each port. A port keeps state for these alone, not for every input of its node: the switch of a
+//! star has an input for each host, but two links feed most of its ports.
 
 use crate::network::Network;
 use crate::stop::{Interrupted, Stop};

@@ -3,8 +3,8 @@
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
 //! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
 //! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
-//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an instant,
-//! everything that happened in the network before it is settled.
+//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
+//! instant, everything that happened in the network before it is settled.
 
 pub mod batching_port;
 mod contended_port;

@@ -1,10 +1,10 @@
 //! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
 //!
-//! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the port
-//! is only a delay. That holds where a single link feeds it that is no faster than its own, no VCs merge there, it has no
-//! allocator, its buffer has a place, and its policy admits whatever finds it empty. All other ports are hosts' own
-//! ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended*
-//! ports ([`super::contended_port`]).
+//! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
+//! port is only a delay. That holds where a single link feeds it that is no faster than its own, no VCs merge there, it
+//! has no allocator, its buffer has a place, and its policy admits whatever finds it empty. All other ports are hosts'
+//! own ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or
+//! *contended* ports ([`super::contended_port`]).
 //!
 //! A *stage* is the way of a VC from one of these to the next, or to its host. Its *lead* is the time from the start of
 //! a cell's transmission to the arrival at the end. A *lane* is a queue of frames on their way: from one port over one

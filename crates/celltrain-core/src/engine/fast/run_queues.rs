@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and what a scheduler sent of them: [`CellQueues`](crate::port::CellQueues) for many cells at
-//! once.
+//! Queues of runs of cells, and what a scheduler sent of them: [`CellQueues`](crate::port::CellQueues) for many cells
+//! at once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
