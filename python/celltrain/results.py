@@ -155,17 +155,20 @@ class RunResult(Answer):
 
     @property
     def efficiency(self) -> float:
-        """Sum of the flows' goodputs, each as a share of the most its bottleneck could carry of it."""
+        """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
         return float(self._answer["efficiency"])
 
     @property
     def fairness(self) -> float:
-        """Jain's index of the goodputs: 1 when all are equal, k/n when k of n share equally."""
+        """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
+
+        It is that of all flows where none is of this class.
+        """
         return float(self._answer["fairness"])
 
     @property
     def fairness_max_min(self) -> float:
-        """Jain's index of the goodputs, each as a share of what is max-min fair: 1 when all have the same part of it.
+        """The same of the goodputs as shares of what is max-min fair: 1 when all have the same part of it.
 
         It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`.
         """

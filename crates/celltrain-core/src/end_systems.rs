@@ -1,8 +1,8 @@
 //! Both ends of every connection: frames come in, frames go out, clocks tick. Both engines drive this one model.
 //!
-//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
-//! put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a probe
-//! that watches ([`telling`]).
+//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
+//! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
+//! probe that watches ([`telling`]).
 
 mod clocks;
 mod telling;
@@ -196,7 +196,8 @@ enum Body {
     Damaged,
 }
 
-/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
+/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
+/// departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
 /// Memory of a VC's two ends.
@@ -304,8 +305,8 @@ impl EndSystems {
         }
     }
 
-    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
-    /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in
+    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
     #[inline]
     pub fn collect(&mut self, vc: u32, run: Run, tell: impl FnOnce(Failure)) -> Option<u32> {
@@ -392,7 +393,8 @@ impl EndSystems {
         }
     }
 
-    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends packets.
+    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends
+    /// packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty()
     }
@@ -403,8 +405,9 @@ impl EndSystems {
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a tick.
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
+    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
+    /// tick.
     pub fn on_tick(&mut self, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {

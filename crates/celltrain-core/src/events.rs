@@ -1,7 +1,7 @@
 //! What happens in a run, told one thing at a time to a probe that watches ([`Probe::on_event`]).
 //!
-//! `docs/design/events.md` says who tells what. An event holds indices and numbers; names and units are given to it where
-//! it is written down. Each is told at its instant, in the order in which the engine works.
+//! `docs/design/events.md` says who tells what. An event holds indices and numbers; names and units are given to it
+//! where it is written down. Each is told at its instant, in the order in which the engine works.
 //!
 //! [`Probe::on_event`]: crate::probe::Probe::on_event
 
@@ -194,7 +194,8 @@ pub enum FrameStep {
         /// Whether it made room for another.
         pushed_out: bool,
     },
-    /// It loses a cell at a port that takes it for a part of the frame before, whose last cell was lost on the way there.
+    /// It loses a cell at a port that takes it for a part of the frame before, whose last cell was lost on the way
+    /// there.
     LostJoined {
         /// Index of the port's link.
         link: u32,

@@ -1,8 +1,8 @@
 //! The network an engine runs: nodes, links, VCs and flows under dense indices.
 //!
-//! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path of
-//! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
-//! port keeps per VC is a plain array.
+//! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
+//! of links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch:
+//! whatever a port keeps per VC is a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -68,8 +68,8 @@ pub enum NodeKind {
     Host,
     /// Forwards, one buffer at each output.
     Switch,
-    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell by
-    /// cell. Only the first or the last node between a path's two hosts.
+    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell
+    /// by cell. Only the first or the last node between a path's two hosts.
     EdgeDevice,
 }
 
@@ -223,8 +223,8 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their cells,
-    /// and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
+    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their
+    /// cells, and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
@@ -259,7 +259,8 @@ impl Network {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is longer.
+    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is
+    /// longer.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);
@@ -347,8 +348,8 @@ impl Network {
     }
 }
 
-/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
-/// is. What lies before and behind is between hosts and edge devices.
+/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if
+/// it is. What lies before and behind is between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> {
     let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
@@ -358,8 +359,8 @@ pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> 
     start..end + 1
 }
 
-/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some hundred
-/// thousand units.
+/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some
+/// hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links while a topology is being put together.
@@ -384,8 +385,8 @@ impl Graph {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the index of the one
-    /// that leaves `a` (the other's is the next).
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the index of
+    /// the one that leaves `a` (the other's is the next).
     pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> usize {
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
@@ -404,7 +405,8 @@ pub struct Search<'a> {
     graph: &'a Graph,
     /// For each node: where its leaving links begin in `leaving`; one more at the end.
     first: Vec<usize>,
-    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over most.
+    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over
+    /// most.
     leaving: Vec<(usize, usize)>,
     /// By node: the link it was first reached over.
     reached_by: Vec<usize>,
@@ -446,8 +448,8 @@ impl<'a> Search<'a> {
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
-    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
-    /// path leads. Hosts do not forward, edge devices only between a host and the network.
+    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None`
+    /// where no path leads. Hosts do not forward, edge devices only between a host and the network.
     pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
         let graph = self.graph;
         let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;

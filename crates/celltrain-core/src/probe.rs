@@ -70,8 +70,8 @@ pub struct SeriesChoice {
     pub delivered: bool,
     /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
     pub rates: bool,
-    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there keeps of
-    /// them.
+    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there
+    /// keeps of them.
     pub edges: bool,
 }
 
@@ -114,8 +114,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on its
-    /// own; queues and occupancies at the ports of `links`.
+    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on
+    /// its own; queues and occupancies at the ports of `links`.
     pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
@@ -155,8 +155,8 @@ impl Recorder {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
-    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge device,
-    /// and those whose host is an ABR source itself.
+    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge
+    /// device, and those whose host is an ABR source itself.
     pub fn edge_flows(&self) -> impl Iterator<Item = usize> {
         self.edges.iter().map(|&(flow, _)| flow)
     }

@@ -55,7 +55,7 @@
 //! | the function says | it gives |
 //! |---|---|
 //! | `(&self, ..) { \|config\| .. }` | what the words behind the bars say, of the settings of this variant |
-//! | `(&self, ..) { \|config, type Line\| .. }` | the same, where `Line` is the type of the variant's name in its file |
+//! | `(&self, ..) { \|config, type Line\| .. }` | the same; `Line` is the type of the variant's name in its file |
 //! | `(self, ..) { \|type Line\| .. }` | the same, without settings |
 //! | `(..) { \|mod module\| .. }` | a vector: what the words say of each file, in the order of the list |
 //!

@@ -1,9 +1,9 @@
 //! A shaped output port: whole packets come in, cells leave at the rate of their VC.
 //!
-//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in an
-//! [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the rate of
-//! the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at the line's
-//! rate go in turns. `docs/design/abr.md` says how it fits in.
+//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in
+//! an [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the
+//! rate of the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at
+//! the line's rate go in turns. `docs/design/abr.md` says how it fits in.
 
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
@@ -79,8 +79,8 @@ impl Ahead {
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
-    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is controlled,
-    /// by label.
+    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is
+    /// controlled, by label.
     pub fn new(cell_time: Span, line_rate: f64, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
         let pace = |source| match source {
             Some(source) => Pace::Controlled(Box::new(source)),
@@ -109,8 +109,9 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are any.
-    /// They are of a packet that goes first whatever joins, but the buffer sees those that have not started as waiting.
+    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are
+    /// any. They are of a packet that goes first whatever joins, but the buffer sees those that have not started as
+    /// waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -125,7 +126,8 @@ impl ShapedPort {
         true
     }
 
-    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken back.
+    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken
+    /// back.
     pub fn keeps_rate(&self, label: Label, rm: &RmCell) -> bool {
         self.source(label).is_some_and(|source| source.acr_after(rm) == source.acr())
     }
@@ -196,8 +198,8 @@ impl ShapedPort {
         self.vcs.iter().zip(0..).filter_map(one).min()
     }
 
-    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps if
-    /// nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
+    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps
+    /// if nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;

@@ -20,7 +20,7 @@ use crate::limit::Limit;
 use crate::panics::caught;
 use crate::scenario::{Checked, Handle};
 use crate::series::{Recorded, Trace};
-use crate::tables::RunRecord;
+use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 
 /// How runs are done.
@@ -102,8 +102,8 @@ pub fn one_watched(
     })
 }
 
-/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the order
-/// in which runs end; a run that panics has that as its error.
+/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the
+/// order in which runs end; a run that panics has that as its error.
 ///
 /// # Errors
 /// The first of `on`.
@@ -149,7 +149,7 @@ pub fn read_all<E: From<io::Error>>(
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
 }
 
-/// How long a run of the first of these scenarios lasts that is not refused; None where all are.
+/// The duration of the first of these scenarios that is not refused; None where all are.
 ///
 /// # Errors
 /// When reading them is told to stop.
@@ -219,7 +219,7 @@ impl Run<'_> {
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
-        let run = RunRecord::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
+        let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
         let answer = Answer { run: &run, wanted: how.wanted, stop }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder, stop));
         let series = series.transpose()?;

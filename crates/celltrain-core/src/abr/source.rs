@@ -5,8 +5,8 @@
 //!
 //! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
 //! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is
-//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells out
-//! of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
+//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells
+//! out of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell};
 use crate::events::Rule;
@@ -145,8 +145,8 @@ impl Source {
         self.rule
     }
 
-    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on the
-    /// first link; `u64::MAX` units where that is longer than any run.
+    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on
+    /// the first link; `u64::MAX` units where that is longer than any run.
     pub fn interval(&self) -> Span {
         self.interval
     }
@@ -162,15 +162,15 @@ impl Source {
         self.waiting.is_some()
     }
 
-    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or ACR
-    /// is next to nothing.
+    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or
+    /// ACR is next to nothing.
     pub fn next_start(&self, data_waits: bool) -> Option<Time> {
         let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of rate: one
-    /// turned around before any in rate, a forward one only where none may go in rate.
+    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of
+    /// rate: one turned around before any in rate, a forward one only where none may go in rate.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
@@ -232,8 +232,8 @@ impl Source {
         Some(content)
     }
 
-    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3 asks
-    /// for an RM cell, if data never runs out and nothing comes meanwhile.
+    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3
+    /// asks for an RM cell, if data never runs out and nothing comes meanwhile.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
         if self.in_rate_rm_waits() && !self.backward_sent {
@@ -273,8 +273,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started by
-    /// `now` have been taken back.
+    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started
+    /// by `now` have been taken back.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
         self.counters.backward_rm_received += 1;
@@ -333,8 +333,8 @@ impl Source {
     }
 
     /// When the next RM cell may be sent out of rate, as things stand; it may be past. One turned around goes at once
-    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR and
-    /// data or a backward RM cell waits for its turn; none does if the VC sends none.
+    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR
+    /// and data or a backward RM cell waits for its turn; none does if the VC sends none.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());
@@ -346,8 +346,8 @@ impl Source {
         Some(last.map_or(Time::default(), |last| after(last, self.interval_at(self.rates.tcr))))
     }
 
-    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take no
-    /// notice of it: it counts in none of rules 1, 3, 5 and 6.
+    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take
+    /// no notice of it: it counts in none of rules 1, 3, 5 and 6.
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
         assert!(
             self.next_out_of_rate(true).is_some_and(|next| next <= now),
@@ -404,7 +404,8 @@ impl Source {
         self.interval = self.interval_at(acr);
     }
 
-    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays so.
+    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays
+    /// so.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {

@@ -98,7 +98,8 @@ impl EndSystems {
         probe.on_event(now, Event::Segment(event));
     }
 
-    /// A tick of the retransmission clock has passed: timers that ran out. The connection as it would be by the tick alone.
+    /// A tick of the retransmission clock has passed: timers that ran out. The connection as it would be by the tick
+    /// alone.
     #[inline]
     pub(super) fn tell_expired(
         &self,

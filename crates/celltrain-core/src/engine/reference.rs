@@ -4,7 +4,8 @@
 //! It is naive on purpose: a faster engine must give the same fingerprint. The total order
 //! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
 //! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order the scenario asks for. What happens is told to a probe that watches ([`telling`]).
+//! same instant are put into the order the scenario asks for. What happens is told to a probe that watches
+//! ([`telling`]).
 
 mod telling;
 

@@ -2,9 +2,9 @@
 //!
 //! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
 //! `docs/mechanisms.md` 2.10.
-//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The scenario
-//! sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and `R_i` = `W_i` R
-//! follows.
+//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The
+//! scenario sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and
+//! `R_i` = `W_i` R follows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,17 +15,17 @@ use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are refused
-/// with a probability that grows with what it holds; above `z` times its threshold, when the buffer is congested, and when
-/// tagged, they are refused for certain.
+/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
+/// refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer is
+/// congested, and when tagged, they are refused for certain.
 ///
 /// Source: ATM Forum 97-0831, section 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba")]
 pub struct Config {
-    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to have
-    /// the share `W_i` of the link gets `W_i` R.
+    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to
+    /// have the share `W_i` of the link gets `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
     /// R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when

@@ -55,7 +55,8 @@ registry! {
         single_drop: SingleDrop,
         /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
         dfba: Dfba,
-        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at
+        /// random.
         #[serde(rename = "dfba_1998")]
         dfba_1998: Dfba1998,
         /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
@@ -113,14 +114,15 @@ pub trait BufferPolicy: Send {
         false
     }
 
-    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so far:
-    /// an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its answer.
+    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so
+    /// far: an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its
+    /// answer.
     fn admits_when_empty(&self) -> bool {
         true
     }
 
-    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the same.
-    /// Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
+    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the
+    /// same. Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
     fn follows_cells(&self) -> bool {
         false
     }
@@ -135,9 +137,9 @@ pub trait BufferPolicy: Send {
         let _ = cells;
     }
 
-    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing it
-    /// does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not tell
-    /// of each then.
+    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing
+    /// it does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not
+    /// tell of each then.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
@@ -212,14 +214,15 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of `capacity`
-    /// cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of
+    /// `capacity` cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
     fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = (capacity, vcs);
         Vec::new()
     }
 
-    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
+    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies
+    /// alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }

@@ -1,8 +1,10 @@
-//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a frame.
+//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a
+//! frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
 //! F and k are kept (Q is X elsewhere).
-//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1.
+//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1
+//!
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +16,8 @@ use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part of
-/// them may not start a frame.
+/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part
+/// of them may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

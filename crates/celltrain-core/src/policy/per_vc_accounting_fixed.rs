@@ -1,5 +1,5 @@
-//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the threshold
-//! may not start a frame.
+//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the
+//! threshold may not start a frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
 //! F and k are kept (Q is X elsewhere).
@@ -15,8 +15,8 @@ use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k` times
-/// an equal part of the threshold may not start a frame.
+/// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
+/// times an equal part of the threshold may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

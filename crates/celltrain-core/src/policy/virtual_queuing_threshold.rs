@@ -1,9 +1,10 @@
-//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for all.
+//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for
+//! all.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however long the
-//! real queue is.
+//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however
+//! long the real queue is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,9 @@ use crate::error::Fault;
 use crate::rng::Stream;
 use crate::turns::RoundRobin;
 
-/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an equal part
-/// of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and these were served
-/// round robin; the real queue is first in, first out.
+/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an
+/// equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and
+/// these were served round robin; the real queue is first in, first out.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

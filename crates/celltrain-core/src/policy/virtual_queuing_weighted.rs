@@ -2,8 +2,9 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's part of the
-//! queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was promised.
+//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's
+//! part of the queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was
+//! promised.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,15 +18,16 @@ use crate::error::Fault;
 use crate::rng::Stream;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
-/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs' minimum
-/// shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
+/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs'
+/// minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VirtualQueuingWeighted")]
 pub struct Config {
-    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
+    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1
+    /// together.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
     /// Th: waiting cells up to which every frame may start.

@@ -23,8 +23,8 @@ use crate::rng::Stream;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wba")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]

@@ -14,16 +14,16 @@ use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls from
-/// infinity to Z as the buffer fills.
+/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
+/// from infinity to Z as the buffer fills.
 ///
 /// Source: ATM Forum 97-0607.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WeightedFba")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]

@@ -208,7 +208,8 @@ impl Admission {
         }
     }
 
-    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is whole.
+    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
+    /// whole.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label() as usize;
         if self.vcs[vc].mode == Mode::Pass {

@@ -3,9 +3,9 @@
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
 //! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
 //!
-//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by one.
-//! The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and counts of its
-//! own and is held against this one. Both ask the same [`Admission`] which cells enter.
+//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by
+//! one. The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and
+//! counts of its own and is held against this one. Both ask the same [`Admission`] which cells enter.
 
 pub(crate) mod admission;
 mod queues;

@@ -287,8 +287,8 @@ impl Sender {
         self.cause
     }
 
-    /// Whether the segment that it sent last is one that only probes a closed window: it counts as sent but is not passed
-    /// over.
+    /// Whether the segment that it sent last is one that only probes a closed window: it counts as sent but is not
+    /// passed over.
     pub fn has_probed_with(&self, segment: Segment) -> bool {
         self.snd_nxt < segment.end()
     }

@@ -8,8 +8,8 @@ use celltrain_core::units::{Duration, Time};
 
 use super::{KINDS, name_of};
 
-/// Which events of a run are kept. Where nothing is said of ports, VCs, flows or the window, all are, but for cells: those
-/// of the bottleneck.
+/// Which events of a run are kept. Where nothing is said of ports, VCs, flows or the window, all are, but for cells:
+/// those of the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     kinds: Vec<Kind>,

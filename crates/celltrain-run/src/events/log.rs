@@ -32,8 +32,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Keeps what `choice` asks for of a run of this network. `sink` takes the blocks; when it says no, nothing is kept from
-    /// then on.
+    /// Keeps what `choice` asks for of a run of this network. `sink` takes the blocks; when it says no, nothing is kept
+    /// from then on.
     ///
     /// # Errors
     /// A port, VC or flow that is not there.

@@ -15,7 +15,7 @@ pub use abr::ABR;
 pub use contract::CONTRACT;
 pub use flow::FLOW;
 pub use port::PORT;
-pub use run::{RUN, RunRecord};
+pub use run::{EndedRun, RUN};
 
 /// All tables with all their lines, as the bridge hands them over.
 pub fn described_all() -> Value {

@@ -1,4 +1,5 @@
-//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear of it.
+//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear
+//! of it.
 
 use super::{Allocator, AllocatorConfig, PortKind, VcKind, efci, equal_share, erica, erica_plus, max_min as ideal};
 use crate::abr::RmCell;
