@@ -57,7 +57,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 
 test: lint
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	$(BIN)/python scripts/instruction_guard.py
 
 setup: .make/built
