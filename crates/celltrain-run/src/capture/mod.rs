@@ -1,7 +1,7 @@
 //! Captures: what hosts and ports saw of a run, as bytes in a pcapng file that Wireshark and its like read.
 //!
 //! A capture is told what was seen, in order, and writes it at once; it holds one block and a few frames. Where the bytes
-//! come from stands in [`wire`], how the file is made in [`pcapng`].
+//! come from stands in `wire`, how the file is made in `pcapng`.
 //!
 //! | kind | a packet is | link type |
 //! |---|---|---|
