@@ -237,6 +237,7 @@ impl Reassembler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use proptest::prelude::*;
 
     #[test]
@@ -273,7 +274,7 @@ mod tests {
         let mut receiver = Reassembler::default();
         (0..frames * 3)
             .filter(|i| !lost.contains(&(*i as usize)))
-            .filter_map(|i| match receiver.on_cell(Cell::new(0, i / 3, i % 3 == 2), 10, |_| 3) {
+            .filter_map(|i| match receiver.on_cell(cell(0, i / 3, i % 3 == 2), 10, |_| 3) {
                 Reassembled::Whole(frame) => Some(frame),
                 _ => None,
             })
@@ -299,12 +300,12 @@ mod tests {
     #[test]
     fn an_overlong_frame_is_given_up_before_its_last_cell() {
         let mut receiver = Reassembler::default();
-        let cell = |last| Cell::new(0, 0, last);
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Incomplete);
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 2 });
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 1 });
-        assert_eq!(receiver.on_cell(cell(true), 2, |_| 5), Reassembled::Damaged { cells: 1 });
-        let next = Cell::new(0, 1, true);
+        let of_frame = |last| cell(0, 0, last);
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Incomplete);
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Damaged { cells: 2 });
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        assert_eq!(receiver.on_cell(of_frame(true), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        let next = cell(0, 1, true);
         assert_eq!(receiver.on_cell(next, 2, |_| 1), Reassembled::Whole(1));
     }
 
@@ -318,7 +319,7 @@ mod tests {
         ) {
             let [mut in_runs, mut one_by_one] = [(); 2].map(|()| Reassembler::default());
             for (frame, cells, last) in runs {
-                let run = Run { last: Cell::new(0, frame, last), cells };
+                let run = Run { last: cell(0, frame, last), cells };
                 let of_run = in_runs.on_run(run, max_cells, |frame| frame + 3);
                 let single: Vec<_> = run.iter().map(|cell| one_by_one.on_cell(cell, max_cells, |frame| frame + 3)).collect();
                 let damaged = single.iter().map(|now| if let Reassembled::Damaged { cells } = now { *cells } else { 0 }).sum();
@@ -347,7 +348,7 @@ mod tests {
             let mut collected = 0;
             for (&(frame, last), _) in cells.iter().zip(&lost).filter(|(_, lost)| !**lost) {
                 collected += 1;
-                match receiver.on_cell(Cell::new(0, frame, last), 100, |f| lengths[f as usize]) {
+                match receiver.on_cell(cell(0, frame, last), 100, |f| lengths[f as usize]) {
                     Reassembled::Incomplete => {}
                     Reassembled::Whole(frame) => {
                         prop_assert_eq!(std::mem::take(&mut collected), lengths[frame as usize]);

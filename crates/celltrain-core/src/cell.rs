@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use crate::index::Label;
+
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
@@ -13,9 +15,6 @@ pub struct Cell {
     /// Number of the frame this cell belongs to, counted within its VC.
     pub frame: u32,
 }
-
-/// The VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch.
-pub type Label = u32;
 
 const LABEL_MASK: u32 = 0x00ff_ffff;
 const LAST_CELL: u32 = 1 << 24;
@@ -30,14 +29,14 @@ impl Cell {
     /// A cell of frame `frame` on the VC labelled `label`.
     #[inline]
     pub const fn new(label: Label, frame: u32, last_cell: bool) -> Self {
-        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
-        Self { label_and_bits: label | if last_cell { LAST_CELL } else { 0 }, frame }
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label.number() | if last_cell { LAST_CELL } else { 0 }, frame }
     }
 
     /// The VC's label on the link this cell is on.
     #[inline]
     pub fn label(self) -> Label {
-        self.label_and_bits & LABEL_MASK
+        Label::new(self.label_and_bits & LABEL_MASK)
     }
 
     /// Whether this is the last cell of its frame (PTI user bit; it carries the AAL5 trailer).
@@ -62,8 +61,8 @@ impl Cell {
     /// A resource management cell (PTI 110), the `number`th its VC's source has sent.
     #[inline]
     pub fn rm(label: Label, number: u32) -> Self {
-        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
-        Self { label_and_bits: label | RM, frame: number }
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label.number() | RM, frame: number }
     }
 
     /// Whether it is a resource management cell; its number then stands for that of a frame.
@@ -103,7 +102,7 @@ impl Cell {
     #[inline]
     #[must_use]
     pub fn relabelled(self, label: Label) -> Self {
-        Self { label_and_bits: self.label_and_bits & !LABEL_MASK | label, ..self }
+        Self { label_and_bits: self.label_and_bits & !LABEL_MASK | label.number(), ..self }
     }
 }
 
@@ -179,16 +178,21 @@ impl Run {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A cell of these numbers.
+    pub(crate) const fn cell(label: u32, frame: u32, last_cell: bool) -> Cell {
+        Cell::new(Label::new(label), frame, last_cell)
+    }
 
     #[test]
     fn only_the_last_cell_of_a_run_may_end_the_frame() {
-        let run = Run { last: Cell::new(3, 77, true), cells: 3 };
+        let run = Run { last: cell(3, 77, true), cells: 3 };
         let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
         assert_eq!(ends, [false, false, true]);
         let (first, rest) = run.split_first();
-        assert_eq!((first, rest), (Cell::new(3, 77, false), Some(Run { cells: 2, ..run })));
+        assert_eq!((first, rest), (cell(3, 77, false), Some(Run { cells: 2, ..run })));
         assert!(!run.first(2).last.last_cell());
         assert_eq!(Run { cells: 1, ..run }.split_first(), (run.last, None));
     }
@@ -200,9 +204,9 @@ mod tests {
 
     #[test]
     fn relabelling_keeps_the_frame_and_its_end() {
-        let cell = Cell::new(3, 77, true).with_tag(true).relabelled(Cell::MAX_LABELS - 1);
-        assert_eq!((cell.label(), cell.frame, cell.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
-        assert!(cell.tagged() && cell.not_last().tagged() && !cell.with_tag(false).tagged());
-        assert!(!Cell::new(3, 77, false).last_cell());
+        let tagged = cell(3, 77, true).with_tag(true).relabelled(Label::new(Cell::MAX_LABELS - 1));
+        assert_eq!((tagged.label().number(), tagged.frame, tagged.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
+        assert!(tagged.tagged() && tagged.not_last().tagged() && !tagged.with_tag(false).tagged());
+        assert!(!cell(3, 77, false).last_cell());
     }
 }

@@ -7,10 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
-use crate::cell::{Label, Run};
+use crate::cell::Run;
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
+use crate::index::Label;
 use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};

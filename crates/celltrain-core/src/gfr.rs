@@ -255,6 +255,7 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::network::tests::n_source_network;
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
@@ -277,7 +278,7 @@ mod tests {
         for frame in 0..frames {
             for i in 0..u64::from(FRAME) {
                 let now = Time::default() + cell_time * (frame * gap + i);
-                let cell = Cell::new(0, 0, i + 1 == u64::from(FRAME));
+                let cell = cell(0, 0, i + 1 == u64::from(FRAME));
                 tagged += u64::from(policer.on_cell(now, cell).tagged());
             }
         }
@@ -326,7 +327,7 @@ mod tests {
             let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
             for i in 0..36 {
                 let wait = if i < 24 { 0 } else { pause };
-                policer.on_cell(Time::default() + cell_time * (2 * i + wait), Cell::new(0, 0, i % 12 == 11));
+                policer.on_cell(Time::default() + cell_time * (2 * i + wait), cell(0, 0, i % 12 == 11));
             }
             let EdgeCounters { frames, eligible_frames, nonconforming_cells, .. } = policer.counters;
             assert_eq!((frames, eligible_frames, nonconforming_cells), (3, eligible, 0), "{pause} cell times");
@@ -373,7 +374,7 @@ mod tests {
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {
-            let cell = Cell::new(0, 0, i % 12 == 11);
+            let cell = cell(0, 0, i % 12 == 11);
             assert_eq!(
                 edge.on_cell(0, Time::default() + cell_time * i, cell),
                 cell,

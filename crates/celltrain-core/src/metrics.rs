@@ -317,8 +317,8 @@ impl FinalState<'_> {
             self.stop.steps(vc.path.len())?;
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
                 // A label it shares is its merge's first branch's.
-                if self.routing.vcs[link][label as usize] as usize == number {
-                    frames.add(&self.ports[link].counters[label as usize]);
+                if self.routing.vcs[link][label] as usize == number {
+                    frames.add(&self.ports[link].counters[label]);
                 }
             }
             contracts.push(ContractResult {
@@ -336,7 +336,7 @@ impl FinalState<'_> {
             let home = self.rate_control.home(number)?;
             let port = self.rate_control.port(home.link)?;
             let source = port.source(home.label)?;
-            let sent = self.ports[home.link as usize].counters[home.label as usize].forwarded;
+            let sent = self.ports[home.link as usize].counters[home.label].forwarded;
             let counters = source.counters();
             Some(AbrResult {
                 name: vc.name.clone(),

@@ -9,12 +9,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use typed_index_collections::TiVec;
+
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
-use crate::cell::Label;
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
+use crate::index::Label;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -183,11 +185,11 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Routing {
     /// For each link and label: where the cell goes next.
-    pub next: Vec<Vec<Next>>,
+    pub next: Vec<TiVec<Label, Next>>,
     /// For each link and label: the VC; the first branch where VCs have merged.
-    pub vcs: Vec<Vec<u32>>,
+    pub vcs: Vec<TiVec<Label, u32>>,
     /// For each link and label: whether frames of this VC wait there until they are whole.
-    pub merging: Vec<Vec<bool>>,
+    pub merging: Vec<TiVec<Label, bool>>,
     /// For each VC: its label on its first link.
     pub first_label: Vec<Label>,
     /// For each link: its number among the input links of the node it reaches.
@@ -202,7 +204,7 @@ impl Routing {
         let mut next = self.first_label[vc];
         network.vcs[vc].path.iter().map(move |&link| {
             let label = next;
-            if let Next::Port { label: behind, .. } = self.next[link][label as usize] {
+            if let Next::Port { label: behind, .. } = self.next[link][label] {
                 next = behind;
             }
             label
@@ -296,9 +298,9 @@ impl Network {
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
-            next: vec![Vec::new(); self.links.len()],
-            vcs: vec![Vec::new(); self.links.len()],
-            merging: vec![Vec::new(); self.links.len()],
+            next: vec![TiVec::new(); self.links.len()],
+            vcs: vec![TiVec::new(); self.links.len()],
+            merging: vec![TiVec::new(); self.links.len()],
             first_label: Vec::with_capacity(self.vcs.len()),
             input: Vec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
@@ -320,8 +322,7 @@ impl Network {
             let own = before_merge.filter(|_| !of_first.is_empty()).unwrap_or(vc.path.len());
             labels.clear();
             for &link in &vc.path[..own] {
-                labels.push(index(routing.vcs[link].len()));
-                routing.vcs[link].push(number);
+                labels.push(routing.vcs[link].push_and_get_key(number));
                 routing.merging[link].push(Some(link) == at);
             }
             labels.extend(&of_first[(of_first.len() + own).saturating_sub(vc.path.len())..]);

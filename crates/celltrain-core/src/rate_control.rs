@@ -3,11 +3,14 @@
 
 use std::ops::Range;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
-use crate::cell::{Label, Run};
+use crate::cell::Run;
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::footprint::size;
+use crate::index::Label;
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
@@ -37,7 +40,7 @@ pub struct RateControl {
     loops: Vec<Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
     /// come in there. Empty where no VC has any.
-    passes: Vec<Vec<Option<Place>>>,
+    passes: Vec<TiVec<Label, Option<Place>>>,
 }
 
 /// The loop of an ABR VC.
@@ -211,7 +214,7 @@ impl RateControl {
     /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.
     #[inline]
     pub fn pass(&self, link: u32, label: Label) -> Option<Place> {
-        self.passes.get(link as usize)?[label as usize]
+        self.passes.get(link as usize)?[label]
     }
 
     /// Whether the RM cell of this number, on its way on `vc`, goes backward.
@@ -274,11 +277,11 @@ fn passes(
     routing: &Routing,
     parts: &[Range<usize>],
     stop: &Stop<'_>,
-) -> Result<Vec<Vec<Option<Place>>>, Interrupted> {
+) -> Result<Vec<TiVec<Label, Option<Place>>>, Interrupted> {
     if network.vcs.iter().all(|vc| vc.abr.is_none()) {
         return Ok(Vec::new());
     }
-    let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
+    let mut passes: Vec<TiVec<Label, _>> = routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
     // By node: where the other direction of the VC that is looked at leaves it.
     let mut leaving: Vec<Option<Place>> = vec![None; network.nodes.len()];
     for (number, (vc, part)) in network.vcs.iter().zip(parts).enumerate() {
@@ -293,7 +296,7 @@ fn passes(
         for (&link, label) in way {
             let place = leaving[network.links[link].to];
             if let Some(place) = place.filter(|place| network.links[place.link as usize].allocator.is_some()) {
-                passes[link][label as usize] = Some(place);
+                passes[link][label] = Some(place);
             }
         }
         for &link in forward {

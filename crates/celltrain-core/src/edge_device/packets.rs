@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::TiVec;
+
 use super::Memory;
-use crate::cell::{Cell, Label, Run};
+use crate::cell::{Cell, Run};
 use crate::footprint::size;
+use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 
 /// A packet at an edge device.
@@ -32,7 +35,7 @@ pub struct Packets {
     /// EB; `u32::MAX`: without limit.
     capacity: u32,
     memory: Memory,
-    queues: Vec<Queue>,
+    queues: TiVec<Label, Queue>,
     /// Cells waiting, of all VCs.
     occupancy: u32,
     /// The same with the taken cells of packets under way.
@@ -94,8 +97,8 @@ impl Packets {
     }
 
     /// The labels of all VCs.
-    pub fn vcs(&self) -> std::ops::Range<Label> {
-        0..Label::try_from(self.queues.len()).expect("labels fit 24 bits")
+    pub fn vcs(&self) -> impl Iterator<Item = Label> {
+        Label::counting().take(self.queues.len())
     }
 
     /// QL: packets of a VC that wait, the one under way included.
@@ -157,7 +160,7 @@ impl Packets {
 
     /// Drops the first packet of a VC that is not under way; whether there was one.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
         queue.ahead = 0;
         queue.cells -= packet.cells;
@@ -179,7 +182,7 @@ impl Packets {
 
     pub(super) fn set_acr(&mut self, vc: Label, acr: f64) {
         debug_assert!(acr >= 0.0 && acr.is_finite(), "a rate is a number of cells a second");
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         queue.acr = acr;
         queue.ahead = 0;
     }
@@ -187,7 +190,7 @@ impl Packets {
     pub(super) fn admit_or_refuse(&mut self, vc: Label, packet: Packet) {
         debug_assert!(packet.cells > 0, "a packet has a cell");
         let fits = self.fits(vc, packet.cells);
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         queue.counters.offered += u64::from(packet.cells);
         if !fits {
             queue.counters.lost_overflow += u64::from(packet.cells);
@@ -213,7 +216,7 @@ impl Packets {
     }
 
     pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         let packet = *queue.packets.front().expect("cells are taken where some wait");
         let left = packet.cells - queue.taken;
         assert!(0 < cells && cells <= left, "cells are taken of one packet at a time");
@@ -234,7 +237,7 @@ impl Packets {
 
     /// Whether the last cell of a packet was among the cells put back.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
         // Cells are ahead and no packet is under way: they are of the packet served last.
         let was_served = queue.taken == 0;
@@ -281,7 +284,7 @@ impl Packets {
     }
 
     fn queue(&self, vc: Label) -> &Queue {
-        &self.queues[vc as usize]
+        &self.queues[vc]
     }
 }
 

@@ -15,6 +15,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
+use crate::index::Label;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
@@ -163,7 +164,7 @@ impl<'a> Engine<'a> {
         };
         let start = |(flow, index): (&crate::network::Flow, u32)| {
             let time = Time::default() + clock.span(flow.start);
-            Reverse(Event { time, what: What::Start, index, cell: Cell::new(0, 0, false) })
+            Reverse(Event { time, what: What::Start, index, cell: Cell::new(Label::new(0), 0, false) })
         };
         Ok(Self {
             network,
@@ -231,7 +232,7 @@ impl<'a> Engine<'a> {
 
     /// A cell reaches the end of a link.
     fn arrive(&mut self, link: u32, cell: Cell, now: Time) {
-        let vc = self.routing.vcs[link as usize][cell.label() as usize];
+        let vc = self.routing.vcs[link as usize][cell.label()];
         if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
                 self.now.at_ends.push((vc, cell.frame));
@@ -239,7 +240,7 @@ impl<'a> Engine<'a> {
             }
             self.rate_control.on_data_end(vc, cell.efci());
         }
-        match self.routing.next[link as usize][cell.label() as usize] {
+        match self.routing.next[link as usize][cell.label()] {
             Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
             Next::Port { link: port, label } => {
                 if let Some(place) = self.rate_control.pass(link, cell.label()).filter(|_| cell.is_rm()) {
@@ -335,7 +336,7 @@ impl<'a> Engine<'a> {
                 let looked_after = &mut self.looked_after[link as usize];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {
                     *looked_after = Some(time);
-                    let cell = Cell::new(0, 0, false);
+                    let cell = Cell::new(Label::new(0), 0, false);
                     self.events.push(Reverse(Event { time, what: What::Sent, index: link, cell }));
                 }
                 continue;
@@ -366,7 +367,7 @@ impl<'a> Engine<'a> {
     fn measure(&self, stop: &Stop<'_>) -> Outcome {
         let mut on_links = vec![0; self.network.vcs.len()];
         for Reverse(event) in self.events.iter().filter(|event| event.0.what == What::Arrival) {
-            let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
+            let vc = self.routing.vcs[event.index as usize][event.cell.label()];
             on_links[vc as usize] += 1;
         }
         let state = |(port, link): (&Port, u32)| match self.rate_control.port(link) {

@@ -1,6 +1,9 @@
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::*;
 use crate::abr::Parameters;
-use crate::cell::Cell;
+use crate::cell::tests::cell;
+use crate::index::Label;
 use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
@@ -26,9 +29,9 @@ impl Stage {
         change(&mut network);
         let stop = Stop::never();
         let (routing, clock) = (network.routing(&stop).unwrap(), network.clock());
-        let vcs = |link: &Vec<u32>| PortState {
-            counters: vec![PortCounters::default(); link.len()],
-            waiting: vec![0; link.len()],
+        let vcs = |link: &TiVec<Label, u32>| PortState {
+            counters: ti_vec![PortCounters::default(); link.len()],
+            waiting: ti_vec![0; link.len()],
             max_queue: 0,
         };
         Self {
@@ -79,12 +82,13 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
     // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck behind the first source's.
     let path = stage.network.vcs[2].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
-        stage.ports[link].counters[label] = PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
+        stage.ports[link].counters[Label::new(label)] =
+            PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
     }
     // Another's frames at the port they share.
     let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
-    stage.ports[N_SOURCE_BOTTLENECK].counters[0] = others;
-    stage.edge.on_cell(2, Time::default(), Cell::new(1, 0, true));
+    stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
+    stage.edge.on_cell(2, Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
     // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
@@ -111,8 +115,8 @@ fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
 fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     let mut stage = Stage::new(|network| network.links[N_SOURCE_BOTTLENECK].buffer = Some(70));
     let port = &mut stage.ports[N_SOURCE_BOTTLENECK];
-    (port.max_queue, port.waiting) = (60, vec![5, 30]);
-    port.counters = vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
+    (port.max_queue, port.waiting) = (60, ti_vec![5, 30]);
+    port.counters = ti_vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
     let result = stage.final_state().ports().unwrap().swap_remove(N_SOURCE_BOTTLENECK);
     assert_eq!((result.name.as_str(), result.policy, result.scheduler), ("sw1->sw2", "tail_drop", "fifo"));
     assert_eq!((result.buffer_cells, result.max_queue_cells, result.queue_cells), (Some(70), 60, 35));
@@ -143,7 +147,7 @@ fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
 fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlled_rate() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
-        counters: vec![
+        counters: ti_vec![
             PortCounters {
                 offered: 11,
                 forwarded: 12,
@@ -157,7 +161,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
             },
             PortCounters { offered: 21, ..PortCounters::default() },
         ],
-        waiting: vec![17, 27],
+        waiting: ti_vec![17, 27],
         max_queue: 10,
     };
     let mut expected = Fingerprint::default();

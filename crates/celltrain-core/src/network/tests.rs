@@ -95,13 +95,13 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
     let routing = network.routing(&Stop::never()).unwrap();
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
-    assert_eq!(routing.first_label, [0; 6]);
-    let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: 0 };
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4], "data crosses the bottleneck");
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1].raw, [1, 3, 5], "acknowledgements cross its twin");
+    assert_eq!(routing.first_label, [Label::new(0); 6]);
+    let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: Label::new(0) };
     let mut hops = 0;
     while let Next::Port { link, label } = at {
-        at = routing.next[link as usize][label as usize];
+        at = routing.next[link as usize][label];
         hops += 1;
     }
     assert_eq!((hops, at), (3, Next::Host { vc: 4 }));

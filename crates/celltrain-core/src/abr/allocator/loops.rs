@@ -2,6 +2,7 @@
 
 use super::{Allocator, AllocatorConfig, PortKind, VcKind, efci, equal_share, erica, erica_plus, max_min as ideal};
 use crate::abr::RmCell;
+use crate::index::Label;
 use crate::max_min::{self, Terms};
 use crate::units::{Clock, Span, Time};
 
@@ -64,7 +65,7 @@ impl Loops {
             for (_, mut rm) in vc.on_the_way.drain(..back) {
                 for &(link, label) in vc.path.iter().rev() {
                     let Link { allocator, queue, .. } = &mut self.links[link];
-                    allocator.on_backward_rm(label, now, *queue as u32, &mut rm);
+                    allocator.on_backward_rm(Label::new(label), now, *queue as u32, &mut rm);
                 }
                 vc.rate = rm.er;
             }
@@ -79,7 +80,7 @@ impl Loops {
             vc.since_rm += cells;
             for &(link, label) in &vc.path {
                 let period = Span(STEP / u64::from(cells));
-                self.links[link].allocator.on_cells(label, now, period, cells);
+                self.links[link].allocator.on_cells(Label::new(label), now, period, cells);
                 self.links[link].queue += f64::from(cells);
             }
             if vc.since_rm >= 32 {
@@ -95,7 +96,7 @@ impl Loops {
                     out_of_rate: false,
                 };
                 for &(link, label) in &vc.path {
-                    self.links[link].allocator.on_forward_rm(label, now, &rm);
+                    self.links[link].allocator.on_forward_rm(Label::new(label), now, &rm);
                 }
                 rm.backward = true;
                 vc.on_the_way.push((self.step + self.delay, rm));

@@ -10,6 +10,7 @@ use super::tournament_tree::TournamentTree;
 use super::{Delivery, schedule_lane, schedule_rm_events};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
+use crate::index::Label;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
@@ -41,7 +42,7 @@ impl Fabric<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
-        let label = run.last.label() as usize;
+        let label = run.last.label();
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
@@ -92,7 +93,7 @@ impl Fabric<'_> {
 
     /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
-    fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
+    fn watch(&mut self, link: usize, label: Label, run: Run, start: Time) -> bool {
         let plan = self.plan;
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
@@ -126,7 +127,7 @@ impl Fabric<'_> {
     fn count_late(
         &mut self,
         link: usize,
-        label: usize,
+        label: Label,
         lead: Span,
         (first_start, period, cells): (Time, Span, u32),
     ) -> u32 {

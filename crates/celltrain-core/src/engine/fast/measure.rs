@@ -1,5 +1,7 @@
 //! What a run of the fast engine ends with, and what probes see of it on the way.
 
+use typed_index_collections::ti_vec;
+
 use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{Passed, Plan, Role, StageEnd};
@@ -39,9 +41,11 @@ impl Engine<'_> {
                 Role::Host(number) => self.nics[number].state(self.end),
                 Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
                 Role::Contended(number) => self.contended_ports[number].port.state(),
-                Role::Transparent => {
-                    PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
-                }
+                Role::Transparent => PortState {
+                    counters: ti_vec![PortCounters::default(); vcs],
+                    waiting: ti_vec![0; vcs],
+                    max_queue: 0,
+                },
             };
         }
         let mut on_links = vec![0; self.network.vcs.len()];
@@ -52,14 +56,14 @@ impl Engine<'_> {
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
             };
-            for label in 0..self.plan.stages[link].len() {
+            for label in self.plan.stages[link].keys() {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
                 let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
                     Role::Contended(number) if !defers_order => {
-                        u64::from(self.contended_ports[number].port.held(index(label)))
+                        u64::from(self.contended_ports[number].port.held(label))
                     }
                     _ => 0,
                 };
@@ -71,8 +75,8 @@ impl Engine<'_> {
                     let passed = known - late + leaving.passed(i);
                     let port = &mut ports[*link];
                     // Branches of a merge have the same label here.
-                    port.counters[*label as usize].offered += passed;
-                    port.counters[*label as usize].forwarded += passed;
+                    port.counters[*label].offered += passed;
+                    port.counters[*label].forwarded += passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
@@ -85,8 +89,8 @@ impl Engine<'_> {
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ports[place.link as usize];
                     let came = came.expect("fewer than a packet has");
-                    port.counters[place.label as usize].offered += u64::from(came);
-                    port.waiting[place.label as usize] += came;
+                    port.counters[place.label].offered += u64::from(came);
+                    port.waiting[place.label] += came;
                 }
             }
         }

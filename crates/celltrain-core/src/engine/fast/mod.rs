@@ -327,7 +327,7 @@ impl<'a> Engine<'a> {
             }
         });
         for Arrival { run, first, period } in contended_port.arrivals() {
-            let vc = routing.vcs[link][run.last.label() as usize];
+            let vc = routing.vcs[link][run.last.label()];
             fabric.rate_control.on_arrival(index(link), vc, run, first, period);
         }
         let effect = contended_port.next_effect();
@@ -392,7 +392,7 @@ impl<'a> Engine<'a> {
         // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
-            let vc = self.routing.vcs[link][run.last.label() as usize];
+            let vc = self.routing.vcs[link][run.last.label()];
             if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
                 // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
@@ -408,8 +408,7 @@ impl<'a> Engine<'a> {
     fn take_back(&mut self, link: u32, now: Time) {
         let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
-            else {
+            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label].end else {
                 unreachable!("cells are given away only to contended ports");
             };
             self.contended_ports[contended_port as usize].take_back(input as usize, cells);

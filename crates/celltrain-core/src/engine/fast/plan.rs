@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
+use typed_index_collections::TiVec;
+
 use super::feeders::Feeders;
-use crate::cell::Label;
 use crate::footprint::size;
+use crate::index::Label;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::stop::{Interrupted, Stop};
@@ -117,7 +119,8 @@ impl Ways {
     }
 
     /// Those on the way of the stage with this label, in order.
-    pub(super) fn of(&self, label: usize) -> &[Passed] {
+    pub(super) fn of(&self, label: Label) -> &[Passed] {
+        let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
     }
 
@@ -127,7 +130,8 @@ impl Ways {
     }
 
     /// The places of one way in such a row.
-    pub(super) fn places(&self, label: usize) -> Range<usize> {
+    pub(super) fn places(&self, label: Label) -> Range<usize> {
+        let label = usize::from(label);
         self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
     }
 }
@@ -187,7 +191,7 @@ pub(super) struct Plan {
     /// Links of the shaped ports, by number.
     pub(super) shaped: Vec<usize>,
     /// By link and label; empty for transparent ports.
-    pub(super) stages: Vec<Vec<Stage>>,
+    pub(super) stages: Vec<TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
     pub(super) passed: Vec<Ways>,
     /// Whether any VC's rate is controlled.
@@ -195,7 +199,7 @@ pub(super) struct Plan {
     /// Whether any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
-    pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
+    pub(super) rm_ways: Vec<TiVec<Label, Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
     /// Lanes of RM events: what RM cells from one port do after one lead.
@@ -250,7 +254,7 @@ impl Plan {
         }
         for link in 0..network.links.len() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
-                Role::Transparent => (Vec::new(), Ways::default(), Vec::new()),
+                Role::Transparent => (TiVec::new(), Ways::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
                     plan.stages_of(routing, rate_control, times, link, stop)?
                 }
@@ -293,10 +297,10 @@ impl Plan {
                 index(*all_rm_event_lanes - 1)
             })
         };
-        let mut stages = Vec::with_capacity(routing.next[start].len());
+        let mut stages = TiVec::with_capacity(routing.next[start].len());
         let mut ways = Ways::new(routing.next[start].len());
-        let mut rm_ways = Vec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
-        for label in 0..routing.next[start].len() {
+        let mut rm_ways = TiVec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
+        for label in routing.next[start].keys() {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
             let vc = routing.vcs[start][label];
@@ -308,7 +312,7 @@ impl Plan {
                     let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
                 }
-                rm_way.passes.extend(rate_control.pass(index(link), index(at)).map(|place| {
+                rm_way.passes.extend(rate_control.pass(index(link), at).map(|place| {
                     let lane = rm_event_lane((lead, false));
                     RmPass { lead, place, link: index(link), lane }
                 }));
@@ -326,7 +330,7 @@ impl Plan {
                     Next::Port { link: next, label } => {
                         let came_in = link;
                         link = next as usize;
-                        at = label as usize;
+                        at = label;
                         match self.roles[link] {
                             Role::Transparent => ways.passed.push(Passed { link, label, lead }),
                             Role::Contended(contended_port) => {
@@ -354,7 +358,7 @@ impl Plan {
 }
 
 /// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
-type Stages = (Vec<Stage>, Ways, Vec<Option<RmWay>>);
+type Stages = (TiVec<Label, Stage>, Ways, TiVec<Label, Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")

@@ -3,9 +3,12 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::footprint::size;
+use crate::index::Label;
 use crate::rate_control::Place;
 use crate::units::Time;
 
@@ -40,10 +43,10 @@ pub(super) struct RmEvents {
     lanes: Vec<VecDeque<RmEvent>>,
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
-    leaving: Vec<Vec<u64>>,
+    leaving: Vec<TiVec<Label, u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
-    late: Vec<Vec<Vec<u64>>>,
+    late: Vec<TiVec<Label, Vec<u64>>>,
 }
 
 impl RmEvents {
@@ -54,7 +57,7 @@ impl RmEvents {
         };
         Self {
             lanes: vec![VecDeque::new(); plan.rm_event_lanes],
-            leaving: plan.rm_ways.iter().map(|ways| vec![0; ways.len()]).collect(),
+            leaving: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
         }
     }
@@ -80,7 +83,7 @@ impl RmEvents {
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
     pub(super) fn leaves(
         &mut self,
-        at: (usize, usize),
+        at: (usize, Label),
         start: Time,
         way: &RmWay,
         passed: &[Passed],
@@ -98,7 +101,7 @@ impl RmEvents {
 
     /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
     /// transparent port, and how many have left.
-    pub(super) fn counted(&self, link: usize, label: usize) -> Leaving<'_> {
+    pub(super) fn counted(&self, link: usize, label: Label) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {
             (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },
             _ => Leaving { all: 0, late: &[] },
