@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
-use crate::cell::Run;
+use crate::cell::{FrameNumber, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
@@ -32,7 +32,7 @@ pub struct Departure {
     /// The VC's label there.
     pub label: Label,
     /// The frame's number within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// Its length.
     pub cells: u32,
     /// Whether all its cells are tagged (CLP = 1).
@@ -145,8 +145,8 @@ impl Connection {
 struct VcEnds {
     link: u32,
     label: Label,
-    /// The high bits of its frames' numbers: which branch of a merge it is.
-    branch: u32,
+    /// Which branch of a merge it is.
+    branch: u8,
     tagged: bool,
     log: FrameLog<Body>,
     /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
@@ -275,9 +275,9 @@ impl EndSystems {
         let first_branches = network.first_branches();
         let ends = |((vc, &label), number): ((&Vc, &Label), u32)| {
             let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
-            let branch = index(siblings.len()) << NUMBER_BITS;
+            let branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
             siblings.extend(vc.merge.map(|_| number));
-            let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
+            let bits = if vc.merge.is_some() { FrameNumber::BITS_OF_BRANCH } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
             let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
             VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
@@ -313,7 +313,7 @@ impl EndSystems {
     /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`].
     #[inline]
-    pub fn collect(&mut self, vc: u32, run: Run) -> Option<u32> {
+    pub fn collect(&mut self, vc: u32, run: Run) -> Option<FrameNumber> {
         let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
         *delivered += u64::from(run.cells);
         let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
@@ -329,7 +329,7 @@ impl EndSystems {
     }
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
-    pub fn deliver(&mut self, vc: u32, number: u32, now: Time, out: &mut Vec<Departure>) {
+    pub fn deliver(&mut self, vc: u32, number: FrameNumber, now: Time, out: &mut Vec<Departure>) {
         let sender = sender_of(&self.branches[vc as usize], vc, number);
         let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
         log.forget_before(number);
@@ -526,12 +526,9 @@ impl EndSystems {
 
 /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
 #[inline]
-fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
-    if branches.is_empty() { vc } else { branches[(frame >> NUMBER_BITS) as usize] }
+fn sender_of(branches: &[u32], vc: u32, frame: FrameNumber) -> u32 {
+    if branches.is_empty() { vc } else { branches[usize::from(frame.branch())] }
 }
-
-/// Bits of a frame's number where VCs merge; those above tell the branch.
-const NUMBER_BITS: u32 = 24;
 
 impl VcEnds {
     fn put(&mut self, vc: u32, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
@@ -539,7 +536,7 @@ impl VcEnds {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
         }
         self.offered += u64::from(frame.cells);
-        let number = self.log.push(frame) | self.branch;
+        let number = self.log.push(frame).on_branch(self.branch);
         let VcEnds { link, label, tagged, .. } = *self;
         Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
     }

@@ -7,7 +7,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
-use crate::cell::Run;
+use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::footprint::size;
 use crate::index::Label;
@@ -176,7 +176,7 @@ impl RateControl {
 
     /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if it is
     /// on its way back already. Told in the order of the VC's cells.
-    pub fn turn_around(&mut self, vc: u32, number: u32) -> Option<RmCell> {
+    pub fn turn_around(&mut self, vc: u32, number: FrameNumber) -> Option<RmCell> {
         let rm = *self.rm(vc, number);
         (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
     }
@@ -189,7 +189,7 @@ impl RateControl {
     }
 
     /// Whether the RM cell of this number, which goes backward on `vc`, leaves the rate as it is when it comes home.
-    pub fn keeps_rate(&mut self, vc: u32, number: u32) -> bool {
+    pub fn keeps_rate(&mut self, vc: u32, number: FrameNumber) -> bool {
         let rm = *self.rm(vc, number);
         let Place { link, label } = self.goes_to(vc);
         self.ports[link as usize].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
@@ -197,7 +197,7 @@ impl RateControl {
 
     /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back
     /// home it sets the rate there.
-    pub fn deliver(&mut self, vc: u32, number: u32, turned: Option<RmCell>, now: Time) {
+    pub fn deliver(&mut self, vc: u32, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = *self.rm(vc, number);
         let of_vc = self.of(vc);
         of_vc.rms_ended += 1;
@@ -218,13 +218,13 @@ impl RateControl {
     }
 
     /// Whether the RM cell of this number, on its way on `vc`, goes backward.
-    pub fn goes_backward(&mut self, vc: u32, number: u32) -> bool {
+    pub fn goes_backward(&mut self, vc: u32, number: FrameNumber) -> bool {
         self.rm(vc, number).backward
     }
 
     /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many cells
     /// wait there.
-    pub fn write(&mut self, vc: u32, number: u32, place: Place, queue: u32, now: Time) {
+    pub fn write(&mut self, vc: u32, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
         let allocator = self.allocators[place.link as usize].as_mut().expect("only ports with one are passed");
@@ -259,7 +259,7 @@ impl RateControl {
         self.loops[vc].as_ref().map(|of_vc| of_vc.home)
     }
 
-    fn rm(&mut self, vc: u32, number: u32) -> &mut RmCell {
+    fn rm(&mut self, vc: u32, number: FrameNumber) -> &mut RmCell {
         let home = self.of(vc).home;
         self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
     }

@@ -9,7 +9,7 @@ use typed_index_collections::TiVec;
 
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet};
 use crate::footprint::size;
 use crate::index::Label;
@@ -157,12 +157,12 @@ impl ShapedPort {
     }
 
     /// What the RM cell of this number says, one that has not yet come to its end.
-    pub fn rm(&mut self, label: Label, number: u32) -> &mut RmCell {
+    pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
 
     /// The RM cell of this number has come to its end, and those before it are gone.
-    pub fn forget_rms_before(&mut self, label: Label, number: u32) {
+    pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }
 

@@ -31,7 +31,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::codec;
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::index::Label;
@@ -141,7 +141,10 @@ impl Player {
             End::Source(_) => self.data += cells,
             End::Port(port) => {
                 self.packets += 1;
-                port.on_cells(Run { last: Cell::new(Label::new(0), self.packets, true).with_efci(marked), cells });
+                port.on_cells(Run {
+                    last: Cell::new(Label::new(0), FrameNumber::new(self.packets), true).with_efci(marked),
+                    cells,
+                });
             }
         }
     }

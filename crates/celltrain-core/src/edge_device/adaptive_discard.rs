@@ -245,6 +245,7 @@ impl Vc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::FrameNumber;
     use crate::edge_device::conformance::Bench;
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
@@ -262,7 +263,7 @@ mod tests {
         let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
         let mut ada = Config { reduction_factor: 0.5, low_threshold: 3, ..Config::default() }.build(&packets);
         for frame in 0..ql {
-            packets.admit_or_refuse(VC, Packet { frame, cells: 2, tagged: false });
+            packets.admit_or_refuse(VC, Packet { frame: FrameNumber::new(frame), cells: 2, tagged: false });
         }
         packets.set_acr(VC, acr);
         ada.vcs[VC].state = AdaState { phase, ld_acr: 100.0, p_ctr };

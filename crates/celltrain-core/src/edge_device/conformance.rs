@@ -7,7 +7,7 @@ use super::adaptive_discard::{self, EvaluatedAt};
 use super::packets::Cause;
 use super::shared_adaptive_discard;
 use super::{AdaState, DiscardConfig, EdgeBuffer, EdgeConfig, Memory, Packet, Phase};
-use crate::cell::Cell;
+use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::port::PortCounters;
 
@@ -38,7 +38,7 @@ impl Bench {
 
     /// The frames of a VC that wait, in order.
     pub(super) fn frames(&self, vc: u32) -> Vec<u32> {
-        self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame).collect()
+        self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
 
     pub(super) fn whole_cells(&self, vc: u32) -> u32 {
@@ -78,7 +78,7 @@ impl Bench {
 
 /// Every third packet is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
-    Packet { frame, cells, tagged: frame.is_multiple_of(3) }
+    Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -427,7 +427,7 @@ proptest! {
                 for packet in &packets {
                     let frame = packet[0].frame;
                     prop_assert!(packet.iter().all(|cell| cell.frame == frame), "{}", config.discard.name());
-                    prop_assert_eq!(packet.len(), offered[vc][frame as usize] as usize);
+                    prop_assert_eq!(packet.len(), offered[vc][frame.number() as usize] as usize);
                 }
                 let frames = packets.iter().map(|packet| packet[0].frame);
                 prop_assert!(frames.clone().zip(frames.skip(1)).all(|(before, after)| before < after));

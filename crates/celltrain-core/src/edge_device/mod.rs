@@ -276,6 +276,7 @@ mod conformance;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::FrameNumber;
 
     #[test]
     fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
@@ -325,7 +326,7 @@ mod tests {
     fn cells_that_an_algorithm_has_seen_gone_are_not_put_back() {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let mut buffer = EdgeBuffer::new(&EdgeConfig { buffer: None, memory: Memory::PerVc, discard }, 1, &[10]);
-        buffer.offer(Label::new(0), Packet { frame: 0, cells: 10, tagged: false }, 100.0);
+        buffer.offer(Label::new(0), Packet { frame: FrameNumber::new(0), cells: 10, tagged: false }, 100.0);
         buffer.take(Label::new(0), 3);
         buffer.on_rate(Label::new(0), 50.0);
         // Two are taken ahead, of which one can still be put back then.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use typed_index_collections::TiVec;
 
 use super::Memory;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::footprint::size;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
@@ -14,7 +14,7 @@ use crate::port::{PortCounters, PortState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Number of its frame, counted within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
     /// Whether its cells are tagged (CLP = 1).
@@ -71,7 +71,7 @@ impl Packets {
             taken: 0,
             cells: 0,
             ahead: 0,
-            served: Packet { frame: 0, cells: 0, tagged: false },
+            served: Packet { frame: FrameNumber::default(), cells: 0, tagged: false },
             longest: longest.max(1),
             acr: 0.0,
             counters: PortCounters::default(),

@@ -10,12 +10,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Interrupted, Outcome, Progress};
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
-use crate::index::Label;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
@@ -126,9 +125,9 @@ struct Instant {
     at_hosts: Vec<(u32, Cell)>,
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
-    at_ends: Vec<(u32, u32)>,
+    at_ends: Vec<(u32, FrameNumber)>,
     /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
-    passing: Vec<(u32, u32, Place)>,
+    passing: Vec<(u32, FrameNumber, Place)>,
     starts: Vec<u32>,
     /// Ports that may be able to start a transmission.
     to_serve: Vec<u32>,
@@ -164,7 +163,7 @@ impl<'a> Engine<'a> {
         };
         let start = |(flow, index): (&crate::network::Flow, u32)| {
             let time = Time::default() + clock.span(flow.start);
-            Reverse(Event { time, what: What::Start, index, cell: Cell::new(Label::new(0), 0, false) })
+            Reverse(Event { time, what: What::Start, index, cell: Cell::NONE })
         };
         Ok(Self {
             network,
@@ -336,7 +335,7 @@ impl<'a> Engine<'a> {
                 let looked_after = &mut self.looked_after[link as usize];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {
                     *looked_after = Some(time);
-                    let cell = Cell::new(Label::new(0), 0, false);
+                    let cell = Cell::NONE;
                     self.events.push(Reverse(Event { time, what: What::Sent, index: link, cell }));
                 }
                 continue;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::Label;
 use crate::tcp::TcpOptions;
 
 pub(crate) const N_SOURCE_BOTTLENECK: usize = 0;

@@ -200,7 +200,7 @@ proptest! {
             }
             let mut served = std::collections::BTreeMap::new();
             for cell in &sent {
-                *served.entry((cell.label().number(), cell.frame)).or_insert(0u32) += 1;
+                *served.entry((cell.label().number(), cell.frame.number())).or_insert(0u32) += 1;
             }
             let counters = bench.port.counters();
             if counters.lost() == 0 {

@@ -165,7 +165,7 @@ mod tests {
             let sent = per_vc.take();
             assert_eq!(fifo.take().is_some(), sent.is_some(), "slot {slot}");
             if let Some(cell) = sent {
-                assert_eq!((cell.label().into(), cell.frame), twin.leave(), "slot {slot}");
+                assert_eq!((cell.label().into(), cell.frame.number()), twin.leave(), "slot {slot}");
             }
             let lengths: TiVec<Label, u32> =
                 twin.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();

@@ -6,7 +6,7 @@
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::PortCounters;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::footprint::size;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, Overflow, View};
@@ -29,7 +29,7 @@ struct VcState {
     /// Cells that arrived.
     offered: u64,
     /// Frame number of the latest cell.
-    current: u32,
+    current: FrameNumber,
     mode: Mode,
     /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
     at_start: bool,
@@ -96,7 +96,7 @@ pub(crate) enum Verdict {
 impl Admission {
     /// That of a port crossed by so many VCs.
     pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { offered: 0, current: 0, mode: Mode::Pass, at_start: true };
+        let start = VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true };
         Self {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],

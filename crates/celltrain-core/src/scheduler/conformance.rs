@@ -61,7 +61,7 @@ fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a
                 assert_eq!(cell.is_some(), waited > 0, "{}: a link is not idle while a cell waits", config.name());
                 if let Some(cell) = cell {
                     let vc = usize::from(cell.label());
-                    assert_eq!(cell.frame, admitted[vc][taken[vc] as usize], "{}: in order", config.name());
+                    assert_eq!(cell.frame.number(), admitted[vc][taken[vc] as usize], "{}: in order", config.name());
                     taken[vc] += 1;
                 }
             }

@@ -150,8 +150,7 @@ impl Train {
     }
 
     /// No train.
-    const NONE: Train =
-        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(Label::new(0), 0, false) };
+    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
     /// Whether a later train of the same frame continues this one in step.
     #[inline]
@@ -212,7 +211,7 @@ pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
 pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
 /// No run.
-const NOTHING: Run = Run { last: Cell::new(Label::new(0), 0, false), cells: 0 };
+const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
 /// A train has so many cells in a row, or more, only where nothing else comes between.
 const FEW_IN_A_ROW: u32 = 4;

@@ -24,7 +24,7 @@ mod turns;
 use std::collections::VecDeque;
 
 use super::{Interrupted, Outcome, Progress};
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
@@ -117,7 +117,7 @@ struct Delivery {
     time: Time,
     link: u32,
     vc: u32,
-    frame: u32,
+    frame: FrameNumber,
     cells: u32,
 }
 

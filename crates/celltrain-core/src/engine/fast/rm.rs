@@ -7,6 +7,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
+use crate::cell::FrameNumber;
 use crate::footprint::size;
 use crate::index::Label;
 use crate::rate_control::Place;
@@ -21,7 +22,7 @@ pub(super) struct RmEvent {
     /// The VC it travels on.
     pub(super) vc: u32,
     /// Its number there.
-    pub(super) number: u32,
+    pub(super) number: FrameNumber,
     pub(super) what: What,
 }
 

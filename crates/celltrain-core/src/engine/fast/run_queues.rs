@@ -131,7 +131,7 @@ impl WaitingRuns<'_> {
 impl RunQueues {
     /// Those that a scheduler asks for, none with a cell.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
-        let none = Run { last: Cell::new(Label::new(0), 0, false), cells: 0 };
+        let none = Run { last: Cell::NONE, cells: 0 };
         let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
         Self { queue_of, all: vec![queue; queues], scheduler, sent: Vec::new() }
     }
@@ -215,6 +215,7 @@ const FEW: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::scheduler::round_robin::InTurns;
     use crate::turns::RoundRobin;
 
@@ -229,7 +230,7 @@ mod tests {
         assert!(!queues([0, 1, 1]).one_a_vc(), "two share one, and one has none");
         assert_eq!(own.least_to_an_end(), 1, "no bound where nothing waits");
         for (label, cells) in [(0, 5), (2, 3)] {
-            own.push(Run { last: Cell::new(Label::new(label), 7, true), cells });
+            own.push(Run { last: cell(label, 7, true), cells });
         }
         assert_eq!(own.least_to_an_end(), 3, "VC 2 ends a frame with its third cell");
     }

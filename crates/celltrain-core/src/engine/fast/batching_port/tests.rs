@@ -1,5 +1,7 @@
 use super::*;
+use crate::cell::FrameNumber;
 use crate::cell::tests::cell;
+use crate::index::Label;
 use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
 
@@ -7,7 +9,7 @@ mod twin;
 
 #[test]
 fn cells_admitted_in_turns_count_as_single_ones_do() {
-    let rm = Cell::rm(Label::new(2), 9);
+    let rm = Cell::rm(Label::new(2), FrameNumber::new(9));
     let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| cell(label, 5, last));
     let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
     // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use typed_index_collections::TiSlice;
 
 use super::*;
+use crate::cell::FrameNumber;
 use crate::index::Label;
 use crate::port::Port;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
@@ -110,7 +111,7 @@ impl Twins {
     }
 
     fn of_frame(&self, label: Label, ends: bool) -> Cell {
-        Cell::new(label, self.frames[usize::from(label)], ends)
+        Cell::new(label, FrameNumber::new(self.frames[usize::from(label)]), ends)
     }
 
     fn next_frame(&mut self, label: Label, ends: bool) {
@@ -122,7 +123,7 @@ impl Twins {
             Step::Run { label, cells, ends } => self.run(Run { last: self.of_frame(label, ends), cells }),
             Step::Rm { label } => {
                 self.rms += 1;
-                self.offer(Cell::rm(label, self.rms));
+                self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
             }
             Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
             Step::Turns { labels, rounds, ends } => self.turns(&chosen(labels), rounds, ends),
