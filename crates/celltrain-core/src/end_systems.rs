@@ -11,7 +11,7 @@ use crate::cell::{FrameNumber, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
@@ -27,8 +27,8 @@ use crate::units::{Clock, Duration, Span, Time};
 pub struct Departure {
     /// Index of the VC.
     pub vc: u32,
-    /// Index of the link the host sends on.
-    pub link: u32,
+    /// The link the host sends on.
+    pub link: LinkIndex,
     /// The VC's label there.
     pub label: Label,
     /// The frame's number within its VC.
@@ -143,7 +143,7 @@ impl Connection {
 
 /// The two ends of a VC: what was put in, and what has been collected.
 struct VcEnds {
-    link: u32,
+    link: LinkIndex,
     label: Label,
     /// Which branch of a merge it is.
     branch: u8,
@@ -280,7 +280,7 @@ impl EndSystems {
             let bits = if vc.merge.is_some() { FrameNumber::BITS_OF_BRANCH } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
             let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
-            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
+            VcEnds { link: vc.path[0], label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
         };
         let vcs = stop.map(network.vcs.iter().zip(&routing.first_label).zip(0..), ends)?;
         Ok(Self {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 use crate::error::Fault;
 use crate::footprint::size;
+use crate::index::LinkIndex;
 use crate::network::{Network, Vc};
 use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
@@ -98,7 +99,7 @@ pub struct EdgeCounters {
 pub struct Edge {
     by_vc: Vec<Option<Box<Policer>>>,
     /// By VC: the link that brings it to the ATM network's first switch.
-    at: Vec<u32>,
+    at: Vec<LinkIndex>,
 }
 
 impl Edge {
@@ -112,8 +113,7 @@ impl Edge {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
-        let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, first_link)? })
     }
 
     /// Whether a VC has a contract.
@@ -123,7 +123,7 @@ impl Edge {
     }
 
     /// Whether it is at the end of this link that the contract of a VC is looked after.
-    pub fn polices_at(&self, vc: u32, link: u32) -> bool {
+    pub fn polices_at(&self, vc: u32, link: LinkIndex) -> bool {
         self.polices(vc) && self.at[vc as usize] == link
     }
 
@@ -365,10 +365,13 @@ mod tests {
         let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
         assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
-        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));
+        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, link));
         assert_eq!(at(2).collect::<Vec<_>>(), [true, false, false]);
         assert!(at(0).all(|polices| !polices), "where another VC reaches it is none of its business");
-        assert!((0..8).all(|link| !edge.polices_at(0, link)), "nor is a VC without a contract policed anywhere");
+        assert!(
+            LinkIndex::counting().take(8).all(|link| !edge.polices_at(0, link)),
+            "nor is a VC without a contract policed anywhere"
+        );
         // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are eligible,
         // and two are tagged, all 14 cells of them.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));

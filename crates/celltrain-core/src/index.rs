@@ -53,4 +53,7 @@ indices! {
     /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits 24
     /// bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
     Label;
+
+    /// A link of a network, and the output port at its start.
+    LinkIndex;
 }

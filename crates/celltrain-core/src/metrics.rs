@@ -2,12 +2,15 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
+use typed_index_collections::{TiSlice, TiVec};
+
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::engine::Outcome;
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
 use crate::gfr::{Edge, EdgeCounters};
+use crate::index::LinkIndex;
 use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
@@ -35,7 +38,7 @@ pub struct RunResult {
     /// By flow.
     pub flows: Vec<FlowResult>,
     /// By link.
-    pub ports: Vec<PortResult>,
+    pub ports: TiVec<LinkIndex, PortResult>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
     /// VCs whose rate is controlled (ABR).
@@ -169,7 +172,7 @@ pub struct FinalState<'a> {
     /// When it ended.
     pub end: Time,
     /// Its ports, by link.
-    pub ports: &'a [PortState],
+    pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
@@ -336,7 +339,7 @@ impl FinalState<'_> {
             let home = self.rate_control.home(number)?;
             let port = self.rate_control.port(home.link)?;
             let source = port.source(home.label)?;
-            let sent = self.ports[home.link as usize].counters[home.label].forwarded;
+            let sent = self.ports[home.link].counters[home.label].forwarded;
             let counters = source.counters();
             Some(AbrResult {
                 name: vc.name.clone(),
@@ -351,7 +354,7 @@ impl FinalState<'_> {
         Ok(all.into_iter().flatten().collect())
     }
 
-    fn ports(&self) -> Result<Vec<PortResult>, Interrupted> {
+    fn ports(&self) -> Result<TiVec<LinkIndex, PortResult>, Interrupted> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
             self.stop.steps(port.counters.len())?;
             let counters = PortCounters::sum(port.counters.iter().copied());
@@ -368,7 +371,7 @@ impl FinalState<'_> {
                 utilisation: (busy / self.end.0 as f64).min(1.0),
             })
         };
-        all(self.network.links.iter().zip(self.ports).map(one))
+        Ok(all(self.network.links.iter().zip(self.ports).map(one))?.into())
     }
 
     fn fingerprint(&self) -> Result<Fingerprint, Interrupted> {

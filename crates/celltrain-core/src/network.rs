@@ -9,14 +9,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -35,15 +35,15 @@ pub struct Network {
     /// Hosts and switches.
     pub nodes: Vec<Node>,
     /// One-way links with the output ports at their starts.
-    pub links: Vec<Link>,
+    pub links: TiVec<LinkIndex, Link>,
     /// Virtual channels.
     pub vcs: Vec<Vc>,
     /// Where virtual channels merge.
     pub merges: Vec<Merge>,
     /// TCP connections, and packets that nothing answers.
     pub flows: Vec<Flow>,
-    /// Index of the link whose capacity efficiency is measured against.
-    pub bottleneck: usize,
+    /// The link whose capacity efficiency is measured against.
+    pub bottleneck: LinkIndex,
     /// Who goes first among cells that reach a port at the same instant.
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
@@ -105,8 +105,8 @@ pub struct Link {
 pub struct Vc {
     /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
     pub name: String,
-    /// Indices of its links.
-    pub path: Vec<usize>,
+    /// Its links.
+    pub path: Vec<LinkIndex>,
     /// Index of the merge it is a branch of.
     pub merge: Option<usize>,
     /// What the network has promised it, and looks after where its first link reaches a switch.
@@ -128,8 +128,8 @@ pub struct Vc {
 pub struct Merge {
     /// The name of the VC they become.
     pub name: String,
-    /// Index of the link they leave the merging switch on, the first that all of them cross.
-    pub at: usize,
+    /// The link they leave the merging switch on, the first that all of them cross.
+    pub at: LinkIndex,
 }
 
 impl Merge {
@@ -169,8 +169,8 @@ impl Flow {
 pub enum Next {
     /// To the output port of this link, under this label.
     Port {
-        /// Index of the link.
-        link: u32,
+        /// The link.
+        link: LinkIndex,
         /// The VC's label there.
         label: Label,
     },
@@ -185,15 +185,15 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Routing {
     /// For each link and label: where the cell goes next.
-    pub next: Vec<TiVec<Label, Next>>,
+    pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
     /// For each link and label: the VC; the first branch where VCs have merged.
-    pub vcs: Vec<TiVec<Label, u32>>,
+    pub vcs: TiVec<LinkIndex, TiVec<Label, u32>>,
     /// For each link and label: whether frames of this VC wait there until they are whole.
-    pub merging: Vec<TiVec<Label, bool>>,
+    pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
     /// For each VC: its label on its first link.
     pub first_label: Vec<Label>,
     /// For each link: its number among the input links of the node it reaches.
-    pub input: Vec<u32>,
+    pub input: TiVec<LinkIndex, u32>,
     /// For each node: how many input links it has.
     pub inputs: Vec<u32>,
 }
@@ -214,7 +214,7 @@ impl Routing {
 
 impl Network {
     /// The names of the VCs that cross a link, by label.
-    pub fn vc_names<'a>(&'a self, routing: &Routing, link: usize) -> Vec<&'a str> {
+    pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
         let name = |&vc: &u32| {
             let vc = &self.vcs[vc as usize];
             match vc.merge {
@@ -238,14 +238,14 @@ impl Network {
     }
 
     /// The VCs that cross a link as its scheduler is told of them, by label.
-    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: usize) -> Vec<VcKind<'a>> {
+    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
         let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
     /// Whether a VC shares its label on a link with the other branches of its merge.
-    fn has_merged(&self, vc: &Vc, link: usize) -> bool {
-        let place = |link: usize| vc.path.iter().position(|&other| other == link);
+    fn has_merged(&self, vc: &Vc, link: LinkIndex) -> bool {
+        let place = |link: LinkIndex| vc.path.iter().position(|&other| other == link);
         vc.merge.is_some_and(|merge| place(link) > place(self.merges[merge].at))
     }
 
@@ -298,11 +298,11 @@ impl Network {
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
-            next: vec![TiVec::new(); self.links.len()],
-            vcs: vec![TiVec::new(); self.links.len()],
-            merging: vec![TiVec::new(); self.links.len()],
+            next: ti_vec![TiVec::new(); self.links.len()],
+            vcs: ti_vec![TiVec::new(); self.links.len()],
+            merging: ti_vec![TiVec::new(); self.links.len()],
             first_label: Vec::with_capacity(self.vcs.len()),
-            input: Vec::with_capacity(self.links.len()),
+            input: TiVec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
         };
         for link in stop.each(&self.links) {
@@ -310,7 +310,6 @@ impl Network {
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         // By merge: the labels of its first branch, which all have beyond it.
         let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
@@ -328,7 +327,7 @@ impl Network {
             labels.extend(&of_first[(of_first.len() + own).saturating_sub(vc.path.len())..]);
             for (i, &link) in vc.path[..own].iter().enumerate() {
                 let next = match vc.path.get(i + 1) {
-                    Some(&next) => Next::Port { link: index(next), label: labels[i + 1] },
+                    Some(&next) => Next::Port { link: next, label: labels[i + 1] },
                     None => Next::Host { vc: number },
                 };
                 routing.next[link].push(next);
@@ -351,7 +350,7 @@ impl Network {
 /// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
 /// is. What lies before and behind is between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
-pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> {
+pub fn atm_part(nodes: &[Node], links: &TiSlice<LinkIndex, Link>, path: &[LinkIndex]) -> Range<usize> {
     let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
     let last = path.len() - 1;
     let start = usize::from(last > 0 && at_edge(links[path[0]].to));
@@ -369,7 +368,7 @@ pub struct Graph {
     /// Hosts and switches.
     pub nodes: Vec<Node>,
     /// One-way links; ports without limit until a scenario says otherwise.
-    pub links: Vec<Link>,
+    pub links: TiVec<LinkIndex, Link>,
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
@@ -380,14 +379,20 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// Adds a link each way between two nodes, alike; the index of the one that leaves `a` (the other's is the next).
-    pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> usize {
+    /// The other link of a pair that was added at once.
+    pub fn way_back(link: LinkIndex) -> LinkIndex {
+        LinkIndex::new(link.number() ^ 1)
+    }
+
+    /// Adds a link each way between two nodes, alike; the one that leaves `a`, and [`Graph::way_back`] is the other.
+    pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> LinkIndex {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the index of the one
-    /// that leaves `a` (the other's is the next).
-    pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> usize {
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one that
+    /// leaves `a`, and [`Graph::way_back`] is the other.
+    pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> LinkIndex {
+        let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
@@ -395,7 +400,7 @@ impl Graph {
             let (buffer, allocator, edge) = (None, None, None);
             self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, edge });
         }
-        self.links.len() - 2
+        first
     }
 }
 
@@ -406,9 +411,9 @@ pub struct Search<'a> {
     /// For each node: where its leaving links begin in `leaving`; one more at the end.
     first: Vec<usize>,
     /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over most.
-    leaving: Vec<(usize, usize)>,
+    leaving: Vec<(LinkIndex, usize)>,
     /// By node: the link it was first reached over.
-    reached_by: Vec<usize>,
+    reached_by: Vec<Option<LinkIndex>>,
     /// By node: whether the search is for it.
     is_wanted: Vec<bool>,
     queue: Vec<usize>,
@@ -426,30 +431,23 @@ impl<'a> Search<'a> {
             first[node + 1] += first[node];
         }
         let mut next = first.clone();
-        let mut leaving = vec![(0, 0); graph.links.len()];
-        for (link, index) in graph.links.iter().zip(0..) {
+        let mut leaving = vec![(LinkIndex::default(), 0); graph.links.len()];
+        for (index, link) in graph.links.iter_enumerated() {
             leaving[next[link.from]] = (index, link.to);
             next[link.from] += 1;
         }
         let nodes = graph.nodes.len();
-        Self {
-            graph,
-            first,
-            leaving,
-            reached_by: vec![NO_LINK; nodes],
-            is_wanted: vec![false; nodes],
-            queue: Vec::new(),
-        }
+        Self { graph, first, leaving, reached_by: vec![None; nodes], is_wanted: vec![false; nodes], queue: Vec::new() }
     }
 
     /// The links that leave a node, in order, and the nodes they reach.
-    pub fn leaving(&self, node: usize) -> &[(usize, usize)] {
+    pub fn leaving(&self, node: usize) -> &[(LinkIndex, usize)] {
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
     /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
     /// path leads. Hosts do not forward, edge devices only between a host and the network.
-    pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
+    pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
         let wanted: BTreeSet<usize> = to.iter().copied().collect();
@@ -457,7 +455,7 @@ impl<'a> Search<'a> {
             self.is_wanted[to] = true;
         }
         let mut missing = wanted.len();
-        self.reached_by.fill(NO_LINK);
+        self.reached_by.fill(None);
         self.queue.clear();
         self.queue.push(from);
         let mut next = 0;
@@ -465,13 +463,12 @@ impl<'a> Search<'a> {
             let node = self.queue[next];
             next += 1;
             let is_edge = node != from && graph.nodes[node].kind == NodeKind::EdgeDevice;
-            let from_host = is_edge && is_host(graph.links[self.reached_by[node]].from);
+            let from_host = is_edge && self.reached_by[node].is_some_and(|link| is_host(graph.links[link].from));
             for &(link, reached) in &self.leaving[self.first[node]..self.first[node + 1]] {
-                if reached == from || self.reached_by[reached] != NO_LINK || (is_edge && from_host == is_host(reached))
-                {
+                if reached == from || self.reached_by[reached].is_some() || (is_edge && from_host == is_host(reached)) {
                     continue;
                 }
-                self.reached_by[reached] = link;
+                self.reached_by[reached] = Some(link);
                 missing -= usize::from(self.is_wanted[reached]);
                 if !is_host(reached) {
                     self.queue.push(reached);
@@ -485,11 +482,11 @@ impl<'a> Search<'a> {
     }
 
     /// The path the last search found.
-    fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    fn path(&self, from: usize, to: usize) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;
         while at != from || path.is_empty() {
-            let link = Some(self.reached_by[at]).filter(|&link| link != NO_LINK)?;
+            let link = self.reached_by[at]?;
             path.push(link);
             at = self.graph.links[link].from;
         }
@@ -497,9 +494,6 @@ impl<'a> Search<'a> {
         Some(path)
     }
 }
-
-/// Where no link has been taken.
-const NO_LINK: usize = usize::MAX;
 
 /// The transmission and propagation times of a link on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -512,7 +506,7 @@ pub struct LinkTimes {
 
 impl LinkTimes {
     /// Of every link of a network.
-    pub fn of(network: &Network, clock: Clock) -> Vec<LinkTimes> {
+    pub fn of(network: &Network, clock: Clock) -> TiVec<LinkIndex, LinkTimes> {
         let times = |link: &Link| LinkTimes { cell_time: clock.cell_time(link.rate), delay: clock.span(link.delay) };
         network.links.iter().map(times).collect()
     }

@@ -4,6 +4,7 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
+use crate::index::LinkIndex;
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
@@ -35,10 +36,10 @@ pub struct NetworkView<'a> {
 /// The queues of all output ports, however an engine keeps them.
 pub trait Queues {
     /// Cells waiting at the port of this link.
-    fn occupancy(&self, link: usize) -> u32;
+    fn occupancy(&self, link: LinkIndex) -> u32;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>);
+    fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 }
 
 /// The probe that looks at nothing.
@@ -70,7 +71,7 @@ pub struct SeriesChoice {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     choice: SeriesChoice,
-    links: Vec<usize>,
+    links: Vec<LinkIndex>,
     /// The flow and the VC of its data, where its rate is controlled.
     rates: Vec<(usize, usize)>,
     /// Likewise, where its packets wait before the ATM network.
@@ -107,7 +108,7 @@ pub struct Recorder {
 impl Recorder {
     /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on its
     /// own; queues and occupancies at the ports of `links`.
-    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, network: &Network) -> Self {
+    pub fn new(choice: SeriesChoice, links: Vec<LinkIndex>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
         let data = || network.flows.iter().enumerate().map(|(flow, of)| (flow, of.data_vc));
@@ -137,7 +138,7 @@ impl Recorder {
     }
 
     /// The ports whose queues it records, by link.
-    pub fn links(&self) -> &[usize] {
+    pub fn links(&self) -> &[LinkIndex] {
         &self.links
     }
 

@@ -10,7 +10,7 @@ use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::footprint::size;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
@@ -21,8 +21,8 @@ use crate::units::{Clock, Span, Time};
 /// A VC's place at a port: the link, and its label there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the link.
-    pub link: u32,
+    /// The link.
+    pub link: LinkIndex,
     /// The VC's label on it.
     pub label: Label,
 }
@@ -31,16 +31,16 @@ pub struct Place {
 #[derive(Default)]
 pub struct RateControl {
     /// By link.
-    ports: Vec<Option<Box<ShapedPort>>>,
+    ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     /// By link.
-    allocators: Vec<Option<Box<dyn Allocator>>>,
+    allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
     /// By VC: where it is shaped, if it is.
     places: Vec<Option<Place>>,
     /// By VC.
     loops: Vec<Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
     /// come in there. Empty where no VC has any.
-    passes: Vec<TiVec<Label, Option<Place>>>,
+    passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
 /// The loop of an ABR VC.
@@ -48,7 +48,7 @@ struct Loop {
     /// Where it is shaped.
     home: Place,
     /// The link at whose end its RM cells leave it.
-    end: u32,
+    end: LinkIndex,
     /// The VC of the other direction.
     partner: u32,
     destination: Destination,
@@ -66,7 +66,7 @@ impl RateControl {
     /// When it is told to stop.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
-        let mut shaped = vec![false; network.links.len()];
+        let mut shaped = ti_vec![false; network.links.len()];
         let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
@@ -75,7 +75,7 @@ impl RateControl {
             let link = vc.path[part.start];
             let label =
                 || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
-            shaped[link].then(|| Place { link: index(link), label: label() })
+            shaped[link].then(|| Place { link, label: label() })
         };
         let places: Vec<Option<Place>> = stop.map(network.vcs.iter().zip(&parts).enumerate(), place)?;
         let loops: Vec<Option<Loop>> = network
@@ -87,12 +87,12 @@ impl RateControl {
                 vc.abr.as_ref()?;
                 let home = place.expect("an ABR VC is shaped");
                 let partner = index(vc.partner.expect("an ABR VC has one for the way back"));
-                let end = index(vc.path[part.end - 1]);
+                let end = vc.path[part.end - 1];
                 Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
             })
             .collect();
         let longest = longest_frames(network);
-        let port = |link: usize| {
+        let port = |link: LinkIndex| {
             if !shaped[link] {
                 return Ok(None);
             }
@@ -112,7 +112,7 @@ impl RateControl {
         };
         let has_allocators = network.links.iter().any(|link| link.allocator.is_some());
         let ideal = if has_allocators { Some(max_min::ideal_rates(network, stop)?) } else { None };
-        let allocator = |link: usize| {
+        let allocator = |link: LinkIndex| {
             let Some(config) = network.links[link].allocator.as_ref() else { return Ok(None) };
             stop.steps(routing.vcs[link].len())?;
             let vc = |&vc: &u32| VcKind {
@@ -125,8 +125,8 @@ impl RateControl {
             Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
         };
         Ok(Self {
-            ports: all((0..network.links.len()).map(port))?,
-            allocators: all((0..network.links.len()).map(allocator))?,
+            ports: all(network.links.keys().map(port))?.into(),
+            allocators: all(network.links.keys().map(allocator))?.into(),
             places,
             loops,
             passes: passes(network, routing, &parts, stop)?,
@@ -140,30 +140,30 @@ impl RateControl {
 
     /// The shaped port at the start of a link, if it has one.
     #[inline]
-    pub fn port(&self, link: u32) -> Option<&ShapedPort> {
-        self.ports[link as usize].as_deref()
+    pub fn port(&self, link: LinkIndex) -> Option<&ShapedPort> {
+        self.ports[link].as_deref()
     }
 
     /// The same, to work on.
     #[inline]
-    pub fn port_mut(&mut self, link: u32) -> Option<&mut ShapedPort> {
-        self.ports[link as usize].as_deref_mut()
+    pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
+        self.ports[link].as_deref_mut()
     }
 
     /// The allocator of the port at the start of a link, if it has one.
     #[inline]
-    pub fn allocator(&mut self, link: u32) -> Option<&mut Box<dyn Allocator>> {
-        self.allocators[link as usize].as_mut()
+    pub fn allocator(&mut self, link: LinkIndex) -> Option<&mut Box<dyn Allocator>> {
+        self.allocators[link].as_mut()
     }
 
     /// Whether the port at the start of a link marks cells.
-    pub fn marks(&self, link: u32) -> bool {
-        self.allocators[link as usize].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
+    pub fn marks(&self, link: LinkIndex) -> bool {
+        self.allocators[link].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
     }
 
     /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
     #[inline]
-    pub fn ends(&self, vc: u32, link: u32) -> bool {
+    pub fn ends(&self, vc: u32, link: LinkIndex) -> bool {
         self.loops[vc as usize].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
@@ -192,7 +192,7 @@ impl RateControl {
     pub fn keeps_rate(&mut self, vc: u32, number: FrameNumber) -> bool {
         let rm = *self.rm(vc, number);
         let Place { link, label } = self.goes_to(vc);
-        self.ports[link as usize].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
+        self.ports[link].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
     }
 
     /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back
@@ -202,9 +202,9 @@ impl RateControl {
         let of_vc = self.of(vc);
         of_vc.rms_ended += 1;
         let home = of_vc.home;
-        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
+        self.ports[home.link].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
         let Place { link, label } = self.goes_to(vc);
-        let port = self.ports[link as usize].as_mut().expect("an ABR VC is shaped");
+        let port = self.ports[link].as_mut().expect("an ABR VC is shaped");
         match turned {
             Some(turned) => port.turn_around(label, turned),
             None => port.on_backward_rm(label, &rm, now),
@@ -213,8 +213,8 @@ impl RateControl {
 
     /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.
     #[inline]
-    pub fn pass(&self, link: u32, label: Label) -> Option<Place> {
-        self.passes.get(link as usize)?[label]
+    pub fn pass(&self, link: LinkIndex, label: Label) -> Option<Place> {
+        self.passes.get(link)?[label]
     }
 
     /// Whether the RM cell of this number, on its way on `vc`, goes backward.
@@ -226,20 +226,20 @@ impl RateControl {
     /// wait there.
     pub fn write(&mut self, vc: u32, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
-        let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
-        let allocator = self.allocators[place.link as usize].as_mut().expect("only ports with one are passed");
+        let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
+        let allocator = self.allocators[place.link].as_mut().expect("only ports with one are passed");
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
     /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart.
     #[inline]
-    pub fn on_arrival(&mut self, link: u32, vc: u32, run: Run, first: Time, period: Span) {
-        let Some(allocator) = &mut self.allocators[link as usize] else { return };
+    pub fn on_arrival(&mut self, link: LinkIndex, vc: u32, run: Run, first: Time, period: Span) {
+        let Some(allocator) = &mut self.allocators[link] else { return };
         let label = run.last.label();
         allocator.on_cells(label, first, period, run.cells);
         if run.last.is_rm() {
             let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
-            let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
+            let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
             let rm = *port.rm(home.label, run.last.frame);
             if !rm.backward {
                 allocator.on_forward_rm(label, first, &rm);
@@ -261,7 +261,7 @@ impl RateControl {
 
     fn rm(&mut self, vc: u32, number: FrameNumber) -> &mut RmCell {
         let home = self.of(vc).home;
-        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
+        self.ports[home.link].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
     }
 
     #[inline]
@@ -277,11 +277,12 @@ fn passes(
     routing: &Routing,
     parts: &[Range<usize>],
     stop: &Stop<'_>,
-) -> Result<Vec<TiVec<Label, Option<Place>>>, Interrupted> {
+) -> Result<TiVec<LinkIndex, TiVec<Label, Option<Place>>>, Interrupted> {
     if network.vcs.iter().all(|vc| vc.abr.is_none()) {
-        return Ok(Vec::new());
+        return Ok(TiVec::new());
     }
-    let mut passes: Vec<TiVec<Label, _>> = routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
+    let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
+        routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
     // By node: where the other direction of the VC that is looked at leaves it.
     let mut leaving: Vec<Option<Place>> = vec![None; network.nodes.len()];
     for (number, (vc, part)) in network.vcs.iter().zip(parts).enumerate() {
@@ -289,13 +290,13 @@ fn passes(
         let forward = &network.vcs[partner].path;
         stop.steps(forward.len())?;
         for (&link, label) in forward.iter().zip(routing.labels(network, partner)) {
-            let place = Place { link: u32::try_from(link).expect("indices fit 32 bits"), label };
+            let place = Place { link, label };
             leaving[network.links[link].from].get_or_insert(place);
         }
         let way = vc.path.iter().zip(routing.labels(network, number)).take(part.end - 1).skip(part.start);
         for (&link, label) in way {
             let place = leaving[network.links[link].to];
-            if let Some(place) = place.filter(|place| network.links[place.link as usize].allocator.is_some()) {
+            if let Some(place) = place.filter(|place| network.links[place.link].allocator.is_some()) {
                 passes[link][label] = Some(place);
             }
         }

@@ -62,7 +62,7 @@ impl Answer<'_> {
 impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let result = &self.run.result;
-        let mut ports = self.rows("ports", PORT, &result.ports);
+        let mut ports = self.rows("ports", PORT, &result.ports.raw);
         if self.wanted.is_some_and(|wanted| !wanted.contains_key("ports")) {
             ports.columns = columns(self.wanted, "bottleneck");
             ports.items.retain(|port| port.name == self.run.bottleneck);

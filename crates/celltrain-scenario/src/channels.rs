@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -28,7 +29,7 @@ pub struct Channels {
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
     let mut channels = Channels::default();
-    let mut branches: BTreeMap<(&str, &[usize]), usize> = BTreeMap::new();
+    let mut branches: BTreeMap<(&str, &[LinkIndex]), usize> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for route in stop.each(&layout.flows) {
         let route = route?;
@@ -36,7 +37,8 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
         let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
             let data_vc = channels.vcs.len();
             by_name.entry(name).or_default().push(data_vc);
-            let vc = |name: &str, path: &[usize]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
+            let vc =
+                |name: &str, path: &[LinkIndex]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
             channels.vcs.extend([vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)]);
             data_vc
         });
@@ -49,7 +51,7 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
             channels.vcs[only + 1].name = format!("{name}-acks");
             continue;
         }
-        let paths: Vec<&[usize]> = branches.iter().map(|&vc| channels.vcs[vc].path.as_slice()).collect();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&vc| channels.vcs[vc].path.as_slice()).collect();
         let at = meeting(&paths).expect("checks refuse branches that never meet");
         for vc in branches {
             channels.vcs[vc].merge = Some(channels.merges.len());
@@ -61,10 +63,10 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
 
 /// The first link from which on all these paths are the same.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-pub fn meeting(paths: &[&[usize]]) -> Option<usize> {
+pub fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
     let (first, others) = paths.split_first()?;
     let shared = |behind: &usize| {
-        let link = |path: &[usize]| path.len().checked_sub(behind + 1).map(|place| path[place]);
+        let link = |path: &[LinkIndex]| path.len().checked_sub(behind + 1).map(|place| path[place]);
         link(first).is_some() && others.iter().all(|path| link(path) == link(first))
     };
     let shared = (0..first.len()).take_while(shared).count();

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use typed_index_collections::TiVec;
+
 use celltrain_core::edge_device::EdgeConfig;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop, all};
@@ -18,7 +21,7 @@ pub struct Tables<'a> {
     /// Of each VC: what it has of its own, and the name of that table.
     pub vcs: Vec<Option<(&'a str, &'a VcOptions)>>,
     /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
-    pub ports: Vec<Option<(&'a str, &'a PortConfig)>>,
+    pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
     /// Of each node: its table; none where it is no edge device.
     pub edges: Vec<Option<&'a EdgeConfig>>,
 }
@@ -43,7 +46,7 @@ impl<'a> Tables<'a> {
             stop.steps_of([1, scenario.vc.len()])?;
             Ok(of_vc(&scenario.vc, &vc.name))
         });
-        let ports = layout.graph.links.iter().zip(0..).map(|(link, index)| {
+        let ports = layout.graph.links.iter_enumerated().map(|(index, link)| {
             stop.steps_of([1, scenario.port.len()])?;
             let leaves_a_switch = nodes[link.from].kind == NodeKind::Switch;
             Ok(leaves_a_switch.then(|| of_port(&scenario.port, &link.name, index == layout.bottleneck)).flatten())
@@ -53,7 +56,7 @@ impl<'a> Tables<'a> {
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });
-        Ok(Self { flows: all(flows)?, vcs: all(vcs)?, ports: all(ports)?, edges: all(edges)? })
+        Ok(Self { flows: all(flows)?, vcs: all(vcs)?, ports: all(ports)?.into(), edges: all(edges)? })
     }
 
     /// What a VC has of its own.

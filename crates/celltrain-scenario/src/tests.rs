@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
 use celltrain_core::network::Network;
@@ -82,7 +83,7 @@ fn a_good_file_is_read_with_its_defaults() {
     assert_eq!(scenario.tcp.options().minimum_rto, 2);
     assert_eq!(scenario.port["bottleneck"].policy.name(), "epd");
     let network = build::network(&scenario, 7);
-    assert_eq!((network.seed, network.flows.len(), network.links[0].buffer), (7, 5, Some(1000)));
+    assert_eq!((network.seed, network.flows.len(), network.links[LinkIndex::new(0)].buffer), (7, 5, Some(1000)));
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
         |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
     assert_eq!(names(0), ["a->s", "s->t", "t->b"]);
     assert_eq!(names(1), ["b->t", "t->s", "s->a"]);
-    assert_eq!(network.links[0].buffer, None, "a host's own queue has no limit");
+    assert_eq!(network.links[LinkIndex::new(0)].buffer, None, "a host's own queue has no limit");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::gfr::{Edge, EdgeCounters, Gfr};
 use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::Network;
-use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
+use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rate_control::RateControl;
@@ -482,7 +482,7 @@ fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than
     // One segment a round trip, which takes what its hops add up to and twice the rest of a cell at most.
     network.flows[0].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
-    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_BOTTLENECK + 1] {
+    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK] {
         network.links[link].scheduler = SchedulerConfig::StrictPriority(strict_priority::Config {});
     }
     let alone = (14 + 4) * 265 + 6 * 486;

@@ -3,8 +3,8 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::*;
 use crate::abr::Parameters;
 use crate::cell::tests::cell;
-use crate::index::Label;
-use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
+use crate::index::{Label, LinkIndex};
+use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -14,7 +14,7 @@ struct Stage {
     routing: Routing,
     clock: Clock,
     end: Time,
-    ports: Vec<PortState>,
+    ports: TiVec<LinkIndex, PortState>,
     end_systems: EndSystems,
     edge: Edge,
     rate_control: RateControl,
@@ -64,7 +64,7 @@ impl Stage {
 }
 
 fn contract(network: &Network) -> crate::gfr::Gfr {
-    let mcr = network.links[0].rate;
+    let mcr = network.links[LinkIndex::new(0)].rate;
     crate::gfr::Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true }
 }
 
@@ -107,7 +107,7 @@ fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
         }
         let ports = stage.final_state().ports().unwrap();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
-        assert_eq!(ports[N_SOURCE_BOTTLENECK + 1].utilisation, 0.0, "the way back is another port");
+        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "the way back is another port");
     }
 }
 

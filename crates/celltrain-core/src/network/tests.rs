@@ -1,8 +1,10 @@
 use super::*;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::tcp::TcpOptions;
 
-pub(crate) const N_SOURCE_BOTTLENECK: usize = 0;
+pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
+/// The way back beside it, of acknowledgements.
+pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
 /// N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination node
 /// 2 + N + i.
@@ -22,10 +24,11 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 }
 
 /// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
-fn n_source_paths(i: usize, sources: usize) -> [Vec<usize>; 2] {
+fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
     // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
-    let (source, destination) = (2 + 2 * i, 2 + 2 * (sources + i));
-    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![destination + 1, N_SOURCE_BOTTLENECK + 1, source + 1]]
+    let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
+    let [to_source, from_destination] = [source, destination].map(Graph::way_back);
+    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]
 }
 
 /// The N-source network with its flows, as the papers run it.
@@ -75,14 +78,18 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
     let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
-    let (flow, rate) = (network.flows.remove(0), network.links[0].rate);
+    let (flow, rate) = (network.flows.remove(0), network.links[LinkIndex::new(0)].rate);
     network.vcs.clear();
     for host in 0..hosts {
         let node = graph.add_node(format!("host{host}"), NodeKind::Host);
         graph.connect(node, switch, rate, "5us".parse().unwrap());
         let next = (host + 1) % hosts;
         for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
-            network.vcs.push(Vc { name: format!("tcp{host}{name}"), path: path.to_vec(), ..Vc::default() });
+            network.vcs.push(Vc {
+                name: format!("tcp{host}{name}"),
+                path: path.map(LinkIndex::from).to_vec(),
+                ..Vc::default()
+            });
         }
         let (name, data_vc) = (format!("tcp{host}"), 2 * host);
         network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
@@ -97,12 +104,12 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
     let routing = network.routing(&Stop::never()).unwrap();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4], "data crosses the bottleneck");
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1].raw, [1, 3, 5], "acknowledgements cross its twin");
+    assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5], "acknowledgements cross its twin");
     assert_eq!(routing.first_label, [Label::new(0); 6]);
-    let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: Label::new(0) };
+    let mut at = Next::Port { link: network.vcs[4].path[0], label: Label::new(0) };
     let mut hops = 0;
     while let Next::Port { link, label } = at {
-        at = routing.next[link as usize][label];
+        at = routing.next[link][label];
         hops += 1;
     }
     assert_eq!((hops, at), (3, Next::Host { vc: 4 }));
@@ -114,7 +121,7 @@ fn hosts_do_not_forward() {
     let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
     graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
     graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![0])]);
+    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
 }
 
 #[test]
@@ -160,6 +167,7 @@ fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end(
         (&[14], 0..1),
         (&[0], 0..1),
     ] {
-        assert_eq!(atm_part(&graph.nodes, &graph.links, path), part, "{path:?}");
+        let links: Vec<LinkIndex> = path.iter().copied().map(LinkIndex::new).collect();
+        assert_eq!(atm_part(&graph.nodes, &graph.links, &links), part, "{path:?}");
     }
 }

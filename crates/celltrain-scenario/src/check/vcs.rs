@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::gfr::Gfr;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::names::{is_in_range, range};
 use celltrain_core::network::atm_part;
 use celltrain_core::scheduler::Class;
@@ -19,7 +20,7 @@ use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
 /// Bits per second that the VCs on each link are promised.
-type Promised = BTreeMap<usize, u64>;
+type Promised = BTreeMap<LinkIndex, u64>;
 
 /// Every table of a VC is about one, its contract and its loop can hold, and no link has promised more than it has.
 pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
@@ -52,7 +53,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
     }
     taken_out(laid, root, stop)?;
     loops(laid, &mut promised, root, stop)?;
-    let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
+    let more = |&(&link, &sum): &(&LinkIndex, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
         let problem = format!(
@@ -90,7 +91,7 @@ fn contract(laid: &Laid<'_>, gfr: &Gfr, vc: usize, longest_frame: u32, promised:
     promise(promised, path, gfr.mcr.bits_per_second);
 }
 
-fn promise(promised: &mut Promised, links: &[usize], rate: u64) {
+fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     for &link in links {
         let sum = promised.entry(link).or_insert(0);
         *sum = sum.saturating_add(rate);

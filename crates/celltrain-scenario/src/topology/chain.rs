@@ -2,6 +2,7 @@
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Graph, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
@@ -77,7 +78,7 @@ impl Configure for Config {
         let mut graph = Graph::default();
         let switches: Vec<usize> =
             (1..=self.hops + 1).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
-        let trunks: Vec<usize> =
+        let trunks: Vec<LinkIndex> =
             switches.windows(2).map(|pair| graph.connect(pair[0], pair[1], self.link_rate, self.link_delay)).collect();
         let hops = trunks.len();
         let mut flows = Vec::new();

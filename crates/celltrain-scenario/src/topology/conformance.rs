@@ -57,7 +57,7 @@ fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same
         assert_eq!(names.len(), flows.len(), "{name}");
         assert!(flows.iter().any(|flow| flow.data.contains(&bottleneck)), "{name}: data crosses the bottleneck");
         for flow in &flows {
-            let ends = |link: usize| [graph.links[link].from, graph.links[link].to];
+            let ends = |link: LinkIndex| [graph.links[link].from, graph.links[link].to];
             let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
             let [from, to] = [ends(flow.data[0])[0], ends(flow.data[flow.data.len() - 1])[1]];
             assert!(is_host(from) && is_host(to) && from != to, "{name}: {}", flow.name);

@@ -78,7 +78,7 @@ fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
     assert_eq!(network.round_trip(&network.vcs[0]).picoseconds, u64::MAX);
     let abr = network.vcs[0].abr.as_ref().expect("it is controlled");
     // TBE / FRTT: 2^24 - 1 cells in 1.8e7 seconds.
-    let icr = abr.rates(network.links[0].rate, network.round_trip(&network.vcs[0])).icr;
+    let icr = abr.rates(network.links[network.vcs[0].path[0]].rate, network.round_trip(&network.vcs[0])).icr;
     assert!((0.9..0.92).contains(&icr), "{icr}");
 }
 

@@ -6,6 +6,7 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
+use typed_index_collections::TiVec;
 
 /// The first thing the engines differ in, with and without a probe.
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
@@ -39,18 +40,18 @@ fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
+    Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
     same("flows", &fast.flows, &reference.flows)?;
-    same("ports", &fast.ports, &reference.ports)?;
+    same("ports", &fast.ports.raw, &reference.ports.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
     // The rest, none of which is long.
     if fast != reference {
         let shown = |result: &RunResult| {
-            let (flows, ports, contracts, abr) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let (flows, ports, contracts, abr) = (Vec::new(), TiVec::new(), Vec::new(), Vec::new());
             format!("{:?}", RunResult { flows, ports, contracts, abr, ..result.clone() })
         };
         return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));

@@ -249,7 +249,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
         hosts: named(NodeKind::Host).collect(),
         switches: named(NodeKind::Switch).collect(),
         edge_devices: named(NodeKind::EdgeDevice).collect(),
-        links: layout.graph.links.chunks(2).map(link).collect(),
+        links: layout.graph.links.raw.chunks(2).map(link).collect(),
         flows: layout.flows.iter().map(flow).collect(),
         bottleneck: Some(layout.graph.links[layout.bottleneck].name.clone()),
     }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::TiSlice;
+
 use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
@@ -10,7 +12,7 @@ use super::tournament_tree::TournamentTree;
 use super::{Delivery, schedule_lane, schedule_rm_events};
 use crate::cell::Run;
 use crate::end_systems::EndSystems;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
@@ -20,7 +22,7 @@ pub(super) struct Fabric<'e> {
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
     pub(super) event_list: &'e mut TournamentTree,
-    pub(super) late: &'e mut Vec<Vec<u64>>,
+    pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
@@ -41,7 +43,7 @@ impl Fabric<'_> {
     /// port they go to, if that is what comes next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
-    pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label();
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
@@ -93,7 +95,7 @@ impl Fabric<'_> {
 
     /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
-    fn watch(&mut self, link: usize, label: Label, run: Run, start: Time) -> bool {
+    fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
         let plan = self.plan;
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
@@ -126,7 +128,7 @@ impl Fabric<'_> {
     #[cold]
     fn count_late(
         &mut self,
-        link: usize,
+        link: LinkIndex,
         label: Label,
         lead: Span,
         (first_start, period, cells): (Time, Span, u32),

@@ -1,11 +1,12 @@
 //! What a run of the fast engine ends with, and what probes see of it on the way.
 
-use typed_index_collections::ti_vec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{Passed, Plan, Role, StageEnd};
-use super::{Engine, Outcome, index};
+use super::{Engine, Outcome};
+use crate::index::LinkIndex;
 use crate::metrics::FinalState;
 use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
@@ -33,13 +34,13 @@ impl Engine<'_> {
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });
         }
-        let mut ports = vec![PortState::default(); self.plan.roles.len()];
-        for (link, role) in self.plan.roles.iter().enumerate() {
+        let mut ports: TiVec<LinkIndex, _> = ti_vec![PortState::default(); self.plan.roles.len()];
+        for (link, role) in self.plan.roles.iter_enumerated() {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
-                Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
+                Role::Shaped(_) => self.rate_control.port(link).expect("it has this role").state(),
                 Role::Contended(number) => self.contended_ports[number].port.state(),
                 Role::Transparent => PortState {
                     counters: ti_vec![PortCounters::default(); vcs],
@@ -49,7 +50,7 @@ impl Engine<'_> {
             };
         }
         let mut on_links = vec![0; self.network.vcs.len()];
-        for (link, role) in self.plan.roles.iter().enumerate() {
+        for (link, role) in self.plan.roles.iter_enumerated() {
             let defers_order = match *role {
                 Role::Contended(number) => self.contended_ports[number].defers_order(),
                 Role::Host(_) => false,
@@ -87,7 +88,7 @@ impl Engine<'_> {
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
                     let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
-                    let port = &mut ports[place.link as usize];
+                    let port = &mut ports[place.link];
                     let came = came.expect("fewer than a packet has");
                     port.counters[place.label].offered += u64::from(came);
                     port.waiting[place.label] += came;
@@ -121,13 +122,13 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn shaped(&self, link: usize) -> &ShapedPort {
-        self.rate_control.port(index(link)).expect("its role says so")
+    fn shaped(&self, link: LinkIndex) -> &ShapedPort {
+        self.rate_control.port(link).expect("its role says so")
     }
 }
 
 impl Queues for Seen<'_> {
-    fn occupancy(&self, link: usize) -> u32 {
+    fn occupancy(&self, link: LinkIndex) -> u32 {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
@@ -136,7 +137,7 @@ impl Queues for Seen<'_> {
         }
     }
 
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+    fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>) {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),

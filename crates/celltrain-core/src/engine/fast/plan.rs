@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::feeders::Feeders;
 use crate::footprint::size;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::stop::{Interrupted, Stop};
@@ -49,7 +49,7 @@ pub(super) enum StageEnd {
         /// The VC.
         vc: u32,
         /// Index of the link the host receives on: deliveries of one instant go by it.
-        link: u32,
+        link: LinkIndex,
         /// Number of the lane that carries frames from this port over this lead.
         lane: u32,
     },
@@ -58,7 +58,7 @@ pub(super) enum StageEnd {
         /// Number of the lane that carries packets from this port.
         lane: u32,
         /// Index of the link they come in on.
-        link: u32,
+        link: LinkIndex,
         /// The VC.
         vc: u32,
     },
@@ -86,7 +86,7 @@ pub(super) struct Way {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     /// Index of its link.
-    pub(super) link: usize,
+    pub(super) link: LinkIndex,
     /// The VC's label there.
     pub(super) label: Label,
     /// From the start of transmission at the stage's beginning to the arrival here.
@@ -155,7 +155,7 @@ pub(super) struct RmPass {
     /// The place of the allocator that does.
     pub(super) place: Place,
     /// Index of the link they come in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// Number of the RM event lane.
     pub(super) lane: u32,
 }
@@ -166,7 +166,7 @@ pub(super) struct RmEnd {
     /// From the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
     /// Index of the link they come in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// How many transparent ports they have passed.
     pub(super) passed: usize,
     /// Number of the RM event lane.
@@ -181,31 +181,31 @@ pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 /// The plan of a run.
 pub(super) struct Plan {
     /// By link.
-    pub(super) roles: Vec<Role>,
+    pub(super) roles: TiVec<LinkIndex, Role>,
     /// The links that feed each port.
     pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
-    pub(super) hosts: Vec<usize>,
+    pub(super) hosts: Vec<LinkIndex>,
     /// Links of the contended ports, by number.
-    pub(super) contended: Vec<usize>,
+    pub(super) contended: Vec<LinkIndex>,
     /// Links of the shaped ports, by number.
-    pub(super) shaped: Vec<usize>,
+    pub(super) shaped: Vec<LinkIndex>,
     /// By link and label; empty for transparent ports.
-    pub(super) stages: Vec<TiVec<Label, Stage>>,
+    pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
-    pub(super) passed: Vec<Ways>,
+    pub(super) passed: TiVec<LinkIndex, Ways>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
     /// Whether any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
-    pub(super) rm_ways: Vec<TiVec<Label, Option<RmWay>>>,
+    pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
     /// Lanes of RM events: what RM cells from one port do after one lead.
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
-    pub(super) delays: Vec<Span>,
+    pub(super) delays: TiVec<LinkIndex, Span>,
     /// By VC; none where the host's own port shapes it.
     pub(super) ways: Vec<Option<Way>>,
 }
@@ -215,28 +215,28 @@ impl Plan {
         network: &Network,
         routing: &Routing,
         rate_control: &RateControl,
-        times: &[LinkTimes],
+        times: &TiSlice<LinkIndex, LinkTimes>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let mut plan = Plan {
-            roles: Vec::with_capacity(network.links.len()),
+            roles: TiVec::with_capacity(network.links.len()),
             feeders: Feeders::new(network, stop)?,
             hosts: Vec::new(),
             contended: Vec::new(),
             shaped: Vec::new(),
-            stages: Vec::with_capacity(network.links.len()),
-            passed: Vec::with_capacity(network.links.len()),
+            stages: TiVec::with_capacity(network.links.len()),
+            passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: (0..network.links.len()).any(|link| rate_control.marks(index(link))),
-            rm_ways: Vec::with_capacity(network.links.len()),
+            marks: network.links.keys().any(|link| rate_control.marks(link)),
+            rm_ways: TiVec::with_capacity(network.links.len()),
             lanes: Vec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
             ways: Vec::with_capacity(network.vcs.len()),
         };
-        for link in 0..network.links.len() {
+        for link in network.links.keys() {
             stop.steps(routing.merging[link].len())?;
-            let role = if rate_control.port(index(link)).is_some() {
+            let role = if rate_control.port(link).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
@@ -252,7 +252,7 @@ impl Plan {
             };
             plan.roles.push(role);
         }
-        for link in 0..network.links.len() {
+        for link in network.links.keys() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
                 Role::Transparent => (TiVec::new(), Ways::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
@@ -283,8 +283,8 @@ impl Plan {
         &mut self,
         routing: &Routing,
         rate_control: &RateControl,
-        times: &[LinkTimes],
-        start: usize,
+        times: &TiSlice<LinkIndex, LinkTimes>,
+        start: LinkIndex,
         stop: &Stop<'_>,
     ) -> Result<Stages, Interrupted> {
         let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
@@ -308,13 +308,13 @@ impl Plan {
             let end = loop {
                 stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
-                if rate_control.ends(vc, index(link)) {
+                if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: ways.under_way(), lane });
+                    rm_way.end = Some(RmEnd { lead, link, passed: ways.under_way(), lane });
                 }
-                rm_way.passes.extend(rate_control.pass(index(link), at).map(|place| {
+                rm_way.passes.extend(rate_control.pass(link, at).map(|place| {
                     let lane = rm_event_lane((lead, false));
-                    RmPass { lead, place, link: index(link), lane }
+                    RmPass { lead, place, link, lane }
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
@@ -325,11 +325,11 @@ impl Plan {
                                 *lane.insert(index(self.lanes.len() - 1))
                             }
                         };
-                        break StageEnd::Host { vc, link: index(link), lane };
+                        break StageEnd::Host { vc, link, lane };
                     }
                     Next::Port { link: next, label } => {
                         let came_in = link;
-                        link = next as usize;
+                        link = next;
                         at = label;
                         match self.roles[link] {
                             Role::Transparent => ways.passed.push(Passed { link, label, lead }),
@@ -340,7 +340,7 @@ impl Plan {
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
                                 let lane = index(self.lanes.len() - 1);
-                                break StageEnd::Shaped { lane, link: index(came_in), vc };
+                                break StageEnd::Shaped { lane, link: came_in, vc };
                             }
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
                         }
@@ -364,11 +364,16 @@ fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")
 }
 
-fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeders: &[u32]) -> bool {
+fn is_transparent(
+    network: &Network,
+    times: &TiSlice<LinkIndex, LinkTimes>,
+    link: LinkIndex,
+    feeders: &[LinkIndex],
+) -> bool {
     let port = &network.links[link];
     let fed_slowly = match *feeders {
         [] => true,
-        [from] => times[from as usize].cell_time >= times[link].cell_time,
+        [from] => times[from].cell_time >= times[link].cell_time,
         _ => false,
     };
     fed_slowly

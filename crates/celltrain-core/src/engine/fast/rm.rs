@@ -9,7 +9,7 @@ use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::cell::FrameNumber;
 use crate::footprint::size;
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::rate_control::Place;
 use crate::units::Time;
 
@@ -18,7 +18,7 @@ use crate::units::Time;
 pub(super) struct RmEvent {
     pub(super) time: Time,
     /// Index of the link it comes in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// The VC it travels on.
     pub(super) vc: u32,
     /// Its number there.
@@ -44,10 +44,10 @@ pub(super) struct RmEvents {
     lanes: Vec<VecDeque<RmEvent>>,
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
-    leaving: Vec<TiVec<Label, u64>>,
+    leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
-    late: Vec<TiVec<Label, Vec<u64>>>,
+    late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
 }
 
 impl RmEvents {
@@ -84,7 +84,7 @@ impl RmEvents {
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
     pub(super) fn leaves(
         &mut self,
-        at: (usize, Label),
+        at: (LinkIndex, Label),
         start: Time,
         way: &RmWay,
         passed: &[Passed],
@@ -102,7 +102,7 @@ impl RmEvents {
 
     /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
     /// transparent port, and how many have left.
-    pub(super) fn counted(&self, link: usize, label: Label) -> Leaving<'_> {
+    pub(super) fn counted(&self, link: LinkIndex, label: Label) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {
             (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },
             _ => Leaving { all: 0, late: &[] },

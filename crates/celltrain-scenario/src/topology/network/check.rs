@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Graph, Merge, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -271,8 +272,8 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
             continue;
         }
         let path = |i: usize| layout.flows[i].data.as_slice();
-        let name = |link: usize| layout.graph.links[link].name.as_str();
-        let paths: Vec<&[usize]> = branches.iter().map(|&i| path(i)).collect();
+        let name = |link: LinkIndex| layout.graph.links[link].name.as_str();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&i| path(i)).collect();
         let Some(at) = meeting(&paths) else {
             refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
             continue;
