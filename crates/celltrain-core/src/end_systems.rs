@@ -6,12 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
@@ -25,8 +27,8 @@ use crate::units::{Clock, Duration, Span, Time};
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Index of the VC.
-    pub vc: u32,
+    /// The VC.
+    pub vc: VcIndex,
     /// The link the host sends on.
     pub link: LinkIndex,
     /// The VC's label there.
@@ -43,11 +45,11 @@ pub struct Departure {
 pub struct EndSystems {
     max_cells: u32,
     flows: Vec<Connection>,
-    vcs: Vec<VcEnds>,
+    vcs: TiVec<VcIndex, VcEnds>,
     /// By VC, apart from the rest of its ends: looked at for every cell.
-    collections: Vec<Collection>,
+    collections: TiVec<VcIndex, Collection>,
     /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
-    branches: Vec<Vec<u32>>,
+    branches: TiVec<VcIndex, Vec<VcIndex>>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, u32)>,
     /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
@@ -61,8 +63,8 @@ pub struct Connection {
     pub sender: Sender,
     /// The receiving end.
     pub receiver: Receiver,
-    data_vc: u32,
-    ack_vc: u32,
+    data_vc: VcIndex,
+    ack_vc: VcIndex,
     data_cells: u32,
     ack_cells: u32,
     /// Whether its ends exchange SACK blocks.
@@ -209,7 +211,7 @@ enum ClockKind {
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
 /// Memory of a VC's two ends.
-pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<u32>>();
+pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<VcIndex>>();
 /// Memory of a frame on its way, as long as it is not forgotten.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
 /// Memory of the blocks of an acknowledgement on its way.
@@ -228,7 +230,6 @@ impl EndSystems {
     /// # Errors
     /// When it is told to stop.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let over_tcp = |flow: &Flow| flow.traffic.packets().is_none();
         let connection = |flow: &Flow| {
             let options = flow.tcp.options();
@@ -251,8 +252,8 @@ impl EndSystems {
                     None => sender,
                 },
                 receiver: Receiver::new(&flow.tcp),
-                data_vc: index(flow.data_vc),
-                ack_vc: index(flow.ack_vc),
+                data_vc: flow.data_vc,
+                ack_vc: flow.ack_vc,
                 data_cells,
                 ack_cells: network.aal5.segment_cells(0),
                 selective: flow.tcp.selective(),
@@ -267,27 +268,27 @@ impl EndSystems {
             }
         };
         let flows = stop.map(&network.flows, connection)?;
-        let mut exchanges_blocks = vec![false; network.vcs.len()];
+        let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
-        let mut branches = vec![Vec::new(); network.vcs.len()];
+        let mut branches = ti_vec![Vec::new(); network.vcs.len()];
         let first_branches = network.first_branches();
-        let ends = |((vc, &label), number): ((&Vc, &Label), u32)| {
-            let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
+        let ends = |((number, vc), &label): ((VcIndex, &Vc), &Label)| {
+            let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
             let branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
             siblings.extend(vc.merge.map(|_| number));
             let bits = if vc.merge.is_some() { FrameNumber::BITS_OF_BRANCH } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
-            let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
+            let blocks = exchanges_blocks[number].then(|| FrameLog::with_numbers_of(bits));
             VcEnds { link: vc.path[0], label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
         };
-        let vcs = stop.map(network.vcs.iter().zip(&routing.first_label).zip(0..), ends)?;
+        let vcs = stop.map(network.vcs.iter_enumerated().zip(&routing.first_label), ends)?.into();
         Ok(Self {
             max_cells: network.aal5.max_cells(),
             flows,
             vcs,
-            collections: vec![Collection::default(); network.vcs.len()],
+            collections: ti_vec![Collection::default(); network.vcs.len()],
             branches,
             clocks: host_clocks(network, clock, stop)?,
             due: Vec::new(),
@@ -313,15 +314,15 @@ impl EndSystems {
     /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`].
     #[inline]
-    pub fn collect(&mut self, vc: u32, run: Run) -> Option<FrameNumber> {
-        let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
+    pub fn collect(&mut self, vc: VcIndex, run: Run) -> Option<FrameNumber> {
+        let Collection { reassembler, delivered } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
-        let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
-        let cells_of = |frame| vcs[sender_of(branches, vc, frame) as usize].log.frame(frame).cells;
+        let (vcs, branches) = (&self.vcs, &self.branches[vc]);
+        let cells_of = |frame| vcs[sender_of(branches, vc, frame)].log.frame(frame).cells;
         match reassembler.on_run(run, self.max_cells, cells_of) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
-                self.vcs[vc as usize].damaged += u64::from(cells);
+                self.vcs[vc].damaged += u64::from(cells);
                 None
             }
             Reassembled::Whole(frame) => Some(frame),
@@ -329,9 +330,9 @@ impl EndSystems {
     }
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
-    pub fn deliver(&mut self, vc: u32, number: FrameNumber, now: Time, out: &mut Vec<Departure>) {
-        let sender = sender_of(&self.branches[vc as usize], vc, number);
-        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
+    pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, now: Time, out: &mut Vec<Departure>) {
+        let sender = sender_of(&self.branches[vc], vc, number);
+        let VcEnds { log, blocks, .. } = &mut self.vcs[sender];
         log.forget_before(number);
         match log.frame(number).body {
             Body::Data { flow, segment } => {
@@ -376,7 +377,7 @@ impl EndSystems {
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
-                self.vcs[vc as usize].damaged += u64::from(cells);
+                self.vcs[vc].damaged += u64::from(cells);
             }
         }
     }
@@ -448,7 +449,7 @@ impl EndSystems {
     }
 
     /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
-    pub fn vc_counters(&self, vc: usize) -> VcCounters {
+    pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let VcEnds { offered, damaged, .. } = self.vcs[vc];
         VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
     }
@@ -472,7 +473,7 @@ impl EndSystems {
                 fingerprint.fold(ended.0);
             }
         }
-        for vc in 0..self.vcs.len() {
+        for vc in self.vcs.keys() {
             let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
             fingerprint.fold_all([offered, delivered, damaged]);
         }
@@ -486,7 +487,7 @@ impl EndSystems {
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            out.push(self.vcs[vc as usize].put(vc, Frame { cells, body }, None));
+            out.push(self.vcs[vc].put(vc, Frame { cells, body }, None));
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.
@@ -507,7 +508,7 @@ impl EndSystems {
         let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number: packets.counters.sent } };
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        out.push(self.vcs[vc as usize].put(vc, frame, None));
+        out.push(self.vcs[vc].put(vc, frame, None));
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
@@ -520,18 +521,18 @@ impl EndSystems {
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
-        out.push(self.vcs[vc as usize].put(vc, frame, blocks));
+        out.push(self.vcs[vc].put(vc, frame, blocks));
     }
 }
 
 /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
 #[inline]
-fn sender_of(branches: &[u32], vc: u32, frame: FrameNumber) -> u32 {
+fn sender_of(branches: &[VcIndex], vc: VcIndex, frame: FrameNumber) -> VcIndex {
     if branches.is_empty() { vc } else { branches[usize::from(frame.branch())] }
 }
 
 impl VcEnds {
-    fn put(&mut self, vc: u32, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
+    fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = &mut self.blocks {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
         }

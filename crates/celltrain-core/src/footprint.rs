@@ -375,6 +375,7 @@ pub(crate) fn count(of: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::engine::fast::run_queues;
+    use crate::index::VcIndex;
     use crate::network::Merge;
     use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
@@ -448,15 +449,15 @@ mod tests {
     #[test]
     fn branches_are_one_vc_behind_the_link_they_merge_at() {
         let mut network = sources(3, None, "1ms");
-        let exit = network.vcs[0].path[2];
+        let exit = network.vcs[VcIndex::new(0)].path[2];
         network.merges.push(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
-        for branch in [0, 2, 4] {
+        for branch in [0, 2, 4].map(VcIndex::new) {
             network.vcs[branch].path[2] = exit;
             network.vcs[branch].merge = Some(0);
         }
         let shape = Shape::new(&network, &Stop::never()).unwrap();
         let labels = |link: LinkIndex| shape.labels[link];
-        assert_eq!([network.vcs[2].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
+        assert_eq!([network.vcs[VcIndex::new(2)].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
         // A VC's acknowledgements merge with nobody's.
         assert_eq!(labels(N_SOURCE_WAY_BACK), 3);
         let of_routing: TiVec<LinkIndex, u64> =

@@ -10,11 +10,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use crate::cell::Cell;
 use crate::error::Fault;
 use crate::footprint::size;
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
@@ -97,9 +98,9 @@ pub struct EdgeCounters {
 
 /// The contracts at the edge of a network.
 pub struct Edge {
-    by_vc: Vec<Option<Box<Policer>>>,
+    by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
     /// By VC: the link that brings it to the ATM network's first switch.
-    at: Vec<LinkIndex>,
+    at: TiVec<VcIndex, LinkIndex>,
 }
 
 impl Edge {
@@ -113,30 +114,30 @@ impl Edge {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, first_link)? })
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
     }
 
     /// Whether a VC has a contract.
     #[inline]
-    pub fn polices(&self, vc: u32) -> bool {
-        self.by_vc[vc as usize].is_some()
+    pub fn polices(&self, vc: VcIndex) -> bool {
+        self.by_vc[vc].is_some()
     }
 
     /// Whether it is at the end of this link that the contract of a VC is looked after.
-    pub fn polices_at(&self, vc: u32, link: LinkIndex) -> bool {
-        self.polices(vc) && self.at[vc as usize] == link
+    pub fn polices_at(&self, vc: VcIndex, link: LinkIndex) -> bool {
+        self.polices(vc) && self.at[vc] == link
     }
 
     /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
-    pub fn on_cell(&mut self, vc: u32, now: Time, cell: Cell) -> Cell {
-        match &mut self.by_vc[vc as usize] {
+    pub fn on_cell(&mut self, vc: VcIndex, now: Time, cell: Cell) -> Cell {
+        match &mut self.by_vc[vc] {
             Some(policer) => policer.on_cell(now, cell),
             None => cell,
         }
     }
 
     /// What was found in the cells of each VC that has a contract.
-    pub fn counters(&self, vc: usize) -> Option<EdgeCounters> {
+    pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)
     }
 }
@@ -361,15 +362,17 @@ mod tests {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
-        network.vcs[2].contract = Some(contract(1_555_200));
+        let vcs = [0, 1, 2, 3].map(VcIndex::new);
+        let [without, _, with, _] = vcs;
+        network.vcs[with].contract = Some(contract(1_555_200));
         let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
+        assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
-        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, link));
-        assert_eq!(at(2).collect::<Vec<_>>(), [true, false, false]);
-        assert!(at(0).all(|polices| !polices), "where another VC reaches it is none of its business");
+        let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
+        assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
+        assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
         assert!(
-            LinkIndex::counting().take(8).all(|link| !edge.polices_at(0, link)),
+            LinkIndex::counting().take(8).all(|link| !edge.polices_at(without, link)),
             "nor is a VC without a contract policed anywhere"
         );
         // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are eligible,
@@ -379,15 +382,15 @@ mod tests {
         for i in 0..38 {
             let cell = cell(0, 0, i % 12 == 11);
             assert_eq!(
-                edge.on_cell(0, Time::default() + cell_time * i, cell),
+                edge.on_cell(without, Time::default() + cell_time * i, cell),
                 cell,
                 "without a contract it goes on as it is"
             );
-            tagged += u64::from(edge.on_cell(2, Time::default() + cell_time * i, cell).tagged());
+            tagged += u64::from(edge.on_cell(with, Time::default() + cell_time * i, cell).tagged());
         }
         assert_eq!(tagged, 14);
         let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
+        assert_eq!(vcs.map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
     }
 
     #[test]

@@ -4,6 +4,39 @@
 //! Lists are those of `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
 //! is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, as of the queues
 //! of a port or of the inputs of a node, is a plain one.
+//!
+//! ```
+//! use celltrain_core::cell::{Cell, FrameNumber};
+//! use celltrain_core::index::{Label, LinkIndex, VcIndex};
+//! use typed_index_collections::TiVec;
+//!
+//! let (vc, link, label) = (VcIndex::new(0), LinkIndex::new(1), Label::new(2));
+//! let vcs: TiVec<VcIndex, &str> = vec!["tcp1", "tcp1-acks"].into();
+//! let links: TiVec<LinkIndex, &str> = vec!["sw1->sw2", "sw2->sw1"].into();
+//! assert_eq!((vcs[vc], links[link]), ("tcp1", "sw2->sw1"));
+//! assert_eq!(Cell::new(label, FrameNumber::new(7), true).label(), label);
+//! ```
+//!
+//! The same with the index of a VC in the place of a link's does not compile:
+//!
+//! ```compile_fail
+//! use celltrain_core::index::{LinkIndex, VcIndex};
+//! use typed_index_collections::TiVec;
+//!
+//! let vc = VcIndex::new(0);
+//! let links: TiVec<LinkIndex, &str> = vec!["sw1->sw2", "sw2->sw1"].into();
+//! assert_eq!(links[vc], "sw1->sw2");
+//! ```
+//!
+//! Nor is it a label:
+//!
+//! ```compile_fail
+//! use celltrain_core::cell::{Cell, FrameNumber};
+//! use celltrain_core::index::VcIndex;
+//!
+//! let vc = VcIndex::new(0);
+//! assert!(Cell::new(vc, FrameNumber::new(7), true).last_cell());
+//! ```
 
 /// The types of indices. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and to
 /// `usize` where a network is built and where results are made.
@@ -56,4 +89,7 @@ indices! {
 
     /// A link of a network, and the output port at its start.
     LinkIndex;
+
+    /// A virtual channel of a network.
+    VcIndex;
 }

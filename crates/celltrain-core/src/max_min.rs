@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::abr::cells_per_second;
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Flow, Network};
 use crate::scheduler::Class;
 use crate::stop::{Interrupted, Stop};
@@ -130,12 +130,12 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
 /// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an ABR VC from
 /// its MCR to its PCR, whether it has something to send or not; the others up to what their flows want, from the MCR of a
 /// guaranteed frame rate.
-pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
+pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<VcIndex, f64>, Interrupted> {
     let mut capacities: TiVec<LinkIndex, f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
-    let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
+    let mut data: Vec<VcIndex> = network.flows.iter().map(|flow| flow.data_vc).collect();
     data.sort_unstable();
     data.dedup();
-    let mut wanted = vec![Some(0.0); network.vcs.len()];
+    let mut wanted: TiVec<VcIndex, _> = ti_vec![Some(0.0); network.vcs.len()];
     for flow in stop.each(&network.flows) {
         let flow = flow?;
         let of_vc = &mut wanted[flow.data_vc];
@@ -160,7 +160,7 @@ pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>
         paths.push(path);
         minimums.push(least);
     }
-    let mut ideal = vec![f64::INFINITY; network.vcs.len()];
+    let mut ideal: TiVec<VcIndex, f64> = ti_vec![f64::INFINITY; network.vcs.len()];
     let shares = filled(&capacities, &paths, Terms { minimums: &minimums, weights: &[] }, stop)?;
     for (vc, share) in data.iter().zip(shares) {
         ideal[*vc] = share;
@@ -375,28 +375,31 @@ mod tests {
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
         // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
-        network.flows[1].data_vc = 0;
+        network.flows[1].data_vc = VcIndex::new(0);
         (network.flows[0].traffic, network.flows[1].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &Stop::never()).unwrap();
         // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
-        assert!(near(ideal[0], 125_000.0), "{}", ideal[0]);
-        assert!(near(ideal[4], link - 125_000.0), "{}", ideal[4]);
-        assert!([1, 2, 3, 5].iter().all(|&vc| ideal[vc] == f64::INFINITY), "no data, no bound: {ideal:?}");
+        assert!(near(ideal[VcIndex::new(0)], 125_000.0), "{}", ideal[VcIndex::new(0)]);
+        assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);
+        assert!(
+            [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
+            "no data, no bound: {ideal:?}"
+        );
         // Who comes first by his class has all that he wants, and of what is more than the link nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
             network.flows[1].traffic = packets(rate);
-            network.vcs[0].class = Class::Cbr;
+            network.vcs[VcIndex::new(0)].class = Class::Cbr;
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
-            assert!((ideal[4] - left).abs() < 1e-6, "{rate}: {}", ideal[4]);
+            assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
         // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
         for greedy in [0, 1] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
-            assert!(near(ideal[0], link / 2.0) && near(ideal[4], link / 2.0), "{ideal:?}");
+            assert!(near(ideal[VcIndex::new(0)], link / 2.0) && near(ideal[VcIndex::new(4)], link / 2.0), "{ideal:?}");
         }
     }
 

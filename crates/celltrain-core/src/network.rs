@@ -16,7 +16,7 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -37,7 +37,7 @@ pub struct Network {
     /// One-way links with the output ports at their starts.
     pub links: TiVec<LinkIndex, Link>,
     /// Virtual channels.
-    pub vcs: Vec<Vc>,
+    pub vcs: TiVec<VcIndex, Vc>,
     /// Where virtual channels merge.
     pub merges: Vec<Merge>,
     /// TCP connections, and packets that nothing answers.
@@ -118,7 +118,7 @@ pub struct Vc {
     /// Its parameters, if its rate is controlled (ABR).
     pub abr: Option<Parameters>,
     /// With that: the VC of the other direction, which its backward RM cells travel on.
-    pub partner: Option<usize>,
+    pub partner: Option<VcIndex>,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -142,10 +142,10 @@ impl Merge {
 pub struct Flow {
     /// Its name in the scenario.
     pub name: String,
-    /// Index of the VC its data crosses.
-    pub data_vc: usize,
-    /// Index of the VC its acknowledgements cross, if there are any.
-    pub ack_vc: usize,
+    /// The VC its data crosses.
+    pub data_vc: VcIndex,
+    /// The VC its acknowledgements cross, if there are any.
+    pub ack_vc: VcIndex,
     /// When it starts.
     pub start: Duration,
     /// Its TCP, if that is what sends.
@@ -176,8 +176,8 @@ pub enum Next {
     },
     /// To the host at the end: the VC is this one.
     Host {
-        /// Index of the VC.
-        vc: u32,
+        /// The VC.
+        vc: VcIndex,
     },
 }
 
@@ -187,11 +187,11 @@ pub struct Routing {
     /// For each link and label: where the cell goes next.
     pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
     /// For each link and label: the VC; the first branch where VCs have merged.
-    pub vcs: TiVec<LinkIndex, TiVec<Label, u32>>,
+    pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
     /// For each link and label: whether frames of this VC wait there until they are whole.
     pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
     /// For each VC: its label on its first link.
-    pub first_label: Vec<Label>,
+    pub first_label: TiVec<VcIndex, Label>,
     /// For each link: its number among the input links of the node it reaches.
     pub input: TiVec<LinkIndex, u32>,
     /// For each node: how many input links it has.
@@ -200,7 +200,7 @@ pub struct Routing {
 
 impl Routing {
     /// The labels of a VC on the links of its path, in order.
-    pub fn labels<'a>(&'a self, network: &'a Network, vc: usize) -> impl Iterator<Item = Label> + 'a {
+    pub fn labels<'a>(&'a self, network: &'a Network, vc: VcIndex) -> impl Iterator<Item = Label> + 'a {
         let mut next = self.first_label[vc];
         network.vcs[vc].path.iter().map(move |&link| {
             let label = next;
@@ -215,8 +215,8 @@ impl Routing {
 impl Network {
     /// The names of the VCs that cross a link, by label.
     pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
-        let name = |&vc: &u32| {
-            let vc = &self.vcs[vc as usize];
+        let name = |&vc: &VcIndex| {
+            let vc = &self.vcs[vc];
             match vc.merge {
                 Some(merge) if self.has_merged(vc, link) => self.merges[merge].name.as_str(),
                 _ => vc.name.as_str(),
@@ -239,7 +239,7 @@ impl Network {
 
     /// The VCs that cross a link as its scheduler is told of them, by label.
     pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
-        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);
+        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
@@ -250,10 +250,11 @@ impl Network {
     }
 
     /// For each VC: the first branch of its merge, itself where it merges with none.
-    pub fn first_branches(&self) -> Vec<u32> {
+    pub fn first_branches(&self) -> TiVec<VcIndex, VcIndex> {
         let mut of_merge = vec![None; self.merges.len()];
-        let first = |(vc, number): (&Vc, u32)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
-        self.vcs.iter().zip(0..).map(first).collect()
+        let first =
+            |(number, vc): (VcIndex, &Vc)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
+        self.vcs.iter_enumerated().map(first).collect()
     }
 
     /// The part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
@@ -301,7 +302,7 @@ impl Network {
             next: ti_vec![TiVec::new(); self.links.len()],
             vcs: ti_vec![TiVec::new(); self.links.len()],
             merging: ti_vec![TiVec::new(); self.links.len()],
-            first_label: Vec::with_capacity(self.vcs.len()),
+            first_label: TiVec::with_capacity(self.vcs.len()),
             input: TiVec::with_capacity(self.links.len()),
             inputs: vec![0; self.nodes.len()],
         };
@@ -313,7 +314,7 @@ impl Network {
         // By merge: the labels of its first branch, which all have beyond it.
         let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
-        for (vc, number) in self.vcs.iter().zip(0..) {
+        for (number, vc) in self.vcs.iter_enumerated() {
             stop.steps(vc.path.len())?;
             let at = vc.merge.map(|merge| self.merges[merge].at);
             let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);

@@ -4,7 +4,7 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
@@ -73,9 +73,9 @@ pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<LinkIndex>,
     /// The flow and the VC of its data, where its rate is controlled.
-    rates: Vec<(usize, usize)>,
+    rates: Vec<(usize, VcIndex)>,
     /// Likewise, where its packets wait before the ATM network.
-    edges: Vec<(usize, usize)>,
+    edges: Vec<(usize, VcIndex)>,
     step: Duration,
     clock: Clock,
     /// How many samples were taken.
@@ -112,8 +112,8 @@ impl Recorder {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
         let data = || network.flows.iter().enumerate().map(|(flow, of)| (flow, of.data_vc));
-        let is_abr = |vc: usize| network.vcs[vc].abr.is_some();
-        let waits = |vc: usize| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
+        let is_abr = |vc: VcIndex| network.vcs[vc].abr.is_some();
+        let waits = |vc: VcIndex| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
         Self {
             choice,
             links,
@@ -181,7 +181,7 @@ impl Probe for Recorder {
         if self.choice.delivered {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
-        let place = |vc: usize| {
+        let place = |vc: VcIndex| {
             let place = view.rate_control.place(vc).expect("what is traced of it is shaped");
             (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
         };

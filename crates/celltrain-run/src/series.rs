@@ -1,6 +1,8 @@
 //! Recorded series: one line of the table for each, which to record, and what was recorded.
 
-use celltrain_core::index::LinkIndex;
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::stop::{Interrupted, Stop};
@@ -387,13 +389,13 @@ impl Recorded {
         let clock = network.clock();
         let routing = network.routing(stop)?;
         let port = |link: LinkIndex| network.links[link].name.clone();
-        let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
+        let mut of_vc: TiVec<VcIndex, Option<&str>> = ti_vec![None; network.vcs.len()];
         for flow in &network.flows {
             for vc in [flow.data_vc, flow.ack_vc] {
                 of_vc[vc].get_or_insert(&flow.name);
             }
         }
-        let flow_of = |vc: u32| of_vc[vc as usize].map_or_else(|| format!("vc{vc}"), str::to_owned);
+        let flow_of = |vc: VcIndex| of_vc[vc].map_or_else(|| format!("vc{}", vc.number()), str::to_owned);
         let name = |flow: usize| network.flows[flow].name.clone();
         let links: Vec<LinkIndex> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));

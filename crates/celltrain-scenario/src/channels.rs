@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::index::LinkIndex;
+use typed_index_collections::TiVec;
+
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -12,11 +14,11 @@ use crate::topology::Layout;
 #[derive(Default)]
 pub struct Channels {
     /// All of them.
-    pub vcs: Vec<Vc>,
+    pub vcs: TiVec<VcIndex, Vc>,
     /// Where some become one.
     pub merges: Vec<Merge>,
     /// Of each flow: the VC of its data and that of its acknowledgements.
-    pub of_flow: Vec<[usize; 2]>,
+    pub of_flow: Vec<[VcIndex; 2]>,
 }
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.
@@ -26,34 +28,33 @@ pub struct Channels {
 ///
 /// # Errors
 /// When it is told to stop.
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
     let mut channels = Channels::default();
-    let mut branches: BTreeMap<(&str, &[LinkIndex]), usize> = BTreeMap::new();
-    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<[VcIndex; 2]>> = BTreeMap::new();
     for route in stop.each(&layout.flows) {
         let route = route?;
         let name = route.vc.as_deref().unwrap_or(&route.name);
-        let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
-            let data_vc = channels.vcs.len();
-            by_name.entry(name).or_default().push(data_vc);
+        let both = *branches.entry((name, &route.data)).or_insert_with(|| {
             let vc =
                 |name: &str, path: &[LinkIndex]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
-            channels.vcs.extend([vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)]);
-            data_vc
+            let both = [vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)];
+            let both = both.map(|vc| channels.vcs.push_and_get_key(vc));
+            by_name.entry(name).or_default().push(both);
+            both
         });
-        channels.of_flow.push([data_vc, data_vc + 1]);
+        channels.of_flow.push(both);
     }
     for (name, branches) in by_name {
         stop.steps(branches.len())?;
-        if let [only] = branches[..] {
-            channels.vcs[only].name = name.to_string();
-            channels.vcs[only + 1].name = format!("{name}-acks");
+        if let [[data_vc, ack_vc]] = branches[..] {
+            channels.vcs[data_vc].name = name.to_string();
+            channels.vcs[ack_vc].name = format!("{name}-acks");
             continue;
         }
-        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&vc| channels.vcs[vc].path.as_slice()).collect();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&[vc, _]| channels.vcs[vc].path.as_slice()).collect();
         let at = meeting(&paths).expect("checks refuse branches that never meet");
-        for vc in branches {
+        for [vc, _] in branches {
             channels.vcs[vc].merge = Some(channels.merges.len());
         }
         channels.merges.push(Merge { name: name.to_string(), at });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::TiVec;
 
 use celltrain_core::edge_device::EdgeConfig;
-use celltrain_core::index::LinkIndex;
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop, all};
@@ -19,7 +19,7 @@ pub struct Tables<'a> {
     /// Of each flow: what it has of its own.
     pub flows: Vec<Option<&'a FlowOptions>>,
     /// Of each VC: what it has of its own, and the name of that table.
-    pub vcs: Vec<Option<(&'a str, &'a VcOptions)>>,
+    pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
     /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
     /// Of each node: its table; none where it is no edge device.
@@ -56,11 +56,11 @@ impl<'a> Tables<'a> {
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });
-        Ok(Self { flows: all(flows)?, vcs: all(vcs)?, ports: all(ports)?.into(), edges: all(edges)? })
+        Ok(Self { flows: all(flows)?, vcs: all(vcs)?.into(), ports: all(ports)?.into(), edges: all(edges)? })
     }
 
     /// What a VC has of its own.
-    pub fn vc(&self, vc: usize) -> Option<&'a VcOptions> {
+    pub fn vc(&self, vc: VcIndex) -> Option<&'a VcOptions> {
         self.vcs[vc].map(|(_, own)| own)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::index::LinkIndex;
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
 use celltrain_core::network::Network;
@@ -100,10 +100,11 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
     let scenario = read(GENERAL).scenario.unwrap();
     let network = build::network(&scenario, 1);
     assert_eq!(network.links[network.bottleneck].name, "s->t");
-    let names =
-        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
-    assert_eq!(names(0), ["a->s", "s->t", "t->b"]);
-    assert_eq!(names(1), ["b->t", "t->s", "s->a"]);
+    let names = |vc: VcIndex| -> Vec<_> {
+        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
+    assert_eq!(names(VcIndex::new(0)), ["a->s", "s->t", "t->b"]);
+    assert_eq!(names(VcIndex::new(1)), ["b->t", "t->s", "s->a"]);
     assert_eq!(network.links[LinkIndex::new(0)].buffer, None, "a host's own queue has no limit");
 }
 
@@ -116,8 +117,9 @@ edge."*" = { buffer = 500 }
 port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
 "#;
     let network = build::network(&read(text).scenario.unwrap(), 1);
-    let names =
-        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
+    let names = |vc: VcIndex| -> Vec<_> {
+        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
     let there = ["source2->edge2", "edge2->sw1", "sw1->sw2", "sw2->far-edge2", "far-edge2->destination2"];
     let back = ["destination2->far-edge2", "far-edge2->sw2", "sw2->sw1", "sw1->edge2", "edge2->source2"];
     let flow = |flow: usize| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);

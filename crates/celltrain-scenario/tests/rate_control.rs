@@ -1,7 +1,7 @@
 //! ABR in whole runs: sources come to the rates their allocators mean, and both engines say the same.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::index::LinkIndex;
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
@@ -69,7 +69,7 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
             "#
         ));
         let result = run(Engine::Fast, &network, &mut Nothing);
-        let source = &result.ports[network.vcs[0].path[0]];
+        let source = &result.ports[network.vcs[VcIndex::new(0)].path[0]];
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);

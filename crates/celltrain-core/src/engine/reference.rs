@@ -17,7 +17,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
@@ -124,12 +124,12 @@ impl Eq for Event {}
 /// What happens in the instant being worked on; kept between instants to spare the allocations.
 #[derive(Default)]
 struct Instant {
-    at_hosts: Vec<(u32, Cell)>,
+    at_hosts: Vec<(VcIndex, Cell)>,
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
-    at_ends: Vec<(u32, FrameNumber)>,
+    at_ends: Vec<(VcIndex, FrameNumber)>,
     /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
-    passing: Vec<(u32, FrameNumber, Place)>,
+    passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<u32>,
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
@@ -140,7 +140,7 @@ struct Instant {
 struct PortArrival {
     port: LinkIndex,
     input: u32,
-    vc: u32,
+    vc: VcIndex,
     cell: Cell,
 }
 
@@ -366,11 +366,11 @@ impl<'a> Engine<'a> {
     }
 
     fn measure(&self, stop: &Stop<'_>) -> Outcome {
-        let mut on_links = vec![0; self.network.vcs.len()];
+        let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for Reverse(event) in &self.events {
             if let What::Arrival(link) = event.what {
                 let vc = self.routing.vcs[link][event.cell.label()];
-                on_links[vc as usize] += 1;
+                on_links[vc] += 1;
             }
         }
         let state = |(link, port): (LinkIndex, &Port)| match self.rate_control.port(link) {

@@ -6,6 +6,7 @@ use crate::aal5::Encapsulation;
 use crate::end_systems::EndSystems;
 use crate::engine::{Engine, Outcome, Progress, fast, reference};
 use crate::gfr::{Edge, EdgeCounters, Gfr};
+use crate::index::VcIndex;
 use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::Network;
@@ -356,7 +357,7 @@ fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
     let rate = "38.88Mbps".parse().unwrap();
     network.flows[0].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
     network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
-    network.vcs[2].class = Class::Vbr;
+    network.vcs[VcIndex::new(2)].class = Class::Vbr;
     let result = run(&network);
     // 12 cells at a quarter of the link take 12720 units; the first goes at once.
     assert_eq!(result.flows[0].packets_sent, 97_200_000 / 12_720 + 1);
@@ -377,7 +378,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306, 153
     // and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
     let [a, b, c] = [306.0, 153.0, 611.0];
-    network.vcs[4].class = Class::Vbr;
+    network.vcs[VcIndex::new(4)].class = Class::Vbr;
     let result = run(&network);
     assert_eq!(result.flows.iter().map(|flow| flow.packets_delivered as f64).collect::<Vec<_>>(), [a, b, c]);
     // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
@@ -440,7 +441,7 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
     for (vc, mcr) in [(2, "38.88Mbps"), (4, "19.44Mbps")] {
         let mcr = mcr.parse().unwrap();
         let contract = Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true };
-        network.vcs[vc].contract = Some(contract);
+        network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
     // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the switch.
@@ -488,8 +489,8 @@ fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than
     let alone = (14 + 4) * 265 + 6 * 486;
     let delivered = |network: &Network| run(network).flows[0].delivered_bytes / 512;
     assert!(delivered(&network) < 97_200_000 / (10 * alone), "of one class, it waits behind all others");
-    network.vcs[0].class = Class::Vbr;
-    network.vcs[1].class = Class::Vbr;
+    network.vcs[VcIndex::new(0)].class = Class::Vbr;
+    network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
     assert!(delivered >= 97_200_000 / (alone + 2 * 265) - 1, "{delivered}");
 }
@@ -498,8 +499,8 @@ fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than
 fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "1s");
-        network.vcs[0].class = Class::Vbr;
-        network.vcs[2].class = Class::Cbr;
+        network.vcs[VcIndex::new(0)].class = Class::Vbr;
+        network.vcs[VcIndex::new(2)].class = Class::Cbr;
         let config = guaranteed_rate::Config { share };
         network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::GuaranteedRate(config);
         let shares = shares(&run(&network));

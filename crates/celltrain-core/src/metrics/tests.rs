@@ -1,9 +1,9 @@
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::*;
 use crate::abr::Parameters;
 use crate::cell::tests::cell;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
@@ -29,7 +29,7 @@ impl Stage {
         change(&mut network);
         let stop = Stop::never();
         let (routing, clock) = (network.routing(&stop).unwrap(), network.clock());
-        let vcs = |link: &TiVec<Label, u32>| PortState {
+        let vcs = |link: &TiVec<Label, VcIndex>| PortState {
             counters: ti_vec![PortCounters::default(); link.len()],
             waiting: ti_vec![0; link.len()],
             max_queue: 0,
@@ -55,7 +55,7 @@ impl Stage {
             end: self.end,
             ports: &self.ports,
             end_systems: &self.end_systems,
-            on_links: &[0; 4],
+            on_links: TiSlice::from_ref(&[0; 4]),
             edge: &self.edge,
             rate_control: &self.rate_control,
             stop: &self.stop,
@@ -78,9 +78,9 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 
 #[test]
 fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
-    let mut stage = Stage::new(|network| network.vcs[2].contract = Some(contract(network)));
+    let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck behind the first source's.
-    let path = stage.network.vcs[2].path.clone();
+    let path = stage.network.vcs[VcIndex::new(2)].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
         stage.ports[link].counters[Label::new(label)] =
             PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
@@ -88,7 +88,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
     // Another's frames at the port they share.
     let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
     stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
-    stage.edge.on_cell(2, Time::default(), cell(1, 0, true));
+    stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
     // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
@@ -125,7 +125,8 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
 
 /// The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR: 100,000 cells a second.
 fn with_abr(network: &mut Network) {
-    for (vc, partner) in [(0, 1), (1, 0)] {
+    let [data, acks] = [0, 1].map(VcIndex::new);
+    for (vc, partner) in [(data, acks), (acks, data)] {
         network.vcs[vc].abr = Some(Parameters { icr: Some("42.4Mbps".parse().unwrap()), ..Parameters::default() });
         network.vcs[vc].partner = Some(partner);
     }

@@ -46,7 +46,7 @@ pub(crate) fn n_source_network(
         duration: duration.parse().unwrap(),
         nodes: graph.nodes.clone(),
         links: graph.links.clone(),
-        vcs: Vec::new(),
+        vcs: TiVec::new(),
         merges: Vec::new(),
         flows: Vec::new(),
         bottleneck: N_SOURCE_BOTTLENECK,
@@ -58,12 +58,12 @@ pub(crate) fn n_source_network(
     network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
     network.links[N_SOURCE_BOTTLENECK].policy = policy;
     for i in 0..sources {
-        let data_vc = network.vcs.len();
-        network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        let [data_vc, ack_vc] = n_source_paths(i, sources)
+            .map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
         network.flows.push(Flow {
             name: format!("tcp{}", i + 1),
             data_vc,
-            ack_vc: data_vc + 1,
+            ack_vc,
             start: Duration::default(),
             tcp: tcp.clone(),
             traffic: TrafficConfig::default(),
@@ -84,15 +84,12 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
         let node = graph.add_node(format!("host{host}"), NodeKind::Host);
         graph.connect(node, switch, rate, "5us".parse().unwrap());
         let next = (host + 1) % hosts;
-        for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
-            network.vcs.push(Vc {
-                name: format!("tcp{host}{name}"),
-                path: path.map(LinkIndex::from).to_vec(),
-                ..Vc::default()
-            });
-        }
-        let (name, data_vc) = (format!("tcp{host}"), 2 * host);
-        network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
+        let ways = [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])];
+        let [data_vc, ack_vc] = ways.map(|(name, path)| {
+            let (name, path) = (format!("tcp{host}{name}"), path.map(LinkIndex::from).to_vec());
+            network.vcs.push_and_get_key(Vc { name, path, ..Vc::default() })
+        });
+        network.flows.push(Flow { name: format!("tcp{host}"), data_vc, ack_vc, ..flow.clone() });
     }
     Network { nodes: graph.nodes, links: graph.links, ..network }
 }
@@ -103,16 +100,16 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
     let routing = network.routing(&Stop::never()).unwrap();
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4], "data crosses the bottleneck");
-    assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5], "acknowledgements cross its twin");
-    assert_eq!(routing.first_label, [Label::new(0); 6]);
-    let mut at = Next::Port { link: network.vcs[4].path[0], label: Label::new(0) };
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
+    assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its twin");
+    assert_eq!(routing.first_label.raw, [Label::new(0); 6]);
+    let mut at = Next::Port { link: network.vcs[VcIndex::new(4)].path[0], label: Label::new(0) };
     let mut hops = 0;
     while let Next::Port { link, label } = at {
         at = routing.next[link][label];
         hops += 1;
     }
-    assert_eq!((hops, at), (3, Next::Host { vc: 4 }));
+    assert_eq!((hops, at), (3, Next::Host { vc: VcIndex::new(4) }));
 }
 
 #[test]

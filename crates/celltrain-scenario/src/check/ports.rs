@@ -282,7 +282,7 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
         return Ok(());
     }
     let mut crossing: TiVec<LinkIndex, BTreeSet<Class>> = ti_vec![BTreeSet::new(); layout.graph.links.len()];
-    for (number, vc) in channels.vcs.iter().enumerate() {
+    for (number, vc) in channels.vcs.iter_enumerated() {
         stop.steps(vc.path.len())?;
         let class = found.vc(number).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {

@@ -78,7 +78,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
     }
     let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
     must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;
-    let with_contracts = network.vcs.iter().enumerate().filter(|(_, vc)| vc.contract.is_some());
+    let with_contracts = network.vcs.iter_enumerated().filter(|(_, vc)| vc.contract.is_some());
     for (found, (number, vc)) in result.contracts.iter().zip(with_contracts) {
         let edge = found.edge;
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;

@@ -6,7 +6,7 @@ use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{Passed, Plan, Role, StageEnd};
 use super::{Engine, Outcome};
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
@@ -49,7 +49,7 @@ impl Engine<'_> {
                 },
             };
         }
-        let mut on_links = vec![0; self.network.vcs.len()];
+        let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
             let defers_order = match *role {
                 Role::Contended(number) => self.contended_ports[number].defers_order(),
@@ -82,7 +82,7 @@ impl Engine<'_> {
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived - leaving.left();
+                on_links[self.routing.vcs[link][label]] += counters.forwarded - arrived - leaving.left();
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");

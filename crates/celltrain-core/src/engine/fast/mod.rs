@@ -30,7 +30,7 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -119,7 +119,7 @@ struct Engine<'a> {
 struct Delivery {
     time: Time,
     link: LinkIndex,
-    vc: u32,
+    vc: VcIndex,
     frame: FrameNumber,
     cells: u32,
 }
@@ -217,7 +217,7 @@ impl<'a> Engine<'a> {
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
-                    let tagged = self.network.vcs[vc as usize].tagged;
+                    let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
@@ -237,7 +237,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(Way { nic, cell_time: period }) = self.plan.ways[vc as usize] else {
+            let Some(Way { nic, cell_time: period }) = self.plan.ways[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };

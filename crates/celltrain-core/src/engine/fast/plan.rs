@@ -13,7 +13,7 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use super::feeders::Feeders;
 use crate::footprint::size;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::stop::{Interrupted, Stop};
@@ -47,7 +47,7 @@ pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
         /// The VC.
-        vc: u32,
+        vc: VcIndex,
         /// Index of the link the host receives on: deliveries of one instant go by it.
         link: LinkIndex,
         /// Number of the lane that carries frames from this port over this lead.
@@ -60,7 +60,7 @@ pub(super) enum StageEnd {
         /// Index of the link they come in on.
         link: LinkIndex,
         /// The VC.
-        vc: u32,
+        vc: VcIndex,
     },
     /// A contended port.
     Port {
@@ -140,7 +140,7 @@ impl Ways {
 #[derive(Clone, Debug)]
 pub(super) struct RmWay {
     /// The VC.
-    pub(super) vc: u32,
+    pub(super) vc: VcIndex,
     /// The switches whose allocators write into backward ones.
     pub(super) passes: Vec<RmPass>,
     /// The end of their loop, if it is on the way.
@@ -207,7 +207,7 @@ pub(super) struct Plan {
     /// Propagation by link.
     pub(super) delays: TiVec<LinkIndex, Span>,
     /// By VC; none where the host's own port shapes it.
-    pub(super) ways: Vec<Option<Way>>,
+    pub(super) ways: TiVec<VcIndex, Option<Way>>,
 }
 
 impl Plan {
@@ -232,7 +232,7 @@ impl Plan {
             lanes: Vec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
-            ways: Vec::with_capacity(network.vcs.len()),
+            ways: TiVec::with_capacity(network.vcs.len()),
         };
         for link in network.links.keys() {
             stop.steps(routing.merging[link].len())?;
@@ -350,7 +350,7 @@ impl Plan {
             stages.push(Stage { lead, end });
             ways.end_way();
             if self.controls {
-                rm_ways.push(rate_control.home(vc as usize).map(|_| rm_way));
+                rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
         Ok((stages, ways, rm_ways))

@@ -9,7 +9,7 @@ use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::cell::FrameNumber;
 use crate::footprint::size;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::Place;
 use crate::units::Time;
 
@@ -20,7 +20,7 @@ pub(super) struct RmEvent {
     /// Index of the link it comes in on.
     pub(super) link: LinkIndex,
     /// The VC it travels on.
-    pub(super) vc: u32,
+    pub(super) vc: VcIndex,
     /// Its number there.
     pub(super) number: FrameNumber,
     pub(super) what: What,
