@@ -6,14 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
@@ -44,16 +44,16 @@ pub struct Departure {
 /// The ends of all connections.
 pub struct EndSystems {
     max_cells: u32,
-    flows: Vec<Connection>,
+    flows: TiVec<FlowIndex, Connection>,
     vcs: TiVec<VcIndex, VcEnds>,
     /// By VC, apart from the rest of its ends: looked at for every cell.
     collections: TiVec<VcIndex, Collection>,
     /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
     clocks: Vec<HostClock>,
-    due: Vec<(ClockKind, u32)>,
+    due: Vec<(ClockKind, FlowIndex)>,
     /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
-    departures: BinaryHeap<Reverse<(Time, u32)>>,
+    departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     aal5: Aal5Options,
 }
 
@@ -178,15 +178,15 @@ pub struct VcCounters {
 #[derive(Clone, Copy, Debug)]
 enum Body {
     Data {
-        flow: u32,
+        flow: FlowIndex,
         segment: Segment,
     },
     Ack {
-        flow: u32,
+        flow: FlowIndex,
         ack: Ack,
     },
     Packet {
-        flow: u32,
+        flow: FlowIndex,
         number: u64,
     },
     /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
@@ -197,7 +197,7 @@ enum Body {
 struct HostClock {
     kind: ClockKind,
     ticks: Ticks,
-    flows: Vec<u32>,
+    flows: Vec<FlowIndex>,
 }
 
 /// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
@@ -209,7 +209,7 @@ enum ClockKind {
 
 /// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
-    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
+    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
 /// Memory of a VC's two ends.
 pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<VcIndex>>();
 /// Memory of a frame on its way, as long as it is not forgotten.
@@ -267,7 +267,7 @@ impl EndSystems {
                 fingerprint: Fingerprint::default(),
             }
         };
-        let flows = stop.map(&network.flows, connection)?;
+        let flows = stop.map(&network.flows, connection)?.into();
         let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
@@ -298,8 +298,8 @@ impl EndSystems {
     }
 
     /// A connection starts to send.
-    pub fn start(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        let Connection { start, packets, .. } = &mut self.flows[flow as usize];
+    pub fn start(&mut self, flow: FlowIndex, out: &mut Vec<Departure>) {
+        let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
         match packets {
             None => self.send(flow, start, out),
@@ -336,14 +336,14 @@ impl EndSystems {
         log.forget_before(number);
         match log.frame(number).body {
             Body::Data { flow, segment } => {
-                let connection = &mut self.flows[flow as usize];
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
                 if let Some(ack) = connection.receiver.on_segment(segment) {
                     self.acknowledge(flow, ack, out);
                 }
             }
             Body::Ack { flow, ack } => {
-                let connection = &mut self.flows[flow as usize];
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
                 match blocks {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
@@ -369,7 +369,7 @@ impl EndSystems {
                 self.send(flow, now, out);
             }
             Body::Packet { flow, number } => {
-                let connection = &mut self.flows[flow as usize];
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Packet as u64, now.0, number]);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
@@ -404,7 +404,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let connection = &mut self.flows[flow as usize];
+            let connection = &mut self.flows[flow];
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
@@ -426,7 +426,7 @@ impl EndSystems {
         self.due = due;
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
-            let connection = &mut self.flows[flow as usize];
+            let connection = &mut self.flows[flow];
             if connection.packets.is_some() {
                 self.emit(flow, out);
                 continue;
@@ -444,7 +444,7 @@ impl EndSystems {
     }
 
     /// The connections, by flow.
-    pub fn connections(&self) -> &[Connection] {
+    pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.flows
     }
 
@@ -479,8 +479,8 @@ impl EndSystems {
         }
     }
 
-    fn send(&mut self, flow: u32, now: Time, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow as usize];
+    fn send(&mut self, flow: FlowIndex, now: Time, out: &mut Vec<Departure>) {
+        let connection = &mut self.flows[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries a byte; everything else is a full segment.
@@ -502,8 +502,8 @@ impl EndSystems {
     }
 
     /// A packet is put in, and the instant of the next one is noted.
-    fn emit(&mut self, flow: u32, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow as usize];
+    fn emit(&mut self, flow: FlowIndex, out: &mut Vec<Departure>) {
+        let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number: packets.counters.sent } };
         packets.counters.sent += 1;
@@ -512,8 +512,8 @@ impl EndSystems {
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
-    fn acknowledge(&mut self, flow: u32, ack: Ack, out: &mut Vec<Departure>) {
-        let connection = &self.flows[flow as usize];
+    fn acknowledge(&mut self, flow: FlowIndex, ack: Ack, out: &mut Vec<Departure>) {
+        let connection = &self.flows[flow];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
         if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
@@ -555,7 +555,7 @@ enum Seen {
 /// One clock for all connections whose ticks fall together.
 fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
     let mut clocks: Vec<HostClock> = Vec::new();
-    for (flow, number) in network.flows.iter().zip(0..).filter(|(flow, _)| flow.traffic.packets().is_none()) {
+    for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
         stop.steps(clocks.len())?;
         let options = flow.tcp.options();
         let period = clock.span(options.timer_granularity);
@@ -575,7 +575,7 @@ fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<H
 }
 
 /// A connection's clock: the one that ticks like it, if there is one.
-fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: u32) {
+fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
     match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
         Some(clock) => clock.flows.push(flow),
         None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),

@@ -9,7 +9,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::end_systems;
 use crate::engine::{Engine, fast, reference};
 use crate::gfr;
-use crate::index::LinkIndex;
+use crate::index::{FlowIndex, LinkIndex};
 use crate::metrics;
 use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
 use crate::port::{self, PortCounters};
@@ -99,7 +99,7 @@ pub(crate) struct Shape<'a> {
     /// By link: the links that feed its port.
     pub(crate) feeders: fast::Feeders,
     /// By flow: the frames of its data that are on their way at most.
-    frames: Vec<u64>,
+    frames: TiVec<FlowIndex, u64>,
     /// By link: the cells on their way of all flows that cross it.
     crossing: TiVec<LinkIndex, u64>,
     /// By link: the cells that wait at its port at most.
@@ -146,7 +146,8 @@ impl<'a> Shape<'a> {
                 flows_over[link] += 1;
             }
         }
-        let frames: Vec<u64> = stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?;
+        let frames: TiVec<FlowIndex, u64> =
+            stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?.into();
         let mut crossing = ti_vec![0u64; network.links.len()];
         for (flow, frames) in network.flows.iter().zip(&frames) {
             stop.step()?;
@@ -377,7 +378,7 @@ mod tests {
     use crate::engine::fast::run_queues;
     use crate::index::VcIndex;
     use crate::network::Merge;
-    use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network, ring_network};
+    use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -418,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
-        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[0];
+        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[FIRST];
         // 65535 bytes are 127 segments of 512; one source has the link to itself.
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
@@ -435,8 +436,8 @@ mod tests {
     fn what_no_answer_holds_back_is_bounded_by_its_rate() {
         let frames = |text: &str| {
             let mut network = sources(1, None, "10ms");
-            network.flows[0].traffic = serde_json::from_str(text).unwrap();
-            Shape::new(&network, &Stop::never()).unwrap().frames[0]
+            network.flows[FIRST].traffic = serde_json::from_str(text).unwrap();
+            Shape::new(&network, &Stop::never()).unwrap().frames[FIRST]
         };
         // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33 packets, and
         // the first of all.

@@ -92,4 +92,7 @@ indices! {
 
     /// A virtual channel of a network.
     VcIndex;
+
+    /// A flow of a network.
+    FlowIndex;
 }

@@ -238,7 +238,7 @@ impl PartialOrd for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::n_source_network;
+    use crate::network::tests::{FIRST, SECOND, n_source_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
     use crate::traffic::{TrafficConfig, constant_rate};
@@ -375,8 +375,8 @@ mod tests {
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
         // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
-        network.flows[1].data_vc = VcIndex::new(0);
-        (network.flows[0].traffic, network.flows[1].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
+        network.flows[SECOND].data_vc = VcIndex::new(0);
+        (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &Stop::never()).unwrap();
         // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
@@ -389,13 +389,13 @@ mod tests {
         // Who comes first by his class has all that he wants, and of what is more than the link nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
-            network.flows[1].traffic = packets(rate);
+            network.flows[SECOND].traffic = packets(rate);
             network.vcs[VcIndex::new(0)].class = Class::Cbr;
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
         // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
-        for greedy in [0, 1] {
+        for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();

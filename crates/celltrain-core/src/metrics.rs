@@ -10,7 +10,7 @@ use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
 use crate::gfr::{Edge, EdgeCounters};
-use crate::index::{LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
@@ -36,7 +36,7 @@ pub struct RunResult {
     /// Of the files of all flows together; `None` where it is not asked for.
     pub file_delay: Option<FileDelay>,
     /// By flow.
-    pub flows: Vec<FlowResult>,
+    pub flows: TiVec<FlowIndex, FlowResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
     /// VCs with a contract.
@@ -193,7 +193,7 @@ impl FinalState<'_> {
     pub fn measure(&self) -> Outcome {
         let cells = self.conserve()?;
         let seconds = self.clock.seconds(self.end);
-        let flows: Vec<FlowResult> = self.flows(seconds)?;
+        let flows = self.flows(seconds)?;
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
         let bottleneck = self.network.bottleneck;
         let rate = self.network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
@@ -276,7 +276,7 @@ impl FinalState<'_> {
         Ok(totals)
     }
 
-    fn flows(&self, seconds: f64) -> Result<Vec<FlowResult>, Interrupted> {
+    fn flows(&self, seconds: f64) -> Result<TiVec<FlowIndex, FlowResult>, Interrupted> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
@@ -302,7 +302,7 @@ impl FinalState<'_> {
             }
         };
         let fair = max_min::goodputs_mbps(self.network, self.stop)?;
-        self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)
+        Ok(self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)?.into())
     }
 
     fn file_delay(&self) -> Result<FileDelay, Interrupted> {

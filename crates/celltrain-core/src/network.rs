@@ -16,7 +16,7 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -41,7 +41,7 @@ pub struct Network {
     /// Where virtual channels merge.
     pub merges: Vec<Merge>,
     /// TCP connections, and packets that nothing answers.
-    pub flows: Vec<Flow>,
+    pub flows: TiVec<FlowIndex, Flow>,
     /// The link whose capacity efficiency is measured against.
     pub bottleneck: LinkIndex,
     /// Who goes first among cells that reach a port at the same instant.

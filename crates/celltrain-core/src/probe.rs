@@ -4,7 +4,7 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::index::{LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
@@ -73,9 +73,9 @@ pub struct Recorder {
     choice: SeriesChoice,
     links: Vec<LinkIndex>,
     /// The flow and the VC of its data, where its rate is controlled.
-    rates: Vec<(usize, VcIndex)>,
+    rates: Vec<(FlowIndex, VcIndex)>,
     /// Likewise, where its packets wait before the ATM network.
-    edges: Vec<(usize, VcIndex)>,
+    edges: Vec<(FlowIndex, VcIndex)>,
     step: Duration,
     clock: Clock,
     /// How many samples were taken.
@@ -111,7 +111,7 @@ impl Recorder {
     pub fn new(choice: SeriesChoice, links: Vec<LinkIndex>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
-        let data = || network.flows.iter().enumerate().map(|(flow, of)| (flow, of.data_vc));
+        let data = || network.flows.iter_enumerated().map(|(flow, of)| (flow, of.data_vc));
         let is_abr = |vc: VcIndex| network.vcs[vc].abr.is_some();
         let waits = |vc: VcIndex| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
         Self {
@@ -143,13 +143,13 @@ impl Recorder {
     }
 
     /// The flows whose data has an ACR, the columns of that series.
-    pub fn rate_flows(&self) -> impl Iterator<Item = usize> {
+    pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
     /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge device,
     /// and those whose host is an ABR source itself.
-    pub fn edge_flows(&self) -> impl Iterator<Item = usize> {
+    pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 }

@@ -74,7 +74,7 @@ impl Serialize for Answer<'_> {
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
             match name.as_str() {
-                "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows))?,
+                "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows.raw))?,
                 "ports" => map.serialize_entry(name, &ports)?,
                 "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,

@@ -2,7 +2,7 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::stop::{Interrupted, Stop};
@@ -396,7 +396,7 @@ impl Recorded {
             }
         }
         let flow_of = |vc: VcIndex| of_vc[vc].map_or_else(|| format!("vc{}", vc.number()), str::to_owned);
-        let name = |flow: usize| network.flows[flow].name.clone();
+        let name = |flow: FlowIndex| network.flows[flow].name.clone();
         let links: Vec<LinkIndex> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Ok(Self {
@@ -404,7 +404,7 @@ impl Recorded {
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             names: vec![
                 (Over::Ports.name(), links.iter().copied().map(port).collect()),
-                (Over::Flows.name(), (0..network.flows.len()).map(name).collect()),
+                (Over::Flows.name(), network.flows.keys().map(name).collect()),
                 (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
                 (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
             ],

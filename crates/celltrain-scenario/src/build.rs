@@ -90,7 +90,7 @@ impl<'a> Laid<'a> {
             let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
             Ok(Flow { name, data_vc, ack_vc, start, tcp, traffic })
         };
-        let flows = all(flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow))?;
+        let flows = all(flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow))?.into();
         Ok(Network {
             seed,
             duration: scenario.duration,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::TiVec;
 
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -18,7 +18,7 @@ pub struct Channels {
     /// Where some become one.
     pub merges: Vec<Merge>,
     /// Of each flow: the VC of its data and that of its acknowledgements.
-    pub of_flow: Vec<[VcIndex; 2]>,
+    pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
 /// The VCs of a layout that passed its checks: two for each flow that shares none.

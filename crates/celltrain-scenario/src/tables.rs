@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::TiVec;
 
 use celltrain_core::edge_device::EdgeConfig;
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop, all};
@@ -17,7 +17,7 @@ use crate::topology::Layout;
 /// The tables of everything in a layout, looked up once.
 pub struct Tables<'a> {
     /// Of each flow: what it has of its own.
-    pub flows: Vec<Option<&'a FlowOptions>>,
+    pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
     /// Of each VC: what it has of its own, and the name of that table.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
     /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
@@ -56,7 +56,7 @@ impl<'a> Tables<'a> {
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });
-        Ok(Self { flows: all(flows)?, vcs: all(vcs)?.into(), ports: all(ports)?.into(), edges: all(edges)? })
+        Ok(Self { flows: all(flows)?.into(), vcs: all(vcs)?.into(), ports: all(ports)?.into(), edges: all(edges)? })
     }
 
     /// What a VC has of its own.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
 use celltrain_core::network::Network;
@@ -122,12 +122,13 @@ port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
     };
     let there = ["source2->edge2", "edge2->sw1", "sw1->sw2", "sw2->far-edge2", "far-edge2->destination2"];
     let back = ["destination2->far-edge2", "far-edge2->sw2", "sw2->sw1", "sw1->edge2", "edge2->source2"];
-    let flow = |flow: usize| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);
+    let [second, fourth] = [1, 3].map(FlowIndex::new);
+    let flow = |flow: FlowIndex| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);
     assert_eq!(network.flows.len(), 4);
-    assert_eq!(flow(1), [there, back]);
-    assert_eq!(network.flows[3].name, "tcp4", "the other direction follows");
-    assert_eq!(flow(3), [back, there]);
-    let delays = network.vcs[network.flows[1].data_vc].path.iter().map(|&link| network.links[link].delay);
+    assert_eq!(flow(second), [there, back]);
+    assert_eq!(network.flows[fourth].name, "tcp4", "the other direction follows");
+    assert_eq!(flow(fourth), [back, there]);
+    let delays = network.vcs[network.flows[second].data_vc].path.iter().map(|&link| network.links[link].delay);
     assert_eq!(delays.map(|delay| delay.picoseconds / 1_000_000_000).collect::<Vec<_>>(), [3, 0, 1, 0, 3]);
     let buffered: Vec<_> = network.links.iter().filter(|link| link.edge.is_some()).map(|link| &link.name).collect();
     assert_eq!(buffered, ["edge1->sw1", "far-edge1->sw2", "edge2->sw1", "far-edge2->sw2"], "not towards hosts");

@@ -1,7 +1,7 @@
 //! ABR in whole runs: sources come to the rates their allocators mean, and both engines say the same.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
@@ -78,7 +78,8 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
-        assert!(most.contains(&(result.flows[0].goodput_mbps / result.flows[0].max_min_mbps)), "Nrm = {nrm}");
+        let flow = &result.flows[FlowIndex::new(0)];
+        assert!(most.contains(&(flow.goodput_mbps / flow.max_min_mbps)), "Nrm = {nrm}");
     }
 }
 

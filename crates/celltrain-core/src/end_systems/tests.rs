@@ -27,7 +27,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
         let mut later = host.ticks;
         later.advance();
         let period = (later.next() - first).0 * 1000 / clock.units_per_second;
-        (host.kind, period, host.flows)
+        (host.kind, period, host.flows.into_iter().map(FlowIndex::number).collect())
     };
     host_clocks(network, clock, &Stop::never()).unwrap().into_iter().map(of).collect()
 }
@@ -69,7 +69,7 @@ fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order(
     let routing = network.routing(&stop).unwrap();
     let mut ends = EndSystems::new(&network, &routing, clock, &stop).unwrap();
     let mut out = Vec::new();
-    for flow in 0..3 {
+    for flow in network.flows.keys() {
         ends.start(flow, &mut out);
     }
     assert_eq!(out.drain(..).map(|departure| departure.vc.number()).collect::<Vec<_>>(), [0, 2, 4]);

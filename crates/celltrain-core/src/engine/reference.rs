@@ -17,7 +17,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
-use crate::index::{LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
@@ -96,7 +96,7 @@ enum What {
     /// A cell reaches the end of a link.
     Arrival(LinkIndex),
     /// A connection starts to send.
-    Start(u32),
+    Start(FlowIndex),
     /// A link has finished a cell and is free, or a shaped port may send one.
     Sent(LinkIndex),
 }
@@ -130,7 +130,7 @@ struct Instant {
     at_ends: Vec<(VcIndex, FrameNumber)>,
     /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
-    starts: Vec<u32>,
+    starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
@@ -163,7 +163,7 @@ impl<'a> Engine<'a> {
             stop.steps(routing.inputs[link.from] as usize)?;
             Ok(TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties")))
         };
-        let start = |(flow, index): (&crate::network::Flow, u32)| {
+        let start = |(index, flow): (FlowIndex, &crate::network::Flow)| {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
@@ -178,7 +178,7 @@ impl<'a> Engine<'a> {
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock, stop)?,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
-            events: network.flows.iter().zip(0..).map(start).collect(),
+            events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             clock,
             routing,

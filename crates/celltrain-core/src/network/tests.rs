@@ -1,7 +1,13 @@
+use typed_index_collections::TiVec;
+
 use super::*;
-use crate::index::{Label, LinkIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
+/// Flows of tests.
+pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
+pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
+/// The link between the switches.
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
 /// The way back beside it, of acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
@@ -48,7 +54,7 @@ pub(crate) fn n_source_network(
         links: graph.links.clone(),
         vcs: TiVec::new(),
         merges: Vec::new(),
-        flows: Vec::new(),
+        flows: TiVec::new(),
         bottleneck: N_SOURCE_BOTTLENECK,
         tie_order: TieOrder::default(),
         service_order: ServiceOrder::default(),
@@ -78,7 +84,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
     let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
-    let (flow, rate) = (network.flows.remove(0), network.links[LinkIndex::new(0)].rate);
+    let (flow, rate) = (network.flows.remove(FIRST), network.links[LinkIndex::new(0)].rate);
     network.vcs.clear();
     for host in 0..hosts {
         let node = graph.add_node(format!("host{host}"), NodeKind::Host);

@@ -1,5 +1,6 @@
 //! Edge devices: each has a table, each table stands for one, each buffer holds a packet.
 
+use celltrain_core::index::FlowIndex;
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -49,7 +50,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
 fn longest_packet(laid: &Laid<'_>, table: &str, stop: &Stop<'_>) -> Result<u32, Interrupted> {
     let layout = &laid.layout;
     let mut longest = 1;
-    for (number, flow) in layout.flows.iter().enumerate() {
+    for (number, flow) in FlowIndex::counting().zip(&layout.flows) {
         stop.step()?;
         for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(laid, number)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];

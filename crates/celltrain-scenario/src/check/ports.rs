@@ -6,7 +6,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
-use celltrain_core::index::LinkIndex;
+use celltrain_core::index::{FlowIndex, LinkIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
@@ -57,7 +57,7 @@ pub(super) fn check<'a>(
 /// The largest frame that crosses each link, in cells.
 fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u32>, Interrupted> {
     let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; laid.layout.graph.links.len()];
-    for (number, flow) in laid.layout.flows.iter().enumerate() {
+    for (number, flow) in FlowIndex::counting().zip(&laid.layout.flows) {
         stop.step()?;
         let [data_cells, ack_cells] = frame_cells(laid, number);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {

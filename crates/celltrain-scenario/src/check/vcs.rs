@@ -31,7 +31,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
         return Ok(());
     }
     let mut longest_frame: TiVec<VcIndex, u32> = ti_vec![0; channels.vcs.len()];
-    for (number, vcs) in channels.of_flow.iter().enumerate() {
+    for (number, vcs) in channels.of_flow.iter_enumerated() {
         stop.step()?;
         for (&vc, cells) in vcs.iter().zip(frame_cells(laid, number)) {
             longest_frame[vc] = cells.max(longest_frame[vc]);

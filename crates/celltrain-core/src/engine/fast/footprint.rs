@@ -79,7 +79,7 @@ const BYTES_OF_RM_LANES: u64 = 2 * rm::BYTES_PER_LANE + 2 * size::<Key>() * 8 / 
 mod tests {
     use super::*;
     use crate::network::Network;
-    use crate::network::tests::ring_network;
+    use crate::network::tests::{FIRST, ring_network};
     use crate::stop::Stop;
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         let mut network = ring_network(5, "1ms");
         let of = |network: &Network| footprint(&Shape::new(network, &Stop::never()).unwrap());
         let before = of(&network);
-        network.flows.push(network.flows[0].clone());
+        network.flows.push(network.flows[FIRST].clone());
         assert_eq!(of(&network) - before, BYTES_PER_FLOW);
     }
 }

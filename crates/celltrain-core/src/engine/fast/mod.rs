@@ -30,7 +30,7 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::index::{LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -99,7 +99,7 @@ struct Engine<'a> {
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
-    starts: VecDeque<(Time, u32)>,
+    starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
     edge: Edge,
@@ -149,9 +149,8 @@ impl<'a> Engine<'a> {
         let edge = Edge::new(network, clock, stop)?;
         let mut starts: Vec<_> = network
             .flows
-            .iter()
-            .zip(0..)
-            .map(|(flow, index)| (Time::default() + clock.span(flow.start), index))
+            .iter_enumerated()
+            .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
         let mut engine = Self {
