@@ -95,4 +95,7 @@ indices! {
 
     /// A flow of a network.
     FlowIndex;
+
+    /// A host, a switch or an edge device of a network.
+    NodeIndex;
 }

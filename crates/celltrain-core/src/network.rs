@@ -16,7 +16,7 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -33,7 +33,7 @@ pub struct Network {
     /// How long the run lasts; events at its end still happen.
     pub duration: Duration,
     /// Hosts and switches.
-    pub nodes: Vec<Node>,
+    pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links with the output ports at their starts.
     pub links: TiVec<LinkIndex, Link>,
     /// Virtual channels.
@@ -80,10 +80,10 @@ pub enum NodeKind {
 pub struct Link {
     /// The port's name in scenarios and results, for example `sw1->sw2`.
     pub name: String,
-    /// Index of the node it leaves.
-    pub from: usize,
-    /// Index of the node it reaches.
-    pub to: usize,
+    /// The node it leaves.
+    pub from: NodeIndex,
+    /// The node it reaches.
+    pub to: NodeIndex,
     /// Bits per second.
     pub rate: BitRate,
     /// Propagation delay.
@@ -195,7 +195,7 @@ pub struct Routing {
     /// For each link: its number among the input links of the node it reaches.
     pub input: TiVec<LinkIndex, u32>,
     /// For each node: how many input links it has.
-    pub inputs: Vec<u32>,
+    pub inputs: TiVec<NodeIndex, u32>,
 }
 
 impl Routing {
@@ -304,7 +304,7 @@ impl Network {
             merging: ti_vec![TiVec::new(); self.links.len()],
             first_label: TiVec::with_capacity(self.vcs.len()),
             input: TiVec::with_capacity(self.links.len()),
-            inputs: vec![0; self.nodes.len()],
+            inputs: ti_vec![0; self.nodes.len()],
         };
         for link in stop.each(&self.links) {
             let link = link?;
@@ -351,8 +351,12 @@ impl Network {
 /// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
 /// is. What lies before and behind is between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
-pub fn atm_part(nodes: &[Node], links: &TiSlice<LinkIndex, Link>, path: &[LinkIndex]) -> Range<usize> {
-    let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
+pub fn atm_part(
+    nodes: &TiSlice<NodeIndex, Node>,
+    links: &TiSlice<LinkIndex, Link>,
+    path: &[LinkIndex],
+) -> Range<usize> {
+    let at_edge = |node: NodeIndex| nodes[node].kind == NodeKind::EdgeDevice;
     let last = path.len() - 1;
     let start = usize::from(last > 0 && at_edge(links[path[0]].to));
     let end = last - usize::from(last > start && at_edge(links[path[last]].from));
@@ -367,17 +371,15 @@ const UNITS_FOR_RATES: u64 = 1000;
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Hosts and switches.
-    pub nodes: Vec<Node>,
+    pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links; ports without limit until a scenario says otherwise.
     pub links: TiVec<LinkIndex, Link>,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl Graph {
     /// Adds a node; its index.
-    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> usize {
-        self.nodes.push(Node { name: name.into(), kind });
-        self.nodes.len() - 1
+    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeIndex {
+        self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
     /// The other link of a pair that was added at once.
@@ -386,13 +388,13 @@ impl Graph {
     }
 
     /// Adds a link each way between two nodes, alike; the one that leaves `a`, and [`Graph::way_back`] is the other.
-    pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> LinkIndex {
+    pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, rate: BitRate, delay: Duration) -> LinkIndex {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
     /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one that
     /// leaves `a`, and [`Graph::way_back`] is the other.
-    pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> LinkIndex {
+    pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
         let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
@@ -412,12 +414,12 @@ pub struct Search<'a> {
     /// For each node: where its leaving links begin in `leaving`; one more at the end.
     first: Vec<usize>,
     /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over most.
-    leaving: Vec<(LinkIndex, usize)>,
+    leaving: Vec<(LinkIndex, NodeIndex)>,
     /// By node: the link it was first reached over.
-    reached_by: Vec<Option<LinkIndex>>,
+    reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// By node: whether the search is for it.
-    is_wanted: Vec<bool>,
-    queue: Vec<usize>,
+    is_wanted: TiVec<NodeIndex, bool>,
+    queue: Vec<NodeIndex>,
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
@@ -426,32 +428,41 @@ impl<'a> Search<'a> {
     pub fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
         for link in &graph.links {
-            first[link.from + 1] += 1;
+            first[usize::from(link.from) + 1] += 1;
         }
         for node in 0..graph.nodes.len() {
             first[node + 1] += first[node];
         }
         let mut next = first.clone();
-        let mut leaving = vec![(LinkIndex::default(), 0); graph.links.len()];
+        let mut leaving = vec![(LinkIndex::default(), NodeIndex::default()); graph.links.len()];
         for (index, link) in graph.links.iter_enumerated() {
-            leaving[next[link.from]] = (index, link.to);
-            next[link.from] += 1;
+            let place = &mut next[usize::from(link.from)];
+            leaving[*place] = (index, link.to);
+            *place += 1;
         }
         let nodes = graph.nodes.len();
-        Self { graph, first, leaving, reached_by: vec![None; nodes], is_wanted: vec![false; nodes], queue: Vec::new() }
+        Self {
+            graph,
+            first,
+            leaving,
+            reached_by: ti_vec![None; nodes],
+            is_wanted: ti_vec![false; nodes],
+            queue: Vec::new(),
+        }
     }
 
     /// The links that leave a node, in order, and the nodes they reach.
-    pub fn leaving(&self, node: usize) -> &[(LinkIndex, usize)] {
+    pub fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
+        let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
     /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
     /// path leads. Hosts do not forward, edge devices only between a host and the network.
-    pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<LinkIndex>>> {
+    pub fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
-        let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
-        let wanted: BTreeSet<usize> = to.iter().copied().collect();
+        let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
+        let wanted: BTreeSet<NodeIndex> = to.iter().copied().collect();
         for &to in &wanted {
             self.is_wanted[to] = true;
         }
@@ -465,7 +476,8 @@ impl<'a> Search<'a> {
             next += 1;
             let is_edge = node != from && graph.nodes[node].kind == NodeKind::EdgeDevice;
             let from_host = is_edge && self.reached_by[node].is_some_and(|link| is_host(graph.links[link].from));
-            for &(link, reached) in &self.leaving[self.first[node]..self.first[node + 1]] {
+            let place = usize::from(node);
+            for &(link, reached) in &self.leaving[self.first[place]..self.first[place + 1]] {
                 if reached == from || self.reached_by[reached].is_some() || (is_edge && from_host == is_host(reached)) {
                     continue;
                 }
@@ -483,7 +495,7 @@ impl<'a> Search<'a> {
     }
 
     /// The path the last search found.
-    fn path(&self, from: usize, to: usize) -> Option<Vec<LinkIndex>> {
+    fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;
         while at != from || path.is_empty() {

@@ -10,7 +10,7 @@ use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
 use crate::footprint::size;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
@@ -283,7 +283,7 @@ fn passes(
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
     // By node: where the other direction of the VC that is looked at leaves it.
-    let mut leaving: Vec<Option<Place>> = vec![None; network.nodes.len()];
+    let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
         let forward = &network.vcs[partner].path;

@@ -50,8 +50,8 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
     let links = network.links.iter().map(|link| {
         json!({
             "name": link.name,
-            "from": link.from,
-            "to": link.to,
+            "from": link.from.number(),
+            "to": link.to.number(),
             "rate": link.rate.to_string(),
             "delay": link.delay.to_string(),
             "rate_mbps": link.rate.bits_per_second as f64 / 1e6,

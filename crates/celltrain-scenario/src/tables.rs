@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::TiVec;
 
 use celltrain_core::edge_device::EdgeConfig;
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop, all};
@@ -23,7 +23,7 @@ pub struct Tables<'a> {
     /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
     /// Of each node: its table; none where it is no edge device.
-    pub edges: Vec<Option<&'a EdgeConfig>>,
+    pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 
 impl<'a> Tables<'a> {
@@ -56,7 +56,12 @@ impl<'a> Tables<'a> {
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });
-        Ok(Self { flows: all(flows)?.into(), vcs: all(vcs)?.into(), ports: all(ports)?.into(), edges: all(edges)? })
+        Ok(Self {
+            flows: all(flows)?.into(),
+            vcs: all(vcs)?.into(),
+            ports: all(ports)?.into(),
+            edges: all(edges)?.into(),
+        })
     }
 
     /// What a VC has of its own.

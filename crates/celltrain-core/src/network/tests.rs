@@ -1,7 +1,7 @@
 use typed_index_collections::TiVec;
 
 use super::*;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
 /// Flows of tests.
@@ -131,7 +131,7 @@ fn hosts_do_not_forward() {
 fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
     let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
     for i in 0..3 {
-        let (source, destination) = (2 + i, 5 + i);
+        let [source, destination] = [2 + i, 5 + i].map(NodeIndex::from);
         let mut search = Search::new(&graph);
         let expected = [(source, destination), (destination, source)]
             .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
@@ -143,19 +143,17 @@ fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
 fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
-    for kind in kinds {
-        graph.add_node("", kind);
-    }
+    let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();
     // Links 0, 2, 4 and 6 lead from each node to the next, 1, 3, 5 and 7 back.
-    for node in 0..4 {
-        graph.connect(node, node + 1, BitRate::from_bits_per_second(1_000), Duration::default());
+    for pair in nodes.windows(2) {
+        graph.connect(pair[0], pair[1], BitRate::from_bits_per_second(1_000), Duration::default());
     }
     // More hosts: two at the switch, one at the first edge device, and a link from the first to the last.
     for (host, at) in [(5, 2), (6, 2), (7, 1), (0, 4)] {
         if host > 0 {
-            assert_eq!(graph.add_node("", NodeKind::Host), host);
+            nodes.push(graph.add_node("", NodeKind::Host));
         }
-        graph.connect(host, at, BitRate::from_bits_per_second(1_000), Duration::default());
+        graph.connect(nodes[host], nodes[at], BitRate::from_bits_per_second(1_000), Duration::default());
     }
     for (path, part) in [
         // The ATM network lies between the edge devices, or begins or ends with a host's own link to a switch.

@@ -1,6 +1,6 @@
 //! Edge devices: each has a table, each table stands for one, each buffer holds a packet.
 
-use celltrain_core::index::FlowIndex;
+use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -38,8 +38,8 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
             }
         }
     }
-    let without = |node: &usize| nodes[*node].kind == NodeKind::EdgeDevice && tables.edges[*node].is_none();
-    if let Some(node) = (0..nodes.len()).find(without) {
+    let without = |node: &NodeIndex| nodes[*node].kind == NodeKind::EdgeDevice && tables.edges[*node].is_none();
+    if let Some(node) = nodes.keys().find(without) {
         let device = &nodes[node].name;
         of_all.refuse(format!("has no table for the edge device \"{device}\"; write [edge.\"*\"] with its buffer"));
     }

@@ -6,7 +6,7 @@ mod check;
 
 use std::collections::BTreeMap;
 
-use celltrain_core::index::LinkIndex;
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind, Search};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
@@ -132,7 +132,7 @@ impl Configure for Config {
 }
 
 /// Indices and kinds of nodes, by name.
-type Nodes<'a> = BTreeMap<&'a str, (usize, NodeKind)>;
+type Nodes<'a> = BTreeMap<&'a str, (NodeIndex, NodeKind)>;
 
 impl Config {
     /// Names of nodes by kind, and the keys of their lists; nodes have indices in this order.
@@ -147,7 +147,7 @@ impl Config {
     fn nodes_by_name(&self, stop: &Stop<'_>) -> Result<Nodes<'_>, Interrupted> {
         let named = self.nodes().into_iter().flat_map(|(_, names, kind)| names.iter().map(move |name| (name, kind)));
         let mut nodes = Nodes::new();
-        for (number, node) in stop.each(named).enumerate() {
+        for (number, node) in NodeIndex::counting().zip(stop.each(named)) {
             let (name, kind) = node?;
             nodes.insert(name, (number, kind));
         }
@@ -202,11 +202,11 @@ impl Config {
     ) -> Result<Option<Vec<Option<Vec<LinkIndex>>>>, Interrupted> {
         let index = |name: &str| nodes[name].0;
         let mut search = Search::new(graph);
-        let by_ends: BTreeMap<(usize, usize), LinkIndex> =
+        let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
             graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
         let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
         // By where the search starts: the places of flows in `flows`, and where they go.
-        let mut searches: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             stop.step()?;
             if let Some(nodes) = &flow.path {
@@ -240,7 +240,7 @@ impl Config {
 
 /// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for
 /// all its hosts.
-fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
+fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
