@@ -9,7 +9,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::end_systems;
 use crate::engine::{Engine, fast, reference};
 use crate::gfr;
-use crate::index::{FlowIndex, LinkIndex};
+use crate::index::{FlowIndex, LinkIndex, MergeIndex};
 use crate::metrics;
 use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
 use crate::port::{self, PortCounters};
@@ -129,7 +129,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let mut labels = ti_vec![0; network.links.len()];
         let mut flows_over = ti_vec![0u64; network.links.len()];
-        let mut has_branch = vec![false; network.merges.len()];
+        let mut has_branch: TiVec<MergeIndex, bool> = ti_vec![false; network.merges.len()];
         for vc in &network.vcs {
             stop.steps(vc.path.len())?;
             let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
@@ -451,10 +451,10 @@ mod tests {
     fn branches_are_one_vc_behind_the_link_they_merge_at() {
         let mut network = sources(3, None, "1ms");
         let exit = network.vcs[VcIndex::new(0)].path[2];
-        network.merges.push(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
+        let merge = network.merges.push_and_get_key(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
         for branch in [0, 2, 4].map(VcIndex::new) {
             network.vcs[branch].path[2] = exit;
-            network.vcs[branch].merge = Some(0);
+            network.vcs[branch].merge = Some(merge);
         }
         let shape = Shape::new(&network, &Stop::never()).unwrap();
         let labels = |link: LinkIndex| shape.labels[link];

@@ -98,4 +98,7 @@ indices! {
 
     /// A host, a switch or an edge device of a network.
     NodeIndex;
+
+    /// A merge of VCs of a network.
+    MergeIndex;
 }

@@ -16,7 +16,7 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
-use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
@@ -39,7 +39,7 @@ pub struct Network {
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
     /// Where virtual channels merge.
-    pub merges: Vec<Merge>,
+    pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packets that nothing answers.
     pub flows: TiVec<FlowIndex, Flow>,
     /// The link whose capacity efficiency is measured against.
@@ -107,8 +107,8 @@ pub struct Vc {
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// Index of the merge it is a branch of.
-    pub merge: Option<usize>,
+    /// The merge it is a branch of.
+    pub merge: Option<MergeIndex>,
     /// What the network has promised it, and looks after where its first link reaches a switch.
     pub contract: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
@@ -251,7 +251,7 @@ impl Network {
 
     /// For each VC: the first branch of its merge, itself where it merges with none.
     pub fn first_branches(&self) -> TiVec<VcIndex, VcIndex> {
-        let mut of_merge = vec![None; self.merges.len()];
+        let mut of_merge: TiVec<MergeIndex, Option<VcIndex>> = ti_vec![None; self.merges.len()];
         let first =
             |(number, vc): (VcIndex, &Vc)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
         self.vcs.iter_enumerated().map(first).collect()
@@ -312,7 +312,7 @@ impl Network {
             routing.inputs[link.to] += 1;
         }
         // By merge: the labels of its first branch, which all have beyond it.
-        let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
+        let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {
             stop.steps(vc.path.len())?;

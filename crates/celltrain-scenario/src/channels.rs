@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::TiVec;
 
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -16,7 +16,7 @@ pub struct Channels {
     /// All of them.
     pub vcs: TiVec<VcIndex, Vc>,
     /// Where some become one.
-    pub merges: Vec<Merge>,
+    pub merges: TiVec<MergeIndex, Merge>,
     /// Of each flow: the VC of its data and that of its acknowledgements.
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
@@ -54,10 +54,10 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
         }
         let paths: Vec<&[LinkIndex]> = branches.iter().map(|&[vc, _]| channels.vcs[vc].path.as_slice()).collect();
         let at = meeting(&paths).expect("checks refuse branches that never meet");
+        let merge = channels.merges.push_and_get_key(Merge { name: name.to_string(), at });
         for [vc, _] in branches {
-            channels.vcs[vc].merge = Some(channels.merges.len());
+            channels.vcs[vc].merge = Some(merge);
         }
-        channels.merges.push(Merge { name: name.to_string(), at });
     }
     Ok(channels)
 }

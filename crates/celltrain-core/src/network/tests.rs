@@ -53,7 +53,7 @@ pub(crate) fn n_source_network(
         nodes: graph.nodes.clone(),
         links: graph.links.clone(),
         vcs: TiVec::new(),
-        merges: Vec::new(),
+        merges: TiVec::new(),
         flows: TiVec::new(),
         bottleneck: N_SOURCE_BOTTLENECK,
         tie_order: TieOrder::default(),

@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::index::LinkIndex;
-use celltrain_core::index::NodeIndex;
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::probe::Nothing;
 use serde_json::json;
