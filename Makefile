@@ -9,7 +9,7 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table and experiment of the four papers with 30 seeds, into out/<paper>
+#   make paper          every table and experiment of every paper in papers/ with 30 seeds, into out/<paper>
 #   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
@@ -57,7 +57,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 
 test: lint
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	$(BIN)/python scripts/instruction_guard.py
 
 setup: .make/built
@@ -92,10 +92,9 @@ lock: | .make/tools
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) --output-file $(LOCK)
 
 paper: .make/built
-	$(BIN)/celltrain reproduce af-96-1269 --seeds 30 --out out/af-96-1269
-	$(BIN)/celltrain reproduce af-97-0831 --seeds 30 --out out/af-97-0831
-	$(BIN)/celltrain reproduce draft-jagan --seeds 30 --out out/draft-jagan
-	$(BIN)/celltrain reproduce comcom-1998 --seeds 30 --out out/comcom-1998
+	set -e; for paper in $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml)); do \
+	    $(BIN)/celltrain reproduce $$paper --seeds 30 --out out/$$paper; \
+	done
 
 studies: .make/built
 	set -e; for study in $(patsubst studies/%/study.toml,%,$(wildcard studies/*/study.toml)); do \

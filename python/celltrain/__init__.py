@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
     from celltrain.errors import TuneError as TuneError
+    from celltrain.events import Events as Events
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
@@ -65,6 +66,7 @@ _HOMES = {
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
     "ClusterError": "errors",
+    "Events": "events",
     "Fault": "errors",
     "InputError": "errors",
     "MissingExtraError": "errors",

@@ -16,7 +16,7 @@ from typing import Any
 
 from celltrain import _core
 
-__all__ = ["ABR", "CONTRACTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Measure", "Series"]
+__all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,17 @@ class Series:
     columns: tuple[Measure, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of event."""
+
+    name: str
+    meaning: str
+    engines: tuple[str, ...]
+    """Those that tell of it."""
+    columns: tuple[Measure, ...]
+
+
 def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
     return tuple(Measure(**line) for line in lines)
 
@@ -83,4 +94,14 @@ SERIES = {
         name=line["name"], meaning=line["meaning"], over=line["over"], columns=_measures(line["columns"])
     )
     for line in _TABLES["series"]
+}
+#: The kinds of events, by name.
+EVENTS = {
+    line["name"]: Kind(
+        name=line["name"],
+        meaning=line["meaning"],
+        engines=tuple(line["engines"]),
+        columns=_measures(line["columns"]),
+    )
+    for line in _TABLES["events"]
 }

@@ -14,6 +14,7 @@ from celltrain import tables
 from celltrain.arguments import Answer, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
+from celltrain.events import Events
 from celltrain.measures import SERIES
 from celltrain.scenario import read
 from celltrain.text import described
@@ -39,7 +40,8 @@ def run(
     trace: str | Sequence[str] = (),
     step: str | None = None,
     ports: str | Sequence[str] | None = None,
-    engine: str = "fast",
+    engine: str | None = None,
+    events: Events | str | os.PathLike[str] | None = None,
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> RunResult:
@@ -53,7 +55,10 @@ def run(
             are refused where there is none.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
-        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint.
+        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
+            one, but where the events that are kept come from the other alone.
+        events: Where the events of the run are written to, and which: a `celltrain.Events`, or a folder that gets all
+            kinds. Keeping them changes nothing in the run.
         progress: Called now and then with the share of the run that is done, 0 to 1.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
@@ -77,18 +82,28 @@ def run(
         for name in trace
         if name not in TRACES
     ]
-    if engine not in ENGINES:
+    if engine is not None and engine not in ENGINES:
         faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
+    kept = events if events is None or isinstance(events, Events) else Events(folder=events)
+    if kept is not None:
+        faults += kept.faults()
     if faults:
         raise ScenarioError(faults)
+    chosen = kept.engine(engine) if kept is not None else engine or "fast"
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
-        answer, series = accepted.run(seed, trace, step, links, engine, progress, current())
+        if kept is None:
+            answer, series = accepted.run(seed, trace, step, links, chosen, progress, current())
+        else:
+            with kept.taking() as take:
+                answer, series = accepted.run(
+                    seed, trace, step, links, chosen, progress, current(), kept.asked(), take
+                )
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series)
@@ -129,23 +144,31 @@ class RunResult(Answer):
         return int(self._answer["seed"])
 
     @property
+    def engine(self) -> str:
+        """The engine that ran it."""
+        return str(self._answer["engine"])
+
+    @property
     def duration_s(self) -> float:
         """Simulated seconds."""
         return float(self._answer["duration_s"])
 
     @property
     def efficiency(self) -> float:
-        """Sum of the flows' goodputs, each as a share of the most its bottleneck could carry of it."""
+        """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
         return float(self._answer["efficiency"])
 
     @property
     def fairness(self) -> float:
-        """Jain's index of the goodputs: 1 when all are equal, k/n when k of n share equally."""
+        """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
+
+        It is that of all flows where none is of this class.
+        """
         return float(self._answer["fairness"])
 
     @property
     def fairness_max_min(self) -> float:
-        """Jain's index of the goodputs, each as a share of what is max-min fair: 1 when all have the same part of it.
+        """The same of the goodputs as shares of what is max-min fair: 1 when all have the same part of it.
 
         It is `fairness` where every flow's share is the same. Each flow's is the column `max_min_mbps` of `flows`.
         """

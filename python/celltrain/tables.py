@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,17 +37,17 @@ class Column:
         return pa.field(self.name, kind, metadata={"unit": self.unit, "meaning": self.meaning})
 
 
-def _column(measure: Measure) -> Column:
+def column_of(measure: Measure) -> Column:
     return Column(name=measure.column, kind=measure.kind, unit=measure.unit, meaning=measure.meaning)
 
 
 #: Rows that are written as CSV at a time.
 _ROWS = 4096
 #: The columns of each list of an answer.
-ROWS = {name: tuple(map(_column, measures)) for name, measures in ROWS_OF_ANSWERS.items()}
+ROWS = {name: tuple(map(column_of, measures)) for name, measures in ROWS_OF_ANSWERS.items()}
 FLOWS, PORTS, CONTRACTS, ABR = (ROWS[name] for name in ("flows", "ports", "contracts", "abr"))
 #: The measured columns of each series.
-SERIES = {name: tuple(map(_column, series.columns)) for name, series in KINDS_OF_SERIES.items()}
+SERIES = {name: tuple(map(column_of, series.columns)) for name, series in KINDS_OF_SERIES.items()}
 TIME = Column(name="time_s", kind="float64", unit="s", meaning="time since the start of the run")
 PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
 FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
@@ -114,15 +114,30 @@ def write_csv(table: pa.Table, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.csv
 
+    with replacing(path) as file, pa.csv.CSVWriter(file, csv_schema(table.schema)) as writer:
+        for rows in csv_rows(table):
+            writer.write_table(rows)
+
+
+def csv_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a table as CSV has them: names and words are texts."""
+    import pyarrow as pa
+
+    return pa.schema([(cell(field.name), pa.string() if _holds_texts(field.type) else field.type) for field in schema])
+
+
+def csv_rows(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a table as CSV has them, a few at a time.
+
+    A long name that stands in each of many would be more than a column of texts can hold.
+    """
+    import pyarrow as pa
+
     columns = [_cells(column) if _holds_texts(column.type) else column for column in table.columns]
     cells = pa.Table.from_arrays(columns, names=[cell(name) for name in table.column_names])
-    schema = pa.schema(
-        [(field.name, pa.string() if _holds_texts(field.type) else field.type) for field in cells.schema]
-    )
-    with replacing(path) as file, pa.csv.CSVWriter(file, schema) as writer:
-        for first in range(0, len(cells), _ROWS):
-            # A few rows at a time: a long name that stands in each of them would be more than a column of texts can hold.
-            writer.write_table(cells.slice(first, _ROWS).cast(schema))
+    schema = csv_schema(table.schema)
+    for first in range(0, len(cells), _ROWS):
+        yield cells.slice(first, _ROWS).cast(schema)
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:

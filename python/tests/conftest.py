@@ -11,6 +11,8 @@ import pytest
 
 # Before anything imports matplotlib: tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
+# What a command prints is as wide as in a pipe, not as the terminal of whoever runs the tests.
+os.environ.pop("COLUMNS", None)
 
 ROOT = Path(__file__).parents[2]
 

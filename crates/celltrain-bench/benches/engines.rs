@@ -3,7 +3,8 @@
 //!     cargo bench -p celltrain-bench                  everything
 //!     cargo bench -p celltrain-bench -- port/         what begins so
 //!
-//! Times are compared with those of the run before. The unit of throughput is a cell for parts, a cell-hop for scenarios.
+//! Times are compared with those of the run before. The unit of throughput is a cell for parts, a cell-hop for
+//! scenarios.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -33,8 +34,8 @@ const LONG_FRAME_CELLS: u32 = 192;
 const VCS: u32 = 15;
 const CAPACITY: u32 = 1000;
 
-/// A frame of one VC after the other through a port: where as many cells leave as arrive the buffer stays half full; where
-/// one leaves for two that arrive it is full, or as full as the policy lets it become.
+/// A frame of one VC after the other through a port: where as many cells leave as arrive the buffer stays half full;
+/// where one leaves for two that arrive it is full, or as full as the policy lets it become.
 fn port(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("port");
     group.throughput(Throughput::Elements(FRAME_CELLS.into()));
@@ -81,7 +82,8 @@ fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     port
 }
 
-/// Whole frames through a queue that stays as long as it is, as the two engines ask for it: cell by cell, and as one run.
+/// Whole frames through a queue that stays as long as it is, as the two engines ask for it: cell by cell, and as one
+/// run.
 fn ring(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ring");
     for cells in [FRAME_CELLS, LONG_FRAME_CELLS] {

@@ -167,7 +167,8 @@ fn whole() -> Vec<Case> {
 }
 
 /// The LAN where the shared port schedules, which n-source-lan-SOURCES-infinite is the same without; and the LAN with a
-/// background of class VBR for three fifths of the link, its port first in, first out and under the schedulers by class.
+/// background of class VBR for three fifths of the link, its port first in, first out and under the schedulers by
+/// class.
 fn scheduled(sources: u32) -> Vec<Case> {
     let lan = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };
@@ -280,8 +281,8 @@ policy.{policy}
     }
 }
 
-/// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in the
-/// local switch, or stay apart.
+/// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in
+/// the local switch, or stay apart.
 fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
     let (mut hosts, mut switches) = (Vec::new(), vec!["sw1".to_string(), "sw2".to_string()]);
     let mut links = vec![["sw1".to_string(), "sw2".to_string()]];
@@ -322,8 +323,8 @@ policy.tail_drop = {{}}
     )
 }
 
-/// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under ABR
-/// with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
+/// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under
+/// ABR with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
 fn internetwork(sources: u32, control: &str, duration: &str) -> String {
     let (discard, policy, allocator) = match control {
         "ubr" => ("tail_drop = {}", "policy.epd = { threshold = 700 }", ""),
@@ -406,8 +407,8 @@ policy.selective_drop = {{ threshold = 0.9, z = 0.8 }}
     )
 }
 
-/// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast; connections
-/// between hosts of their own at random switches.
+/// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
+/// connections between hosts of their own at random switches.
 fn mesh(switches: u32, flows: u32, duration: &str) -> String {
     let mut draws = Stream::new(1, "bench/mesh");
     let mut joined = BTreeSet::new();

@@ -34,8 +34,8 @@ impl Measured {
     }
 }
 
-/// Runs a case so many times, at least once; the time is that of the fastest, since whatever else the machine does can only
-/// slow a run down. For a peak of memory that is its own, in a process of its own.
+/// Runs a case so many times, at least once; the time is that of the fastest, since whatever else the machine does can
+/// only slow a run down. For a peak of memory that is its own, in a process of its own.
 pub fn measure(case: &Case, engine: Engine, times: u32) -> Measured {
     let network = case.network();
     let run = |_| {

@@ -179,6 +179,11 @@ pub enum Reassembled {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
+    /// Whether the cells collected last were of several frames.
+    pub fn is_mixed(&self) -> bool {
+        self.mixed || self.overlong
+    }
+
     /// Takes one cell. `cells_of` tells the length of the frame of a number, `max_cells` the longest frame collected.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {

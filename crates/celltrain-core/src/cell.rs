@@ -1,7 +1,8 @@
 //! The cell as the engines move it: eight bytes.
 //!
-//! What a frame means is stored once a frame, where it was sent ([`crate::aal5::FrameLog`]); a cell carries its VC's label
-//! on the link it is on, the number of its frame within the VC, and the header bits that switches and end systems act on.
+//! What a frame means is stored once a frame, where it was sent ([`crate::aal5::FrameLog`]); a cell carries its VC's
+//! label on the link it is on, the number of its frame within the VC, and the header bits that switches and end systems
+//! act on.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! What a buffer policy or a scheduler costs a switch: what it has to store, and what it has to do for a cell and for a
 //! frame.
 //!
-//! The figures are those of a plain implementation in hardware, in words of memory and in operations on them, as a paper
-//! would count them; what this program itself does to the same effect is another matter. What all ports have, the cells'
-//! memory and a first-in first-out queue in it as a circular buffer, is counted with `fifo`.
+//! The figures are those of a plain implementation in hardware, in words of memory and in operations on them, as a
+//! paper would count them; what this program itself does to the same effect is another matter. What all ports have, the
+//! cells' memory and a first-in first-out queue in it as a circular buffer, is counted with `fifo`.
 
 use serde::Serialize;
 
@@ -84,8 +84,9 @@ impl Cost {
         )
     }
 
-    /// That, and what a policy needs that refuses frames whole or from a lost cell on: three bits for each VC say whether
-    /// the next cell starts a frame, and whether the one under way is passed, refused whole, or refused from here on.
+    /// That, and what a policy needs that refuses frames whole or from a lost cell on: three bits for each VC say
+    /// whether the next cell starts a frame, and whether the one under way is passed, refused whole, or refused from
+    /// here on.
     pub fn whole_frames() -> Self {
         Self::of_room()
             .per_vc("the frame under way", 3)
@@ -110,8 +111,8 @@ impl Cost {
         )
     }
 
-    /// A counter for each VC and a ring of those with virtual cells: a counter goes up as a cell of its VC comes, and that of
-    /// the next in the ring goes down as any cell goes. Nobody has to know whose cell goes.
+    /// A counter for each VC and a ring of those with virtual cells: a counter goes up as a cell of its VC comes, and
+    /// that of the next in the ring goes down as any cell goes. Nobody has to know whose cell goes.
     #[must_use]
     pub fn virtual_ring(self) -> Self {
         self.per_vc("M_j", CELLS)
@@ -124,7 +125,8 @@ impl Cost {
             .per_cell("N_v up and down", Work { reads: 2, writes: 2, additions: 2, ..Work::NONE })
     }
 
-    /// A ring of VCs as a circular list: the first is the one behind the last. At most one joins with a cell, and one leaves.
+    /// A ring of VCs as a circular list: the first is the one behind the last. At most one joins with a cell, and one
+    /// leaves.
     #[must_use]
     pub fn ring(self) -> Self {
         self.per_vc("the next in the ring", VCS)
@@ -157,8 +159,8 @@ impl Cost {
             )
     }
 
-    /// When each VC's next cell is due, and who is due first: a tournament of as many times as VCs. Who is due may stand anywhere
-    /// in the ring, which is linked both ways.
+    /// When each VC's next cell is due, and who is due first: a tournament of as many times as VCs. Who is due may
+    /// stand anywhere in the ring, which is linked both ways.
     #[must_use]
     pub fn minimum_shares(self) -> Self {
         self.per_vc("1 / m_j", TAG)
@@ -180,8 +182,9 @@ impl Cost {
             .tournament()
     }
 
-    /// VCs in a tournament of 1,024 by their times. One has a first time as a cell comes where none was, and one another as a cell
-    /// goes: of each of 10 matches one side is known then, the other is read, and the winner is written.
+    /// VCs in a tournament of 1,024 by their times. One has a first time as a cell comes where none was, and one
+    /// another as a cell goes: of each of 10 matches one side is known then, the other is read, and the winner is
+    /// written.
     #[must_use]
     pub fn tournament(self) -> Self {
         self.per_cell(

@@ -1,7 +1,11 @@
 //! Both ends of every connection: frames come in, frames go out, clocks tick. Both engines drive this one model.
 //!
-//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames to
-//! put on the output port of a host. Nothing in here knows when that port will send them.
+//! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
+//! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
+//! probe that watches ([`telling`]).
+
+mod clocks;
+mod telling;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,19 +14,21 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
+use crate::events::Failure;
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
+use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
-use crate::tcp::timers::Ticks;
-use crate::tcp::{Ack, DelayedAcks, Receiver, SackBlocks, Segment, Sender, TickPhase, WindowLoss};
+use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Duration, Span, Time};
+use clocks::{ClockKind, HostClock, host_clocks};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,21 +199,8 @@ enum Body {
     Damaged,
 }
 
-/// Connections whose clocks tick together.
-struct HostClock {
-    kind: ClockKind,
-    ticks: Ticks,
-    flows: Vec<FlowIndex>,
-}
-
-/// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum ClockKind {
-    Retransmission,
-    DelayedAck,
-}
-
-/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and departures.
+/// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
+/// departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
     size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
 /// Memory of a VC's two ends.
@@ -298,23 +291,27 @@ impl EndSystems {
     }
 
     /// A connection starts to send.
-    pub fn start(&mut self, flow: FlowIndex, out: &mut Vec<Departure>) {
+    pub fn start(&mut self, flow: FlowIndex, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
         match packets {
-            None => self.send(flow, start, out),
+            None => {
+                let before = telling::before(&self.flows[flow], probe);
+                self.send(flow, start, probe, out);
+                self.tell_timers(flow, before, start, probe);
+            }
             Some(packets) => {
                 packets.emissions.next_emission();
-                self.emit(flow, out);
+                self.emit(flow, start, probe, out);
             }
         }
     }
 
-    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in order,
-    /// but they may be collected ahead of the instant they arrive at: nothing else sees them before
-    /// [`EndSystems::deliver`].
+    /// Cells of `vc` reach the host at its end; the frame's number when they make one whole. Cells of a VC come in
+    /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
+    /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
     #[inline]
-    pub fn collect(&mut self, vc: VcIndex, run: Run) -> Option<FrameNumber> {
+    pub fn collect(&mut self, vc: VcIndex, run: Run, tell: impl FnOnce(Failure)) -> Option<FrameNumber> {
         let Collection { reassembler, delivered } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
         let (vcs, branches) = (&self.vcs, &self.branches[vc]);
@@ -323,6 +320,9 @@ impl EndSystems {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
                 self.vcs[vc].damaged += u64::from(cells);
+                if run.last.last_cell() {
+                    tell(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
+                }
                 None
             }
             Reassembled::Whole(frame) => Some(frame),
@@ -330,28 +330,46 @@ impl EndSystems {
     }
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
-    pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, now: Time, out: &mut Vec<Departure>) {
+    pub fn deliver(
+        &mut self,
+        vc: VcIndex,
+        number: FrameNumber,
+        now: Time,
+        probe: &mut impl Probe,
+        out: &mut Vec<Departure>,
+    ) {
         let sender = sender_of(&self.branches[vc], vc, number);
         let VcEnds { log, blocks, .. } = &mut self.vcs[sender];
         log.forget_before(number);
-        match log.frame(number).body {
+        let body = log.frame(number).body;
+        telling::ended(sender, number, &body, now, probe);
+        match body {
             Body::Data { flow, segment } => {
+                let before = telling::before(&self.flows[flow], probe);
                 let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
-                if let Some(ack) = connection.receiver.on_segment(segment) {
-                    self.acknowledge(flow, ack, out);
+                let ack = connection.receiver.on_segment(segment);
+                self.tell_arrived((flow, number), segment, before, now, probe);
+                if let Some(ack) = ack {
+                    self.acknowledge(flow, ack, now, probe, out);
                 }
+                self.tell_timers(flow, before, now, probe);
             }
             Body::Ack { flow, ack } => {
+                let before = telling::before(&self.flows[flow], probe);
                 let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
+                let mut reported = SackBlocks::NONE;
                 match blocks {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
                     Some(log) => {
                         log.forget_before(number);
-                        connection.sender.on_ack(ack, &log.frame(number).body, now);
+                        reported = log.frame(number).body;
+                        connection.sender.on_ack(ack, &reported, now);
                     }
                 }
+                self.tell_acknowledged((flow, number), (ack, reported), before, now, probe);
+                let connection = &mut self.flows[flow];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
                         None => {
@@ -366,14 +384,16 @@ impl EndSystems {
                         Some(_) => {}
                     }
                 }
-                self.send(flow, now, out);
+                self.send(flow, now, probe, out);
+                self.tell_timers(flow, before, now, probe);
             }
-            Body::Packet { flow, number } => {
+            Body::Packet { flow, number: packet } => {
                 let connection = &mut self.flows[flow];
-                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, number]);
+                connection.fingerprint.fold_all([Seen::Packet as u64, now.0, packet]);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
+                self.tell_packet_arrived((flow, number), packet, now, probe);
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
@@ -382,7 +402,8 @@ impl EndSystems {
         }
     }
 
-    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends packets.
+    /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends
+    /// packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty()
     }
@@ -393,9 +414,10 @@ impl EndSystems {
         self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
     }
 
-    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that may
-    /// go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a tick.
-    pub fn on_tick(&mut self, now: Time, out: &mut Vec<Departure>) -> usize {
+    /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
+    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
+    /// tick.
+    pub fn on_tick(&mut self, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
@@ -404,6 +426,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
+            let before = telling::before(&self.flows[flow], probe);
             let connection = &mut self.flows[flow];
             match kind {
                 ClockKind::Retransmission => {
@@ -412,13 +435,16 @@ impl EndSystems {
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
                     }
+                    let before = self.tell_expired(flow, before, now, probe);
                     if may_send {
-                        self.send(flow, now, out);
+                        self.send(flow, now, probe, out);
                     }
+                    self.tell_timers(flow, before, now, probe);
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        self.acknowledge(flow, ack, out);
+                        self.tell_ack_expired(flow, now, probe);
+                        self.acknowledge(flow, ack, now, probe, out);
                     }
                 }
             }
@@ -428,9 +454,11 @@ impl EndSystems {
             self.departures.pop();
             let connection = &mut self.flows[flow];
             if connection.packets.is_some() {
-                self.emit(flow, out);
+                self.emit(flow, now, probe, out);
                 continue;
             }
+            let before = telling::before(&self.flows[flow], probe);
+            let connection = &mut self.flows[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
                     bursts.next = None;
@@ -438,7 +466,8 @@ impl EndSystems {
                 }
                 None => connection.departure = None,
             }
-            self.send(flow, now, out);
+            self.send(flow, now, probe, out);
+            self.tell_timers(flow, before, now, probe);
         }
         ticked
     }
@@ -479,15 +508,18 @@ impl EndSystems {
         }
     }
 
-    fn send(&mut self, flow: FlowIndex, now: Time, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: FlowIndex, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
+        let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
             // A window probe carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            out.push(self.vcs[vc].put(vc, Frame { cells, body }, None));
+            let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
+            out.push(departure);
+            telling::sent(connection, departure, (flow, segment), &mut resent, now, probe);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.
@@ -502,17 +534,20 @@ impl EndSystems {
     }
 
     /// A packet is put in, and the instant of the next one is noted.
-    fn emit(&mut self, flow: FlowIndex, out: &mut Vec<Departure>) {
+    fn emit(&mut self, flow: FlowIndex, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
-        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number: packets.counters.sent } };
+        let number = packets.counters.sent;
+        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number } };
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        out.push(self.vcs[vc].put(vc, frame, None));
+        let departure = self.vcs[vc].put(vc, frame, None);
+        out.push(departure);
+        telling::packet_sent(packets, departure, (flow, number), now, probe);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
-    fn acknowledge(&mut self, flow: FlowIndex, ack: Ack, out: &mut Vec<Departure>) {
+    fn acknowledge(&mut self, flow: FlowIndex, ack: Ack, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
         let connection = &self.flows[flow];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
@@ -521,7 +556,15 @@ impl EndSystems {
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
-        out.push(self.vcs[vc].put(vc, frame, blocks));
+        let departure = self.vcs[vc].put(vc, frame, blocks);
+        out.push(departure);
+        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, probe);
+    }
+
+    /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
+    #[inline]
+    pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
+        sender_of(&self.branches[vc], vc, frame)
     }
 }
 
@@ -532,6 +575,7 @@ fn sender_of(branches: &[VcIndex], vc: VcIndex, frame: FrameNumber) -> VcIndex {
 }
 
 impl VcEnds {
+    #[inline]
     fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = &mut self.blocks {
             log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
@@ -550,36 +594,6 @@ enum Seen {
     Ack = 2,
     Timeout = 3,
     Packet = 4,
-}
-
-/// One clock for all connections whose ticks fall together.
-fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
-    let mut clocks: Vec<HostClock> = Vec::new();
-    for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
-        stop.steps(clocks.len())?;
-        let options = flow.tcp.options();
-        let period = clock.span(options.timer_granularity);
-        let phase = match options.tick_phase {
-            TickPhase::Common => Span(0),
-            TickPhase::Random => {
-                let name = format!("flow/{}/tick_phase", flow.name);
-                Span(Stream::new(network.seed, &name).next_u64() % period.0)
-            }
-        };
-        join(&mut clocks, ClockKind::Retransmission, Ticks::new(period, phase), number);
-        if options.delayed_acks == DelayedAcks::On {
-            join(&mut clocks, ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
-        }
-    }
-    Ok(clocks)
-}
-
-/// A connection's clock: the one that ticks like it, if there is one.
-fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
-    match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
-        Some(clock) => clock.flows.push(flow),
-        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
-    }
 }
 
 #[cfg(test)]

@@ -82,8 +82,8 @@ impl FileDelay {
     }
 }
 
-/// The value that so many per cent of n sorted values lie below: the one in place (n - 1) p, counted from 0, and between
-/// two places on the line from the one to the other.
+/// The value that so many per cent of n sorted values lie below: the one in place (n - 1) p, counted from 0, and
+/// between two places on the line from the one to the other.
 ///
 /// Source: Hyndman and Fan, *Sample quantiles in statistical packages*, 1996, definition 7.
 fn percentile(sorted: &[Span], percent: usize) -> f64 {

@@ -1,8 +1,8 @@
 //! What a run needs of memory, worked out before it: the sizes of its records times how many there will be.
 //!
-//! Two kinds of records: those that are made at the start and stay, which are counted; and those that come and go with what
-//! is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its path and the
-//! buffers on it hold. `docs/design/memory.md` says what grows with what.
+//! Two kinds of records: those that are made at the start and stay, which are counted; and those that come and go with
+//! what is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its
+//! path and the buffers on it hold. `docs/design/memory.md` says what grows with what.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -214,8 +214,8 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Cells that are sent or on their way between two ports at most: as many as fit on each link, cross it, or are sent in the
-    /// run.
+    /// Cells that are sent or on their way between two ports at most: as many as fit on each link, cross it, or are
+    /// sent in the run.
     fn cells_on_links(&self) -> u64 {
         let of_link = |(link, &crossing): (&Link, &u64)| {
             let time = link.delay.seconds().min(self.network.duration.seconds());
@@ -253,8 +253,8 @@ impl<'a> Shape<'a> {
         self.network.nodes[port.from].kind == NodeKind::Switch && (!is_fed_slowly || port.allocator.is_some())
     }
 
-    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included; `waiting` are the bytes of what
-    /// may wait there.
+    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included; `waiting` are the bytes
+    /// of what may wait there.
     pub(crate) fn port(&self, link: LinkIndex, records: &PortRecords, waiting: u64) -> u64 {
         let (labels, port) = (self.labels[link], &self.network.links[link]);
         let queues = match port.scheduler {
@@ -269,8 +269,9 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a buffer on
-/// its path has a limit and its own host's link is not what holds it back, not much more than path and buffers hold.
+/// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a
+/// buffer on its path has a limit and its own host's link is not what holds it back, not much more than path and
+/// buffers hold.
 fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64>) -> u64 {
     let path = &network.vcs[flow.data_vc].path;
     let cells = f64::from(flow.frame(&network.aal5).1.max(1));
@@ -309,8 +310,8 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64
     } else {
         f64::INFINITY
     };
-    // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows over a
-    // link are no more than the link sends in the run.
+    // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows
+    // over a link are no more than the link sends in the run.
     let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
     let frames = (sent + 1.0).min(window).min(held).min(answered);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
@@ -330,8 +331,8 @@ fn described(network: &Network) -> u64 {
     nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.capacity()), 1)).sum::<u64>()
 }
 
-/// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip after the
-/// first loss.
+/// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip
+/// after the first loss.
 const OVERSHOOT: f64 = 2.0;
 /// Segments that are sent before one has arrived.
 const FIRST: f64 = 2.0;
@@ -423,12 +424,13 @@ mod tests {
         // 65535 bytes are 127 segments of 512; one source has the link to itself.
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
-        // 10 us are less than a round trip, in which a window of one may double; and 10 ms are not enough for 20 windows.
+        // 10 us are less than a round trip, in which a window of one may double; and 10 ms are not enough for 20
+        // windows.
         assert_eq!(frames(&sources(1, None, "10us")), 2);
         assert!((10..30).contains(&frames(&sources(20, None, "10ms"))));
-        // A frame is 12 cells, so the link sends 30566 in a second and a source's part of it is 1528.3. A round trip is 30 us and
-        // six frames of 32.7 us: 0.35 frames of that part. Of the buffer it is 1000 / 12 / 20 = 4.17. With one more, twice over:
-        // 11.02.
+        // A frame is 12 cells, so the link sends 30566 in a second and a source's part of it is 1528.3. A round trip is
+        // 30 us and six frames of 32.7 us: 0.35 frames of that part. Of the buffer it is 1000 / 12 / 20 = 4.17. With
+        // one more, twice over: 11.02.
         assert_eq!(frames(&sources(20, Some(1000), "1s")), 12);
     }
 
@@ -439,8 +441,8 @@ mod tests {
             network.flows[FIRST].traffic = serde_json::from_str(text).unwrap();
             Shape::new(&network, &Stop::never()).unwrap().frames[FIRST]
         };
-        // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33 packets, and
-        // the first of all.
+        // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33
+        // packets, and the first of all.
         assert_eq!(frames(r#"{"constant_rate": {"rate": "4.24Mbps", "packet": "520B"}}"#), 10);
         assert_eq!(frames(r#"{"constant_rate": {"rate": "8.48Mbps", "packet": "520B"}}"#), 18);
         // A file of two segments is never more than that.
@@ -479,8 +481,8 @@ mod tests {
 
     #[test]
     fn routing_is_three_lists_a_link() {
-        // Six links with a VC each: three lists of 24 bytes that have room for four ways of 12 bytes, four numbers and eight
-        // truths, with what an allocation takes. Then a label for each of two VCs, and a number for each link.
+        // Six links with a VC each: three lists of 24 bytes that have room for four ways of 12 bytes, four numbers and
+        // eight truths, with what an allocation takes. Then a label for each of two VCs, and a number for each link.
         assert_eq!(size::<Next>(), 12);
         let network = sources(1, None, "1ms");
         let shape = Shape::new(&network, &Stop::never()).unwrap();

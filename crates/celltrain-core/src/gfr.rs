@@ -163,8 +163,8 @@ struct Policer {
     counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits a
-/// unit of time leak out as the rate has in a second.
+/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits
+/// a unit of time leak out as the rate has in a second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,
@@ -318,9 +318,9 @@ mod tests {
 
     #[test]
     fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
-        // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) = 46 of
-        // them. Cells come every second cell time, so a frame of 12 fills the bucket by 48 while 24 run out: the second
-        // frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
+        // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) =
+        // 46 of them. Cells come every second cell time, so a frame of 12 fills the bucket by 48 while 24 run out: the
+        // second frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
             let contract = Gfr { pcr, ..contract(38_880_000) };
@@ -352,8 +352,8 @@ mod tests {
             send(&mut policer, 1, 60);
             policer.counters.nonconforming_cells
         };
-        // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where MFS
-        // is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
+        // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where
+        // MFS is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 
@@ -372,11 +372,11 @@ mod tests {
         assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
         assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
         assert!(
-            LinkIndex::counting().take(8).all(|link| !edge.polices_at(without, link)),
+            network.links.keys().all(|link| !edge.polices_at(without, link)),
             "nor is a VC without a contract policed anywhere"
         );
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are eligible,
-        // and two are tagged, all 14 cells of them.
+        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
+        // eligible, and two are tagged, all 14 cells of them.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {

@@ -1,8 +1,9 @@
 //! Models and engines of celltrain, a cell-accurate laboratory for TCP over switched networks.
 //!
-//! The core knows no files, no wall clock, no threads and no interpreter. A [`network::Network`] goes in, an engine moves
-//! every cell of it, a [`metrics::RunResult`] comes out; a [`probe::Probe`] may look on. The models (`policy`, `tcp`,
-//! `aal5`, `port`, `end_systems`) know nothing of the engine that drives them, so that two engines can share them.
+//! The core knows no files, no wall clock, no threads and no interpreter. A [`network::Network`] goes in, an engine
+//! moves every cell of it, a [`metrics::RunResult`] comes out; a [`probe::Probe`] may look on. The models (`policy`,
+//! `tcp`, `aal5`, `port`, `end_systems`) know nothing of the engine that drives them, so that two engines can share
+//! them.
 
 pub mod aal5;
 pub mod abr;
@@ -13,6 +14,7 @@ pub mod edge_device;
 pub mod end_systems;
 pub mod engine;
 pub mod error;
+pub mod events;
 pub mod file_delay;
 pub mod fingerprint;
 pub mod footprint;

@@ -1,8 +1,8 @@
 //! Max-min fair shares of a network: nobody can have more without taking it from somebody who has no more than he.
 //!
-//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights as
-//! ATM Forum TM 4.0 speaks of them. All rates rise together from nothing, each in proportion to its weight and none below
-//! its minimum; whenever a link is full, the rates that cross it stay as they are.
+//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights
+//! as ATM Forum TM 4.0 speaks of them. All rates rise together from nothing, each in proportion to its weight and none
+//! below its minimum; whenever a link is full, the rates that cross it stay as they are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,10 +26,10 @@ pub struct Terms<'a> {
     pub weights: &'a [f64],
 }
 
-/// The max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as indices into
-/// `capacities`; a VC that crosses none has no bound, and its rate is infinite. With minimums m and weights w the rates
-/// are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a larger r / w.
-/// A link that the minimums alone overfill gives those and no more.
+/// The max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as indices
+/// into `capacities`; a VC that crosses none has no bound, and its rate is infinite. With minimums m and weights w the
+/// rates are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a
+/// larger r / w. A link that the minimums alone overfill gives those and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &Stop::never()).expect("nobody stops it")
 }
@@ -94,13 +94,13 @@ fn filled(
     Ok(rates)
 }
 
-/// The most each flow's application can receive when the links' rates are divided max-min fairly among the flows' data, in
-/// megabits per second: its share of the line, as long a part of which is payload as in its full frames. This is the ceiling
-/// `efficiency` divides by, so flows that all have their share fill every link they are held back by.
+/// The most each flow's application can receive when the links' rates are divided max-min fairly among the flows' data,
+/// in megabits per second: its share of the line, as long a part of which is payload as in its full frames. This is the
+/// ceiling `efficiency` divides by, so flows that all have their share fill every link they are held back by.
 ///
-/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate; nobody more
-/// than his PCR. Rates are those of all cells: an ABR VC has as many as any other, and its forward RM cells are among them.
-/// Acknowledgements, and the backward RM cells that go with them, want nothing.
+/// All flows count alike. TCP wants all it can have, up to its pace; packets without TCP want their mean rate; nobody
+/// more than his PCR. Rates are those of all cells: an ABR VC has as many as any other, and its forward RM cells are
+/// among them. Acknowledgements, and the backward RM cells that go with them, want nothing.
 ///
 /// # Errors
 /// When it is told to stop.
@@ -124,12 +124,12 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
     stop.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
-/// By VC: the rate in cells per second that the ideal allocator tells ABR sources; without bound for VCs that carry no data,
-/// which do not want theirs.
+/// By VC: the rate in cells per second that the ideal allocator tells ABR sources; without bound for VCs that carry no
+/// data, which do not want theirs.
 ///
-/// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an ABR VC from
-/// its MCR to its PCR, whether it has something to send or not; the others up to what their flows want, from the MCR of a
-/// guaranteed frame rate.
+/// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an
+/// ABR VC from its MCR to its PCR, whether it has something to send or not; the others up to what their flows want,
+/// from the MCR of a guaranteed frame rate.
 pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<VcIndex, f64>, Interrupted> {
     let mut capacities: TiVec<LinkIndex, f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
     let mut data: Vec<VcIndex> = network.flows.iter().map(|flow| flow.data_vc).collect();
@@ -199,8 +199,8 @@ impl Vc {
     }
 }
 
-/// The level at which a link is full when the VCs that have a rate keep it; infinite where none rises. `on` is in the order
-/// in which VCs leave their minimums.
+/// The level at which a link is full when the VCs that have a rate keep it; infinite where none rises. `on` is in the
+/// order in which VCs leave their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
     // At level 0 all are at their minimums.
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
-        // Links of 100, 60 and 100. VC 0 crosses all, 1 and 2 the second as well: 20 each. VC 3 has the rest of the first,
-        // 4 and 5 share the rest of the third.
+        // Links of 100, 60 and 100. VC 0 crosses all, 1 and 2 the second as well: 20 each. VC 3 has the rest of the
+        // first, 4 and 5 share the rest of the third.
         let paths = [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]];
         let rates = shares_of(&[100.0, 60.0, 100.0], &paths, Terms::default());
         assert_eq!(rates, [20.0, 20.0, 20.0, 80.0, 40.0, 40.0]);
@@ -300,8 +300,8 @@ mod tests {
         })
     }
 
-    /// What defines the rates: no link carries more than it can, none has less than its minimum, and a VC above it has a
-    /// full link on which no other above its own has more for its weight.
+    /// What defines the rates: no link carries more than it can, none has less than its minimum, and a VC above it has
+    /// a full link on which no other above its own has more for its weight.
     fn is_max_min(
         capacities: &TiSlice<LinkIndex, f64>,
         paths: &[Vec<LinkIndex>],

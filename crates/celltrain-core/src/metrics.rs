@@ -28,8 +28,8 @@ pub struct RunResult {
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
     pub fairness: f64,
-    /// The same of the goodputs of the same flows, each as a share of its max-min fair one: 1 when all have the same part of
-    /// what is fair, whatever that is.
+    /// The same of the goodputs of the same flows, each as a share of its max-min fair one: 1 when all have the same
+    /// part of what is fair, whatever that is.
     pub fairness_max_min: f64,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,

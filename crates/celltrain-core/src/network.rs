@@ -1,8 +1,8 @@
 //! The network an engine runs: nodes, links, VCs and flows under dense indices.
 //!
-//! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path of
-//! links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch: whatever a
-//! port keeps per VC is a plain array.
+//! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
+//! of links; on each of them it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch:
+//! whatever a port keeps per VC is a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -70,8 +70,8 @@ pub enum NodeKind {
     Host,
     /// Forwards, one buffer at each output.
     Switch,
-    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell by
-    /// cell. Only the first or the last node between a path's two hosts.
+    /// Stands between hosts and the ATM network: takes whole packets from the ones, and sends them into the other cell
+    /// by cell. Only the first or the last node between a path's two hosts.
     EdgeDevice,
 }
 
@@ -225,8 +225,8 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their cells,
-    /// and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
+    /// The largest share of its data's rate that a flow's application receives: what its full frames carry in their
+    /// cells, and of an ABR VC what its RM cells leave (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
@@ -262,7 +262,8 @@ impl Network {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is longer.
+    /// Propagation there and back over a VC's ATM part, where its RM cells go; the longest time there is where it is
+    /// longer.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);
@@ -348,8 +349,8 @@ impl Network {
     }
 }
 
-/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if it
-/// is. What lies before and behind is between hosts and edge devices.
+/// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if
+/// it is. What lies before and behind is between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(
     nodes: &TiSlice<NodeIndex, Node>,
@@ -363,8 +364,8 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some hundred
-/// thousand units.
+/// What a clock's unit is divided by where rates are controlled: the shortest span between two cells is then some
+/// hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links while a topology is being put together.
@@ -392,8 +393,8 @@ impl Graph {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one that
-    /// leaves `a`, and [`Graph::way_back`] is the other.
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one
+    /// that leaves `a`, and [`Graph::way_back`] is the other.
     pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
         let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
@@ -413,7 +414,8 @@ pub struct Search<'a> {
     graph: &'a Graph,
     /// For each node: where its leaving links begin in `leaving`; one more at the end.
     first: Vec<usize>,
-    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over most.
+    /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over
+    /// most.
     leaving: Vec<(LinkIndex, NodeIndex)>,
     /// By node: the link it was first reached over.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
@@ -457,8 +459,8 @@ impl<'a> Search<'a> {
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
-    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None` where no
-    /// path leads. Hosts do not forward, edge devices only between a host and the network.
+    /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None`
+    /// where no path leads. Hosts do not forward, edge devices only between a host and the network.
     pub fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;

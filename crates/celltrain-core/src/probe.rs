@@ -1,9 +1,10 @@
 //! Looking on without touching: what a probe may see, and the probe that records series.
 //!
-//! A probe gets shared references only, so a run with and without it has the same fingerprint.
+//! A probe gets shared references and copies only, so a run with and without it has the same fingerprint.
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
+use crate::events::Event;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::rate_control::RateControl;
@@ -11,6 +12,14 @@ use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
 pub trait Probe {
+    /// Whether it is told of events. Where it is not, the engines are compiled without the telling.
+    const WATCHES: bool = false;
+
+    /// This happened at `now`.
+    fn on_event(&mut self, now: Time, event: Event) {
+        let _ = (now, event);
+    }
+
     /// The next instant this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None
@@ -62,8 +71,8 @@ pub struct SeriesChoice {
     pub delivered: bool,
     /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
     pub rates: bool,
-    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there keeps of
-    /// them.
+    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and what the discard algorithm there
+    /// keeps of them.
     pub edges: bool,
 }
 
@@ -106,8 +115,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on its
-    /// own; queues and occupancies at the ports of `links`.
+    /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on
+    /// its own; queues and occupancies at the ports of `links`.
     pub fn new(choice: SeriesChoice, links: Vec<LinkIndex>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
@@ -147,8 +156,8 @@ impl Recorder {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
-    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge device,
-    /// and those whose host is an ABR source itself.
+    /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge
+    /// device, and those whose host is an ABR source itself.
     pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }

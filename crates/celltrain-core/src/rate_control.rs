@@ -1,5 +1,5 @@
-//! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both engines
-//! drive this one model; `docs/design/abr.md` says in which order.
+//! Rate control in a network: its shaped ports, the loops of its ABR VCs, and the allocators of its switches. Both
+//! engines drive this one model; `docs/design/abr.md` says in which order.
 
 use std::ops::Range;
 
@@ -38,8 +38,8 @@ pub struct RateControl {
     places: TiVec<VcIndex, Option<Place>>,
     /// By VC.
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells that
-    /// come in there. Empty where no VC has any.
+    /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells
+    /// that come in there. Empty where no VC has any.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
@@ -166,15 +166,15 @@ impl RateControl {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
-    /// Data cells of an ABR VC come to the end of its loop, marked or not. Cells come in order, but may be told of ahead of
-    /// their instant: only RM cells behind them ask.
+    /// Data cells of an ABR VC come to the end of its loop, marked or not. Cells come in order, but may be told of
+    /// ahead of their instant: only RM cells behind them ask.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of(vc).destination.on_data(marked);
     }
 
-    /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if it is
-    /// on its way back already. Told in the order of the VC's cells.
+    /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if
+    /// it is on its way back already. Told in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = *self.rm(vc, number);
         (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
@@ -194,8 +194,8 @@ impl RateControl {
         self.ports[link].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
     }
 
-    /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to, back
-    /// home it sets the rate there.
+    /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to,
+    /// back home it sets the rate there.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = *self.rm(vc, number);
         let of_vc = self.of(vc);
@@ -210,7 +210,8 @@ impl RateControl {
         }
     }
 
-    /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes backward.
+    /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes
+    /// backward.
     #[inline]
     pub fn pass(&self, link: LinkIndex, label: Label) -> Option<Place> {
         self.passes.get(link)?[label]
@@ -221,8 +222,8 @@ impl RateControl {
         self.rm(vc, number).backward
     }
 
-    /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many cells
-    /// wait there.
+    /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many
+    /// cells wait there.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
@@ -244,6 +245,17 @@ impl RateControl {
                 allocator.on_forward_rm(label, first, &rm);
             }
         }
+    }
+
+    /// What the RM cell of this number says, on its way on `vc`.
+    pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
+        let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
+        self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
+    }
+
+    /// From now on every shaped port notes what becomes of its packets.
+    pub fn note_fates(&mut self) {
+        self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
     }
 
     /// RM cells a VC has sent, and those that came to their end.
@@ -269,8 +281,8 @@ impl RateControl {
     }
 }
 
-/// By link and label: the place of the other direction's data whose allocator writes into backward RM cells; empty where no
-/// VC has any. `parts` are the ATM parts of the paths, by VC.
+/// By link and label: the place of the other direction's data whose allocator writes into backward RM cells; empty
+/// where no VC has any. `parts` are the ATM parts of the paths, by VC.
 fn passes(
     network: &Network,
     routing: &Routing,

@@ -55,12 +55,13 @@
 //! | the function says | it gives |
 //! |---|---|
 //! | `(&self, ..) { \|config\| .. }` | what the words behind the bars say, of the settings of this variant |
-//! | `(&self, ..) { \|config, type Line\| .. }` | the same, where `Line` is the type of the variant's name in its file |
+//! | `(&self, ..) { \|config, type Line\| .. }` | the same; `Line` is the type of the variant's name in its file |
 //! | `(self, ..) { \|type Line\| .. }` | the same, without settings |
 //! | `(..) { \|mod module\| .. }` | a vector: what the words say of each file, in the order of the list |
 //!
 //! `cargo expand -p celltrain-core tcp::congestion` shows all of it. Everything that differs from list to list stands
-//! beside it, as ordinary code. `Line` and `module` are names that the function chooses.
+//! beside it, as ordinary code. `Line` and `module` are names that the function chooses; `..` stands for its arguments,
+//! each with its type, as many as there are.
 
 /// Makes a list of variants; the head of `registry.rs` says what follows from it.
 #[macro_export]
@@ -93,11 +94,11 @@ macro_rules! registry {
 
     (@functions $lines:tt
         $(#[$about:meta])*
-        $vis:vis fn $function:ident($($argument:ident: $Argument:ty)?) -> $Answer:ty { $($answer:tt)* }
+        $vis:vis fn $function:ident($($argument:ident: $Argument:ty),*) -> $Answer:ty { $($answer:tt)* }
         $($rest:tt)*
     ) => {
         $(#[$about])*
-        $vis fn $function($($argument: $Argument)?) -> $Answer {
+        $vis fn $function($($argument: $Argument),*) -> $Answer {
             $crate::registry! { @each $lines $($answer)* }
         }
         $crate::registry! { @functions $lines $($rest)* }

@@ -1,7 +1,7 @@
 //! Random numbers from named streams, the same on every machine.
 //!
-//! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is hashed
-//! by 64-bit FNV-1a. Nothing draws from a shared generator, so one part's draws never move another's.
+//! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
+//! hashed by 64-bit FNV-1a. Nothing draws from a shared generator, so one part's draws never move another's.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -66,8 +66,8 @@ impl Stream {
     }
 
     /// A length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform numbers
-    /// (1951): no logarithm, so it is the same on every machine. It is 2^62 units at most, to which scenario checks keep all
-    /// other times: with a mean of a sixteenth of that one in ten million would be longer.
+    /// (1951): no logarithm, so it is the same on every machine. It is 2^62 units at most, to which scenario checks
+    /// keep all other times: with a mean of a sixteenth of that one in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_longest_exponential_times_are_cut_where_times_end() {
-        // Of a mean of 2^61 units one in seven is above 2^62, and three in ten thousand have no 64 bits: those once panicked.
+        // Of a mean of 2^61 units one in seven is above 2^62, and three in ten thousand have no 64 bits: those once
+        // panicked.
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();

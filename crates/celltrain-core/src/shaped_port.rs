@@ -1,16 +1,16 @@
 //! A shaped output port: whole packets come in, cells leave at the rate of their VC.
 //!
-//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in an
-//! [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the rate of
-//! the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at the line's
-//! rate go in turns. `docs/design/abr.md` says how it fits in.
+//! An edge device has one towards the ATM network, a host with an ABR VC has one too. Each VC has packets of its own in
+//! an [`EdgeBuffer`]; an ABR VC sends them as its [`Source`] allows, with its RM cells between them, any other at the
+//! rate of the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at
+//! the line's rate go in turns. `docs/design/abr.md` says how it fits in.
 
 use typed_index_collections::TiVec;
 
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet};
+use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet, PacketFate};
 use crate::footprint::size;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
@@ -82,8 +82,8 @@ impl Ahead {
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
-    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is controlled,
-    /// by label.
+    /// A port that sends a cell in `cell_time`, `line_rate` in a second, with a source for each VC whose rate is
+    /// controlled, by label.
     pub fn new(cell_time: Span, line_rate: f64, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
         let pace = |source| match source {
             Some(source) => Pace::Controlled(Box::new(source)),
@@ -112,8 +112,9 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are any.
-    /// They are of a packet that goes first whatever joins, but the buffer sees those that have not started as waiting.
+    /// The same at `now` while cells of that VC are given away, which then need not be taken back; whether there are
+    /// any. They are of a packet that goes first whatever joins, but the buffer sees those that have not started as
+    /// waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -128,7 +129,8 @@ impl ShapedPort {
         true
     }
 
-    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken back.
+    /// Whether a VC goes on as before when this backward RM cell comes home: what was given away need not be taken
+    /// back.
     pub fn keeps_rate(&self, label: Label, rm: &RmCell) -> bool {
         self.source(label).is_some_and(|source| source.acr_after(rm) == source.acr())
     }
@@ -161,6 +163,21 @@ impl ShapedPort {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
 
+    /// The same, to look at.
+    pub fn rm_content(&self, label: Label, number: FrameNumber) -> RmCell {
+        self.vcs[label].rms.frame(number).body
+    }
+
+    /// From now on the port notes what becomes of packets.
+    pub fn note_fates(&mut self) {
+        self.buffer.note_fates();
+    }
+
+    /// What has become of packets since the last call; nothing where it is not noted.
+    pub fn take_fates(&mut self) -> Vec<PacketFate> {
+        self.buffer.take_fates()
+    }
+
     /// The RM cell of this number has come to its end, and those before it are gone.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
@@ -184,8 +201,8 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps if
-    /// nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
+    /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps
+    /// if nothing comes in between, up to one that starts at `ahead`; alone without that. The length of a step.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;

@@ -18,8 +18,8 @@ pub struct Stop<'a> {
     left: Cell<u64>,
 }
 
-/// A piece of work is what takes some tens of nanoseconds, a microsecond at most: the question comes within a millisecond,
-/// and costs nothing beside the work.
+/// A piece of work is what takes some tens of nanoseconds, a microsecond at most: the question comes within a
+/// millisecond, and costs nothing beside the work.
 const PIECES: u64 = 1024;
 
 impl<'a> Stop<'a> {
@@ -96,8 +96,8 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// What comes of the items of a loop any of which may end it, in a list that is given its room at the start: grown, as those
-/// are whose end is not known, it would have up to twice as much.
+/// What comes of the items of a loop any of which may end it, in a list that is given its room at the start: grown, as
+/// those are whose end is not known, it would have up to twice as much.
 ///
 /// # Errors
 /// When one of them does.

@@ -12,13 +12,15 @@ pub trait Turns: Send {
     /// A VC has a cell, and had none.
     fn join(&mut self, vc: usize);
 
-    /// The turn of the VC that goes next, of which there is one: `send` sends a cell of it and says whether it has others.
+    /// The turn of the VC that goes next, of which there is one: `send` sends a cell of it and says whether it has
+    /// others.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
     /// The VC that has all turns, as long as no other joins.
     fn alone(&self) -> Option<usize>;
 
-    /// Whether a VC that runs out of cells and has one again before the next turn stands as if it had had one all along.
+    /// Whether a VC that runs out of cells and has one again before the next turn stands as if it had had one all
+    /// along.
     const FORGIVES: bool;
 }
 
@@ -100,8 +102,8 @@ impl Turns for RoundRobin {
 
 /// Minimum shares first, and what is left round robin.
 ///
-/// Time counts in turns. Each `1 / m_j` turns a cell of VC j is due. Among those with cells whose cell is due the one that
-/// has been for longest goes; where none is, the ring decides. A VC without cells saves up nothing.
+/// Time counts in turns. Each `1 / m_j` turns a cell of VC j is due. Among those with cells whose cell is due the one
+/// that has been for longest goes; where none is, the ring decides. A VC without cells saves up nothing.
 #[derive(Debug)]
 pub struct MinimumShares {
     ring: RoundRobin,

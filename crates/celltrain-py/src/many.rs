@@ -54,7 +54,7 @@ pub(crate) fn run_many(
     let trace = if trace.is_empty() {
         None
     } else {
-        // A step is for all of them; without one it would be the first's.
+        // All runs have one step; where none is given, it follows from the first scenario's duration.
         let read = |stop: &Stop<'_>| runner::first_duration(&handles, stop);
         let first = cancel::watched(py, cancel, read)?;
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));

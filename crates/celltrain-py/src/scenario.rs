@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::answer::outlined;
-use celltrain_run::runner::{self, Finished, How, Share};
+use celltrain_run::events::Choice;
+use celltrain_run::runner::{self, Finished, How, Share, Watched};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::Trace;
 use celltrain_run::threads::{self, Event};
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::cancel::{self, Cancel};
+use crate::events::{Asked, Sink};
 use crate::{Failure, arrays, engine_named};
 
 /// A scenario that is read and checked once: by [`crate::parse`], or, made of a text, when it is first asked for.
@@ -68,7 +70,7 @@ impl Scenario {
 
     /// Runs it, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -79,6 +81,8 @@ impl Scenario {
         engine: &str,
         on_progress: Option<Py<PyAny>>,
         cancel: Option<Py<Cancel>>,
+        events: Option<Asked>,
+        on_events: Option<Py<PyAny>>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let cancel = cancel.as_ref();
@@ -89,8 +93,19 @@ impl Scenario {
             }
             Ok(trace)
         })?;
+        let choice = events.map(|events| {
+            let duration = self.look(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
+            Ok::<_, PyErr>(events.choice(duration)?)
+        });
+        let choice = choice.transpose()?;
+        let sink = on_events.as_ref().map(Sink::new);
         let how = How { trace: trace.as_ref(), engine, ..How::default() };
-        let Finished { answer, series } = self.run_on_a_thread(py, seed, how, on_progress.as_ref(), cancel)?;
+        let watched = choice.as_ref().zip(sink.as_ref());
+        let finished = self.run_on_a_thread(py, seed, how, watched, on_progress.as_ref(), cancel);
+        if let Some(error) = sink.and_then(Sink::raised) {
+            return Err(error);
+        }
+        let Finished { answer, series } = finished?;
         Ok((answer, series.map(|series| arrays(py, series)).transpose()?))
     }
 }
@@ -121,6 +136,7 @@ impl Scenario {
         py: Python<'_>,
         seed: Option<u64>,
         how: How<'_>,
+        watched: Option<(&Choice, &Sink<'_>)>,
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
     ) -> PyResult<Finished> {
@@ -136,7 +152,11 @@ impl Scenario {
                 Ok::<_, PyErr>(())
             })
         };
-        let work = |_, stopped: &AtomicBool| runner::one(&self.handle, seed, how, stopped, &share);
+        let work = |_, stopped: &AtomicBool| {
+            let mut take = |block| watched.is_some_and(|(_, sink)| sink.take(block, stopped));
+            let watched = watched.map(|(choice, _)| Watched { choice, sink: &mut take });
+            runner::one_watched(&self.handle, seed, how, watched, (stopped, &share))
+        };
         py.detach(|| threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),

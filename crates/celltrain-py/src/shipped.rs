@@ -1,4 +1,5 @@
-//! Files that go with the package: the data of papers and studies, the pages of models and services, example plans and scenarios.
+//! Files that go with the package: the data of papers and studies, the pages of models and services, example plans and
+//! scenarios.
 
 use include_dir::{Dir, include_dir};
 

@@ -10,7 +10,7 @@ use celltrain_core::network::{Network, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::measure::{Measure, object, outline};
-use crate::tables::{ABR, CONTRACT, FLOW, PORT, RUN, RunRecord};
+use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, PORT, RUN};
 
 /// Version and profile of what ran.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -29,15 +29,15 @@ impl Build {
     }
 }
 
-/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not there
-/// is not wanted; `bottleneck` is that port's row alone.
+/// What of an answer's lists is wanted: by the list's name the columns, beside the rows' names. A list that is not
+/// there is not wanted; `bottleneck` is that port's row alone.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once would
-/// take more memory than the run.
+/// The answer of a run, to be written as JSON: keys in alphabetical order, rows one by one, since all of them at once
+/// would take more memory than the run.
 pub struct Answer<'a> {
     /// The run.
-    pub run: &'a RunRecord,
+    pub run: &'a EndedRun,
     /// What of its lists is wanted; all of it when None.
     pub wanted: Option<&'a Wanted>,
     /// Asked while rows are written.
@@ -105,8 +105,8 @@ pub fn bytes(network: &Network, wanted: Option<&Wanted>) -> u64 {
     written.map(|&(_, rows, columns)| (rows * columns * BYTES_PER_VALUE) as u64).sum()
 }
 
-/// What the answer of a run of this network would have: every row that it would have by name, with every measure. It tells
-/// which measures lead somewhere, without a run.
+/// What the answer of a run of this network would have: every row that it would have by name, with every measure. It
+/// tells which measures lead somewhere, without a run.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {
@@ -210,13 +210,13 @@ mod tests {
         build::network(&reading.scenario.expect("it has no faults"), 1)
     }
 
-    fn record(network: &Network) -> RunRecord {
+    fn record(network: &Network) -> EndedRun {
         let result = Engine::Fast.run(network, &mut Nothing, |_| true).expect("nobody stops it");
         let bottleneck = network.links[network.bottleneck].name.clone();
-        RunRecord::new("everything".into(), 1, Engine::Fast, bottleneck, 0.5, result)
+        EndedRun::new("everything".into(), 1, Engine::Fast, bottleneck, 0.5, result)
     }
 
-    fn answer(run: &RunRecord, wanted: Option<&Wanted>) -> Value {
+    fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
         let text = Answer { run, wanted, stop: &Stop::never() }.text().expect("nobody stops it");
         serde_json::from_str(&text).expect("it is JSON")
     }

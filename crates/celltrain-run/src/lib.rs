@@ -4,11 +4,12 @@
 //! From them follow the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the
 //! measures that a sweep, a tune plan or a claim may name, the printed tables and the page `docs/measures.md`.
 //!
-//! And runs with all that is around them: a [`scenario::Handle`] is read and checked once; [`runner`] runs one or many, on
-//! [`threads`], each within its limit, and makes of a panic that run's error.
+//! And runs with all that is around them: a [`scenario::Handle`] is read and checked once; [`runner`] runs one or many,
+//! on [`threads`], each within its limit, and makes of a panic that run's error.
 
 pub mod answer;
 pub mod describe;
+pub mod events;
 mod limit;
 pub mod measure;
 mod panics;
@@ -50,6 +51,12 @@ impl Display for Unfinished {
 impl From<Interrupted> for Unfinished {
     fn from(_: Interrupted) -> Self {
         Self::Interrupted
+    }
+}
+
+impl From<events::Wrong> for Unfinished {
+    fn from(wrong: events::Wrong) -> Self {
+        Self::Refused(wrong.to_string())
     }
 }
 

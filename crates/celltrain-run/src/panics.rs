@@ -10,8 +10,8 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What the work gives, or the panic it ended with: its words and its place. Such a panic is not printed, all others are as
-/// before.
+/// What the work gives, or the panic it ended with: its words and its place. Such a panic is not printed, all others
+/// are as before.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     print_no_caught_panic();
     PANIC.set(Some(String::new()));

@@ -14,11 +14,13 @@ use celltrain_scenario::memory;
 
 use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
+use crate::events::log::Both;
+use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
 use crate::panics::caught;
 use crate::scenario::{Checked, Handle};
 use crate::series::{Recorded, Trace};
-use crate::tables::RunRecord;
+use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 
 /// How runs are done.
@@ -32,6 +34,14 @@ pub struct How<'a> {
     pub limit: Option<Duration>,
     /// What of the answers is wanted; all of it when None.
     pub wanted: Option<&'a Wanted>,
+}
+
+/// Which events of a run are kept, and who takes them: blocks as they are full. It says whether to go on.
+pub struct Watched<'a> {
+    /// Which.
+    pub choice: &'a Choice,
+    /// Who takes them.
+    pub sink: &'a mut dyn FnMut(Block) -> bool,
 }
 
 /// What came of a run.
@@ -69,17 +79,31 @@ pub fn one(
     stopped: &AtomicBool,
     share: &Share,
 ) -> Result<Finished, Unfinished> {
+    one_watched(scenario, seed, how, None, (stopped, share))
+}
+
+/// The same, and its events are kept. What there is when it is interrupted is handed over.
+///
+/// # Errors
+/// Why it has no result.
+pub fn one_watched(
+    scenario: &Handle,
+    seed: Option<u64>,
+    how: How<'_>,
+    watched: Option<Watched<'_>>,
+    (stopped, share): (&AtomicBool, &Share),
+) -> Result<Finished, Unfinished> {
     let limit = Limit::new(how.limit);
     let go_on = || !limit.has_passed() && !stopped.load(Ordering::Relaxed);
     let run = Run { scenario, seed, how, limit: &limit, stop: &Stop::new(&go_on), stopped, share };
-    run.finished().map_err(|unfinished| match (&unfinished, limit.found_passed()) {
+    run.finished(watched).map_err(|unfinished| match (&unfinished, limit.found_passed()) {
         (Unfinished::Interrupted, Some(most)) => Unfinished::TookTooLong(most),
         _ => unfinished,
     })
 }
 
-/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the order
-/// in which runs end; a run that panics has that as its error.
+/// Runs many, each a scenario's place and a seed, on `threads` threads. Results are handed over on this thread, in the
+/// order in which runs end; a run that panics has that as its error.
 ///
 /// # Errors
 /// The first of `on`.
@@ -125,7 +149,7 @@ pub fn read_all<E: From<io::Error>>(
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
 }
 
-/// How long a run of the first of these scenarios lasts that is not refused; None where all are.
+/// The duration of the first of these scenarios that is not refused; None where all are.
 ///
 /// # Errors
 /// When reading them is told to stop.
@@ -164,7 +188,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn finished(&self) -> Result<Finished, Unfinished> {
+    fn finished(&self, watched: Option<Watched<'_>>) -> Result<Finished, Unfinished> {
         let Self { how, stop, .. } = *self;
         let checked = self.scenario.checked(stop)?;
         let scenario = checked.scenario();
@@ -180,13 +204,22 @@ impl Run<'_> {
             stop.ask().is_ok()
         };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
-        let result = match &mut recorder {
-            Some(recorder) => how.engine.run(&network, recorder, keep_going),
-            None => how.engine.run(&network, &mut Nothing, keep_going),
+        let result = match (&mut recorder, watched) {
+            (Some(recorder), None) => how.engine.run(&network, recorder, keep_going),
+            (None, None) => how.engine.run(&network, &mut Nothing, keep_going),
+            (recorder, Some(Watched { choice, sink })) => {
+                let mut log = Log::new(choice, &network, sink)?;
+                let result = match recorder {
+                    Some(recorder) => how.engine.run(&network, &mut Both(recorder, &mut log), keep_going),
+                    None => how.engine.run(&network, &mut log, keep_going),
+                };
+                log.finish();
+                result
+            }
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
-        let run = RunRecord::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
+        let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
         let answer = Answer { run: &run, wanted: how.wanted, stop }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder, stop));
         let series = series.transpose()?;

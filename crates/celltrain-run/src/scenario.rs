@@ -1,4 +1,4 @@
-//! A scenario as a handle: read and checked once, whoever asks for it how often, and run.
+//! A scenario as a handle: read and checked once, however often it is asked for, and run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

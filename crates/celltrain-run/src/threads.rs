@@ -22,8 +22,8 @@ pub enum Event<T> {
     Done(usize, T),
 }
 
-/// Does pieces of work on threads. `on` is called on this thread, in the order in which pieces are done, and now and then
-/// while none is; on its error the threads are stopped before this returns.
+/// Does pieces of work on threads. `on` is called on this thread, in the order in which pieces are done, and now and
+/// then while none is; on its error the threads are stopped before this returns.
 ///
 /// # Errors
 /// The first of `on`, or that no thread could be started.

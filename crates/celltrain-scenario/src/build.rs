@@ -36,7 +36,7 @@ pub fn network_unless(scenario: &Scenario, seed: u64, stop: &Stop<'_>) -> Result
 }
 
 impl<'a> Laid<'a> {
-    /// A scenario on the layout of its topology, which passed its checks.
+    /// A scenario on the layout of its topology, which is sound. The other checks look at this.
     ///
     /// # Errors
     /// When it is told to stop.

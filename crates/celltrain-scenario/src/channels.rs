@@ -21,7 +21,7 @@ pub struct Channels {
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
-/// The VCs of a layout that passed its checks: two for each flow that shares none.
+/// The VCs on the layout of a sound topology: two for each flow that shares none.
 ///
 /// A VC that flows of one host share has its own name, and `-acks` behind it on the way back. Where flows of several
 /// hosts merge, each branch has its first flow's name up to there, and a way back of its own.

@@ -40,18 +40,18 @@ pub struct Verdict {
     pub does_not_fit: bool,
 }
 
-/// Checks a scenario. `refused` are the faults of form found before: what they are about was taken out of it.
+/// Checks a scenario. `malformed` are the faults of form found before: what they are about was taken out of it.
 ///
 /// # Errors
 /// When it is told to stop.
 pub fn check(
     scenario: &Scenario,
-    refused: &[KeyFault],
+    malformed: &[KeyFault],
     machine: Machine,
     stop: &Stop<'_>,
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
-    let mut root = Scope::root(&mut verdict.faults, refused);
+    let mut root = Scope::root(&mut verdict.faults, malformed);
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
         let problem = format!("is not a positive time up to {MAX_DURATION}");
         root.at("duration").refuse_text(scenario.duration, problem);

@@ -1,8 +1,8 @@
 //! Values against the JSON Schema of a scenario: every fault at once, in words.
 //!
 //! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and two
-//! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in words).
-//! Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
+//! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in
+//! words). Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
 
 use std::sync::LazyLock;
 

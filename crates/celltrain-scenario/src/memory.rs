@@ -48,7 +48,8 @@ impl Drop for Kept {
     }
 }
 
-/// Keeps memory for a run, and waits for it while other runs have what it needs; none when it was told to stop meanwhile.
+/// Keeps memory for a run, and waits for it while other runs have what it needs; none when it was told to stop
+/// meanwhile.
 ///
 /// # Errors
 /// With the reason in words, when it would not fit were it alone.
@@ -86,8 +87,8 @@ fn book() -> MutexGuard<'static, Book> {
     BOOK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What there is now: on Linux the least of the machine's available memory, what the limits of its control groups leave and
-/// what the process's own limits do; all the machine has on macOS; nothing is known elsewhere.
+/// What there is now: on Linux the least of the machine's available memory, what the limits of its control groups leave
+/// and what the process's own limits do; all the machine has on macOS; nothing is known elsewhere.
 fn free() -> Machine {
     let memory = available().into_iter().chain(group()).chain(left("Max data size", "VmData:")).min();
     Machine { memory, addresses: left("Max address space", "VmSize:") }
@@ -117,7 +118,8 @@ fn kib(file: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the control groups leave that the process is in, and those around them. What they hold of files is given up first.
+/// What the control groups leave that the process is in, and those around them. What they hold of files is given up
+/// first.
 fn group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let left = groups.lines().filter_map(|line| {

@@ -571,8 +571,8 @@ fn shares_follow_from_the_slowest_lines_upward() {
         "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
-    // 30 Mb/s half of the time, of which 1000 in 21 cells of 53 bytes are payload, leave 140.52 to four; one of them, with
-    // frames of 192 cells, has more payload in his share; one is paced at 5 Mb/s.
+    // 30 Mb/s half of the time, of which 1000 in 21 cells of 53 bytes are payload, leave 140.52 to four; one of them,
+    // with frames of 192 cells, has more payload in his share; one is paced at 5 Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
     let share = (155.52 - 15.0 - 5.0) / 3.0;
@@ -585,8 +585,9 @@ fn shares_follow_from_the_slowest_lines_upward() {
 
 #[test]
 fn shares_of_links_of_several_rates_are_those_found_by_hand() {
-    // Three links in a row of 50, 150 and 100 Mb/s. a crosses all, b and c the first, d the second, e and f the last two.
-    //   first: 50 / 3 each for a, b, c            (then 133.33 are left of the second for d, e, f; 83.33 of the third for e, f)
+    // Three links in a row of 50, 150 and 100 Mb/s. a crosses all, b and c the first, d the second, e and f the last
+    // two.
+    //   first: 50 / 3 each for a, b, c   (then 133.33 are left of the second for d, e, f; 83.33 of the third for e, f)
     //   third: 83.33 / 2 each for e, f
     //   second: 133.33 - 83.33 = 50 for d
     let trunk = |a, b, rate| format!(r#"{{ between = ["s{a}", "s{b}"], delay = "1ms", rate = "{rate}Mbps" }},"#);

@@ -1,8 +1,9 @@
-//! Is every shipped scenario the same run as last time, on both engines, watched or not, on one thread or two? Whether it is
-//! right is another question, asked elsewhere.
+//! Is every shipped scenario the same run as last time, on both engines, watched or not, on one thread or two? Whether
+//! it is right is another question, asked elsewhere.
 //!
-//! After a change that is meant to move numbers: `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints`
-//! writes the table anew; it is committed alone, with the reason.
+//! After a change that is meant to move numbers:
+//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test fingerprints` writes the table anew; it is committed
+//! alone, with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

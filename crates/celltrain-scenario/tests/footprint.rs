@@ -1,7 +1,7 @@
 //! What is foretold of a run's memory against what it takes, byte by byte: an allocator that counts.
 //!
-//! The networks are large and the runs so short that the records made at their start are nearly all there is. One test, as the
-//! allocator counts for all threads.
+//! The networks are large and the runs so short that the records made at their start are nearly all there is. One test,
+//! as the allocator counts for all threads.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::footprint::Footprint;
@@ -14,7 +14,8 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// A large network, and the part of what is foretold that a run of it takes, in the fast engine and in the reference engine.
+/// A large network, and the part of what is foretold that a run of it takes, in the fast engine and in the reference
+/// engine.
 ///
 /// It is less than 1: an allocation of its own takes up to 24 bytes more than was asked for, which are foretold and not
 /// counted here; and of what comes and goes there is as yet little: frames on their way, lanes, RM cells.

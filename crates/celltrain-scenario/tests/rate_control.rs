@@ -73,8 +73,9 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
-        // Efficiency is of what forward RM cells leave: a full link has 1, but for the 3 ms of its start and the backward RM
-        // cells that answer the other direction, which sends one RM cell of its own for each Nrm - 1 answers.
+        // Efficiency is of what forward RM cells leave: a full link has 1, but for the 3 ms of its start and the
+        // backward RM cells that answer the other direction, which sends one RM cell of its own for each Nrm - 1
+        // answers.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -233,7 +234,8 @@ fn marks_and_rates_conserve_cells_on_both_engines_alike() {
     }
 }
 
-/// Two ABR VCs, and one of this class whose packets come at the link's rate or below, 50 ms of every 200 from 300 ms on.
+/// Two ABR VCs, and one of this class whose packets come at the link's rate or below, 50 ms of every 200 from 300 ms
+/// on.
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
@@ -338,8 +340,8 @@ fn the_reference_counts_pcr_and_the_other_classes() {
 
 #[test]
 fn an_edge_device_can_be_watched_at_any_instant() {
-    // A cell takes 265 units of 10.3 ns, so steps of about as much hit every unit of one; the device hands on cells as far
-    // as to the next step, and those that begin just after it have not left.
+    // A cell takes 265 units of 10.3 ns, so steps of about as much hit every unit of one; the device hands on cells as
+    // far as to the next step, and those that begin just after it have not left.
     let network = network(
         r#"
         duration = "500us"

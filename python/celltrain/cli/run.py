@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from celltrain.events import Events
     from celltrain.results import RunResult
 
 # What fits a screen; --json and --out give everything.
@@ -45,11 +46,35 @@ def run(
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
     port: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Record queue and occupancy here, not at the bottleneck. May be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Record queue, occupancy and the events of frames and cells here, not at the bottleneck. May be repeated.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result, tables and series there.")] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw the series too; with no --trace: queue and cwnd.")] = False,
-    engine: Annotated[str, typer.Option(help="fast, or reference: naive, slow, with the same results.")] = "fast",
+    engine: Annotated[
+        str | None,
+        typer.Option(help="fast, or reference: naive, slow, with the same results. Events choose it by themselves."),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the events of the run there, a table a kind, while it goes on."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KINDS", help="Of these kinds: segments, timers, frames, cells, rates. All if not given."),
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="FROM:TO", help="Events from one time to another, such as 1.2s:1.3s.")
+    ] = None,
+    flow: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Events of this flow only. May be repeated.")
+    ] = None,
+    vc: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Events of this VC only. May be repeated.")
+    ] = None,
+    event_format: Annotated[str, typer.Option("--format", help="Of the tables of events: parquet or csv.")] = "parquet",
     as_json: shell.Json = False,
 ) -> None:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
@@ -66,8 +91,11 @@ def run(
         series = series or ["queue", "cwnd"]
     if out is not None:
         shell.folder(out)
+    kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, format=event_format)
     with shell.waiting(f"simulating {shown(file)}") as progress:
-        result = simulate(file, seed=seed, trace=series, step=step, ports=port, engine=engine, progress=progress)
+        result = simulate(
+            file, seed=seed, trace=series, step=step, ports=port, engine=engine, events=kept, progress=progress
+        )
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -77,8 +105,32 @@ def run(
         return
     console = shell.console()
     show(result, console)
-    for path in written:
+    for path in [*written, *(kept.paths if kept is not None else ())]:
         console.print(f"wrote {shown(path)}", soft_wrap=True)
+
+
+def _kept(
+    folder: Path | None,
+    *,
+    kinds: list[str] | None,
+    window: str | None,
+    flow: list[str] | None,
+    vc: list[str] | None,
+    port: list[str] | None,
+    format: str,
+) -> Events | None:
+    """The events that are asked for; nothing where none are."""
+    from celltrain.errors import Fault, InputError
+    from celltrain.events import Events
+
+    if folder is None:
+        options = {"--kinds": kinds, "--window": window, "--flow": flow, "--vc": vc}
+        problem = "chooses among events; say where they are written to with --events DIR"
+        if given := [Fault.of_option(name, shown(value), problem) for name, value in options.items() if value]:
+            raise InputError(given)
+        return None
+    named = [name.strip() for names in kinds or [] for name in names.split(",") if name.strip()]
+    return Events(folder=folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=format)
 
 
 def show(result: RunResult, console: Console) -> None:

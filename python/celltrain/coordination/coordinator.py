@@ -70,7 +70,9 @@ class Coordinator:
         self._held: dict[str, RunRecord] = {}
         self._repeats: list[Repeat] = []
         self._done, self._failed, _, self._repeated = store.ledger.counts()
-        self._now = self._wide = 0
+        #: Runs that came back since it was begun or resumed.
+        self._done_here = 0
+        self._wide = 0
         self._total = plan.runs if plan.seeds.until is None else len(plan.points) * plan.seeds.until.at_least
         self._begun = self._written = self._told = time.monotonic()
 
@@ -98,12 +100,12 @@ class Coordinator:
     def _finished(self) -> bool:
         return self._done + self._repeated == self._plan.runs
 
-    def _hand_out(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> None:
+    def _hand_out(self, wanted: Iterator[list[tuple[int, int]]]) -> None:
         self._worker.work(self._chunks(wanted), self._take)
         assert not self._out, "every run that was handed out came back"
         self._write()
 
-    def _missing(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """By blocks of points: point and seed of the runs that are not there, seed by seed."""
         count, begin = len(self._plan.points), self._plan.seeds.first
         for first in range(0, count, BLOCK):
@@ -113,7 +115,7 @@ class Coordinator:
                 seeds = range(low, min(low + step, begin + self._plan.seeds.count))
                 settled = self._store.ledger.settled(points, seeds)
                 if len(settled) < len(points) * len(seeds):
-                    yield first, [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
+                    yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
 
     def _until_narrow(self, first: int, last: int) -> None:
         """Rounds over some points, until the interval of each is narrow enough, or it has all the seeds it may have.
@@ -138,7 +140,7 @@ class Coordinator:
             if not wanted:
                 self._wide += sum(self._is_wide(values.get(point, {})) for point in range(first, last))
                 return
-            self._hand_out(iter([(first, wanted)]))
+            self._hand_out(iter([wanted]))
 
     def _target(self, values: Mapping[int, float | None]) -> int:
         """How many seeds a point needs, as far as the values of those that are there in order tell."""
@@ -160,11 +162,11 @@ class Coordinator:
         known = [value for value in values.values() if value is not None]
         return len(values) >= until.at_most and half_width(known) > until.interval
 
-    def _chunks(self, wanted: Iterator[tuple[int, list[tuple[int, int]]]]) -> Iterator[Chunk]:
+    def _chunks(self, wanted: Iterator[list[tuple[int, int]]]) -> Iterator[Chunk]:
         tasks: list[Task] = []
         places: dict[str, int] = {}
         memory: list[int] = []
-        for _, runs in wanted:
+        for runs in wanted:
             configurations: dict[int, tuple[str, int, str | None]] = {}
             for point, seed in runs:
                 check()
@@ -217,6 +219,7 @@ class Coordinator:
             return compact(json.loads(json.dumps(bare))), 0, str(error).replace("\n", "; ")
 
     def _take(self, rows: Rows) -> None:
+        """Keeps rows that came, and writes a part when one is due."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -241,10 +244,11 @@ class Coordinator:
             self._held[record.run_key] = record
             self._out.discard(record.run_key)
             self._done += 1
-            self._now += 1
+            self._done_here += 1
             self._failed += record.error is not None
 
     def _write(self) -> None:
+        """Writes what is kept as one part."""
         # Ctrl-C waits, so that no run is both written and held.
         with uninterrupted():
             # A worker's thread that draws chunks may add runs meanwhile.
@@ -265,7 +269,7 @@ class Coordinator:
             failed=self._failed,
             repeated=self._repeated,
             elapsed_seconds=elapsed,
-            rate=self._now / elapsed if elapsed > 0 else 0.0,
+            rate=self._done_here / elapsed if elapsed > 0 else 0.0,
             wide=self._wide,
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from celltrain.plan.document import Diagnostics, Place
@@ -228,7 +228,13 @@ class PlanSchema(GenerateJsonSchema):
             if any(isinstance(one, Needed) for one in field.metadata)
         ]
         required = {"required": needed} if needed else {}
-        return {**super().model_schema(schema), "additionalProperties": False, **required}
+        title = form.__name__.removesuffix("Form")
+        return {**super().model_schema(schema), "title": title, "additionalProperties": False, **required}
+
+    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
+        """A table under the name of its form, without `Form`."""
+        core_ref, mode = core_mode_ref
+        return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Titles would repeat the keys."""

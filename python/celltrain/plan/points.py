@@ -17,8 +17,8 @@ from celltrain.plan.contents import CHECKED_POINTS, Contents
 from celltrain.plan.document import Diagnostics, join
 from celltrain.scenario import Reading
 
-#: Points that are run for an instant to see whether the measures lead somewhere.
-PROBED = 4
+#: Accepted points on whose outlines the measures are judged; nothing is run.
+OUTLINED = 4
 #: Refusals that are told apart.
 MOST_REFUSALS = 20
 
@@ -43,7 +43,7 @@ def judge_points(plan: Contents, diagnostics: Diagnostics, base: Base) -> None:
         unfit += reading.does_not_fit
         if reading.handle is not None:
             # The first and some of the last: all would be too much to keep.
-            if len(accepted) == PROBED:
+            if len(accepted) == OUTLINED:
                 accepted.pop(1)
             accepted.append(reading)
         kept = too_large if reading.does_not_fit else refused

@@ -203,7 +203,7 @@ class Reader:
         if found and all(axis is not None for axis in found):
             yield Group(axes=tuple(axis for axis in found if axis is not None))
 
-    def column(self, name: str, said: shapes.Column | None, values: list[Any], number: int) -> Axis | None:
+    def column(self, name: str, said: shapes.ColumnForm | None, values: list[Any], number: int) -> Axis | None:
         """An axis whose values stand in rows: plain ones, or the labels of a table of values."""
         if said is None:
             return None
@@ -256,7 +256,7 @@ class Reader:
             )
         )
 
-    def axis(self, name: str, said: shapes.Axis | None, place: Place) -> Axis | None:
+    def axis(self, name: str, said: shapes.AxisForm | None, place: Place) -> Axis | None:
         """An axis with values, or a range."""
         if said is None:
             return None
@@ -321,7 +321,7 @@ class Reader:
             return None
         return Axis(name=name, path=key.path, key=key, settings=tuple(settings), labels=labels)
 
-    def ranged(self, name: str, key: Key, said: shapes.Axis, place: Place) -> Axis | None:
+    def ranged(self, name: str, key: Key, said: shapes.AxisForm, place: Place) -> Axis | None:
         """An axis from one end to another."""
         diagnostics = self.diagnostics
         interval = self.interval(said, place, key)
@@ -358,7 +358,7 @@ class Reader:
                 return None
         return axis
 
-    def interval(self, said: shapes.Range, place: Place, key: Key) -> Interval | None:
+    def interval(self, said: shapes.RangeForm, place: Place, key: Key) -> Interval | None:
         """Both ends of a range, and its scale."""
         diagnostics, scale = self.diagnostics, said.scale
         missing = [word for word, end in (("from", said.from_), ("to", said.to)) if end is None]
@@ -457,7 +457,7 @@ class Reader:
             ),
         )
 
-    def recording(self, said: shapes.Series, measures: Sequence[str]) -> Recording:
+    def recording(self, said: shapes.SeriesForm, measures: Sequence[str]) -> Recording:
         """What every run records."""
         traced = next((text for text in measures if needs_series(text)), None)
         if traced is not None:

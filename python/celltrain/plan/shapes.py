@@ -33,7 +33,7 @@ OBJECTIVES = 'two measures, such as { efficiency = "maximize", fairness = "maxim
 _BOUND = WithJsonSchema({"type": ["number", "string"]})
 
 
-class Range(Form):
+class RangeForm(Form):
     """Both ends of what an axis is drawn from."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
@@ -48,7 +48,7 @@ class Range(Form):
     """What is even between the ends: differences or ratios."""
 
 
-class Axis(Range):
+class AxisForm(RangeForm):
     """Something varied: values, or from one end to another. A list of values is short for a table."""
 
     model_config = ConfigDict(
@@ -85,10 +85,10 @@ class Axis(Range):
 
 
 _AXIS = Of((list, Mapping), "is neither a list of values nor a table with a path and values, or from and to")
-Axes = dict[str, Annotated[Axis | None, _AXIS]]
+Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
 
 
-class Column(Form):
+class ColumnForm(Form):
     """What the values of the rows at one place set. A path is short for a table."""
 
     path: Annotated[str, _PATH] | None = None
@@ -107,11 +107,11 @@ class Column(Form):
         return {"anyOf": [{"type": "string"}, handler(schema)]}
 
 
-class Points(Form):
+class PointsForm(Form):
     """Points one by one: a row of values for the axes that it names."""
 
     axes: Annotated[
-        dict[str, Annotated[Column | None, Of((str, Mapping))]] | None,
+        dict[str, Annotated[ColumnForm | None, Of((str, Mapping))]] | None,
         Needed("has no axes: a table of names and paths, in the order of the rows' values"),
     ] = None
     """Names and paths, in the order of the rows' values."""
@@ -126,7 +126,7 @@ class Points(Form):
     """Lists, a value for each axis in each."""
 
 
-class Sample(Form):
+class SampleForm(Form):
     """Axes that are drawn together."""
 
     method: Annotated[str, OneOf(METHODS)] = METHODS[0]
@@ -135,11 +135,13 @@ class Sample(Form):
     """How many are drawn."""
     seed: Annotated[int, Whole(0, MOST_DRAWN)] = 1
     """Of what is drawn."""
-    axes: Annotated[dict[str, Annotated[Range | None, Of(Mapping)]] | None, Needed("has no axes to draw from")] = None
+    axes: Annotated[dict[str, Annotated[RangeForm | None, Of(Mapping)]] | None, Needed("has no axes to draw from")] = (
+        None
+    )
     """By name, each with both ends."""
 
 
-class Until(Form):
+class UntilForm(Form):
     """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
 
     measure: Annotated[
@@ -161,7 +163,7 @@ class Until(Form):
     """Seeds of any point."""
 
 
-class Seeds(Form):
+class SeedsForm(Form):
     """How often each point is run, and with which seeds. A whole number is short for a count."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["count", "until"]}})
@@ -170,7 +172,7 @@ class Seeds(Form):
     """The first seed; the others follow."""
     count: Annotated[int, Whole(1, MOST_VALUES)] = SEEDS
     """Of every point."""
-    until: Until | None = None
+    until: UntilForm | None = None
     """As many as are needed, instead of a count."""
 
     @classmethod
@@ -184,14 +186,14 @@ class Seeds(Form):
         return {"anyOf": [{"type": "integer", "minimum": 1}, handler(schema)]}
 
 
-class Limits(Form):
+class LimitsForm(Form):
     """What a run may take."""
 
     time: Annotated[str, Time()] | None = None
     """In real time, such as `"60s"`."""
 
 
-class Series(Form):
+class SeriesForm(Form):
     """What every run records."""
 
     record: Annotated[
@@ -208,10 +210,10 @@ class Series(Form):
     ] = None
     """The time between two samples, such as `"1ms"`."""
     ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
-    """Names; all when absent."""
+    """Names; the bottleneck when absent."""
 
 
-class Stages(Form):
+class StagesForm(Form):
     """How many seeds each stage of a search has, one stage's after the other's."""
 
     first: Annotated[int, Whole(0, MAX_SEED - MAX_RUNS)] = 1
@@ -224,18 +226,18 @@ class Stages(Form):
     """Of every setting of the final front."""
 
 
-class Parameter(Range):
+class ParameterForm(RangeForm):
     """Something searched."""
 
     step: Annotated[Any, _BOUND] = None
     """Between two of its values, on a linear scale; every value of the range will do when absent."""
 
 
-class Tune(Form):
+class TuneForm(Form):
     """What is searched, and how much is spent on it."""
 
     parameters: Annotated[
-        dict[str, Annotated[Parameter | None, Of(Mapping)]] | None,
+        dict[str, Annotated[ParameterForm | None, Of(Mapping)]] | None,
         Needed("lacks parameters: a table of what is searched, each with path, from and to"),
     ] = None
     """By name, each with both ends."""
@@ -255,7 +257,7 @@ class Tune(Form):
     """Settings of each search that are run again to choose among, at most; references are not counted."""
     seed: Annotated[int, Whole(0, MOST_DRAWN)] = 1
     """Of what the search draws."""
-    seeds: Stages = Stages()
+    seeds: StagesForm = StagesForm()
     """Of the three stages."""
 
 
@@ -263,7 +265,6 @@ class PlanForm(Form):
     """A plan of celltrain: for `celltrain sweep`, or, with a table [tune], for `celltrain tune`."""
 
     model_config = ConfigDict(
-        title="Plan",
         json_schema_extra={
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "required": ["scenario"],
@@ -290,17 +291,17 @@ class PlanForm(Form):
         | None
     ) = None
     """Tables of axes that move together."""
-    points: Points | None = None
+    points: PointsForm | None = None
     """Points one by one."""
-    sample: Sample | None = None
+    sample: SampleForm | None = None
     """Axes that are drawn together."""
-    seeds: Seeds = Seeds()
+    seeds: SeedsForm = SeedsForm()
     """How often each point is run."""
-    limits: Limits = Limits()
+    limits: LimitsForm = LimitsForm()
     """What a run may take."""
-    series: Series | None = None
+    series: SeriesForm | None = None
     """What every run records."""
-    tune: Tune | None = None
+    tune: TuneForm | None = None
     """What is searched."""
 
 

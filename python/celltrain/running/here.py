@@ -26,9 +26,9 @@ def stream_here(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
     reads_scenario = any("scenario." in text for text in every)
     scenarios = [json.loads(text) if reads_scenario else None for text in chunk.configurations]
 
-    def on_result(index: int, text: str, series: Mapping[str, Any] | None = None) -> None:
+    def on_result(index: int, answer_json: str, series: Mapping[str, Any] | None = None) -> None:
         task = chunk.tasks[index]
-        answer = {**json.loads(text), "scenario": scenarios[task.configuration]}
+        answer = {**json.loads(answer_json), "scenario": scenarios[task.configuration]}
         figures = [evaluate(text, answer, series) for text in measures[index]]
         problems = tuple(problem for _, problem in figures)
         record = RunRecord(

@@ -1,4 +1,4 @@
-"""This machine's cores as a worker: threads in the core, no engine of processes."""
+"""This machine as a worker: threads in the core, and a process of its own for each large run."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ CREATE TABLE repeats (
     point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)
 ) WITHOUT ROWID;
 """
-#: A run that is to be done again may find its first point anew.
+#: Repeats of a run that is no longer there go with it: another point may be the first to have it.
 _ORPHANS = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
 _COLUMNS = {
     "parts": ["number", "runs", "bytes", "digest"],

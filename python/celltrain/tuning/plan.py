@@ -23,9 +23,9 @@ from celltrain.plan.axis import DIGITS, Interval, written
 from celltrain.plan.base import Base, base_of, plain
 from celltrain.plan.contents import MAX_RUNS, Group
 from celltrain.plan.document import Diagnostics, join, parse
-from celltrain.plan.points import PROBED, no_measures
+from celltrain.plan.points import OUTLINED, no_measures
 from celltrain.plan.reader import Reader
-from celltrain.plan.shapes import OBJECTIVES, Tune
+from celltrain.plan.shapes import OBJECTIVES, TuneForm
 from celltrain.quantities import exact
 from celltrain.scenario import Reading, read_text
 from celltrain.text import shown as shown_path
@@ -234,7 +234,7 @@ class _TuneReader(Reader):
             diagnostics.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
             raise PlanError(diagnostics.faults)
         super().__init__(diagnostics, base, NO_TUNE)
-        self.tune = self.form.tune or Tune()
+        self.tune = self.form.tune or TuneForm()
 
     def tune_plan(self, default_name: str, *, check: bool = True) -> TunePlan:
         diagnostics, form, tune = self.diagnostics, self.form, self.tune
@@ -386,7 +386,7 @@ class _TuneReader(Reader):
                 reading = self.judged(plan, configuration, corner)
                 if reading.handle is None:
                     refused.append((configuration, corner, reading.faults))
-                elif len(accepted) < PROBED:
+                elif len(accepted) < OUTLINED:
                     accepted.append(reading)
             for reference in plan.references:
                 for fault in self.judged(plan, configuration, reference.numbers).faults:

@@ -2,10 +2,10 @@
 //!
 //! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
-//! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells of
-//! its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in
-//! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). One whose forward
-//! cell came out of rate goes back out of rate (rule 6, which allows both).
+//! Choices where the rules leave one: a destination is never congested itself (rule 2b) and makes no backward RM cells
+//! of its own (rule 5). A backward RM cell that waits when the next comes is overwritten (rule 3, in
+//! [`Source::turn_around`](super::Source::turn_around)), so contents never overtake newer ones (rule 4). One whose
+//! forward cell came out of rate goes back out of rate (rule 6, which allows both).
 
 use super::RmCell;
 
@@ -27,8 +27,8 @@ impl Destination {
         self.efci = efci;
     }
 
-    /// The backward RM cell that a forward one becomes (rule 2): DIR = 1, BN = 0, the rest as it is, but CI = 1 where the
-    /// last data cell had EFCI = 1, which is told once. It goes back out of rate if it came so (rule 6).
+    /// The backward RM cell that a forward one becomes (rule 2): DIR = 1, BN = 0, the rest as it is, but CI = 1 where
+    /// the last data cell had EFCI = 1, which is told once. It goes back out of rate if it came so (rule 6).
     pub fn turn_around(&mut self, rm: &RmCell) -> RmCell {
         assert!(!rm.backward, "a destination turns forward RM cells around");
         RmCell { backward: true, bn: false, ci: std::mem::take(&mut self.efci) || rm.ci, ..*rm }

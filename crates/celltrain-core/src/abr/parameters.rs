@@ -20,8 +20,8 @@ pub struct Parameters {
     pub pcr: Option<BitRate>,
     /// MCR: the rate the source never has to go below.
     pub mcr: BitRate,
-    /// ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent. It starts at no more
-    /// than `tbe` cells a round trip.
+    /// ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent. It starts at no
+    /// more than `tbe` cells a round trip.
     pub icr: Option<BitRate>,
     /// Nrm: in-rate cells for each forward RM cell, itself included; a power of two.
     #[schemars(range(min = 2, max = 256), extend("x-unit" = "cells", "x-expect" = "a power of two (2 to 256)"))]
@@ -43,8 +43,8 @@ pub struct Parameters {
         extend("x-expect" = "a power of two from 1/32768 (0.000030517578125) to 1")
     )]
     pub rdf: f64,
-    /// TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM cells without
-    /// an answer ACR falls.
+    /// TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM cells
+    /// without an answer ACR falls.
     #[schemars(range(min = 1, max = 16_777_215), extend("x-unit" = "cells"))]
     pub tbe: u32,
     /// CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two.
@@ -54,8 +54,8 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out of rate. They are
-    /// turned around out of rate too.
+    /// Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out of rate.
+    /// They are turned around out of rate too.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.
     pub frtt: Option<Duration>,
@@ -130,8 +130,8 @@ impl Parameters {
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
-    /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a forward RM
-    /// cell (`docs/mechanisms.md` 1.1).
+    /// The part of the VC's rate that is data while it has as much as it may send: one of Nrm cells in rate is a
+    /// forward RM cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }

@@ -1,7 +1,7 @@
 //! Timed scripts: what the ABR source and destination of one end do, one line a cell sent or received.
 //!
-//! A script (`tests/abr/*.script`) begins with settings (`set KEY VALUE`: a parameter, `link_rate` or `round_trip`), then
-//! alternates what happens with what must have followed:
+//! A script (`tests/abr/*.script`) begins with settings (`set KEY VALUE`: a parameter, `link_rate` or `round_trip`),
+//! then alternates what happens with what must have followed:
 //!
 //! ```text
 //! data 100                     a hundred more data cells wait to be sent
@@ -19,12 +19,12 @@
 //! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
 //! ```
 //!
-//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. What reaches an end at
-//! an instant comes before what starts there.
+//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. What reaches an end
+//! at an instant comes before what starts there.
 //!
 //! Everything sent must be written down, and goes through the bytes of an RM cell. Every script is played with
-//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens. A third time a
-//! [`ShapedPort`] sends the cells, and their headers are read.
+//! each data cell sent by itself, and in trains handed out ahead whose cells are taken back when something happens. A
+//! third time a [`ShapedPort`] sends the cells, and their headers are read.
 
 use std::collections::VecDeque;
 use std::fmt::Write;

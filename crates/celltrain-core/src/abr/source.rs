@@ -5,10 +5,11 @@
 //!
 //! Choices where the rules leave one: a forward RM cell that rule 3(a) asks for waits until data or a backward RM cell
 //! waits, so an idle source is silent. ER of a forward RM cell is PCR. The use-it-or-lose-it of rule 13, which is
-//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells out
-//! of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
+//! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells
+//! out of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell};
+use crate::events::Rule;
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// The instant of what does not happen while ACR is so low that a cell would take longer than any run.
@@ -60,6 +61,8 @@ pub struct Source {
 
     /// ACR in cells per second.
     acr: f64,
+    /// Which rule changed it last; only looked at from outside.
+    rule: Rule,
     /// The span between two in-rate cells at ACR.
     interval: Span,
     pace: Pace,
@@ -116,6 +119,7 @@ impl Source {
             units_per_second: clock.units_per_second as f64,
             cell_time: clock.cell_time(link_rate),
             acr: 0.0,
+            rule: Rule::Initial,
             interval: Span(0),
             pace: Pace::default(),
             forward_at: None,
@@ -136,8 +140,13 @@ impl Source {
         self.acr
     }
 
-    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on the
-    /// first link; `u64::MAX` units where that is longer than any run.
+    /// The rule by which ACR changed last.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// The span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and no less than a cell takes on
+    /// the first link; `u64::MAX` units where that is longer than any run.
     pub fn interval(&self) -> Span {
         self.interval
     }
@@ -153,15 +162,15 @@ impl Source {
         self.waiting.is_some()
     }
 
-    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or ACR
-    /// is next to nothing.
+    /// When the next cell of any kind may start, as things stand; it may be past. None where there is none to send, or
+    /// ACR is next to nothing.
     pub fn next_start(&self, data_waits: bool) -> Option<Time> {
         let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of rate: one
-    /// turned around before any in rate, a forward one only where none may go in rate.
+    /// Whether the cell that starts at `now`, which is no earlier than [`next_start`](Self::next_start), goes out of
+    /// rate: one turned around before any in rate, a forward one only where none may go in rate.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
@@ -223,8 +232,8 @@ impl Source {
         Some(content)
     }
 
-    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3 asks
-    /// for an RM cell, if data never runs out and nothing comes meanwhile.
+    /// How many data cells in a row, the first at `first` and an [`interval`](Self::interval) apart, go before rule 3
+    /// asks for an RM cell, if data never runs out and nothing comes meanwhile.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
         if self.in_rate_rm_waits() && !self.backward_sent {
@@ -264,8 +273,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started by
-    /// `now` have been taken back.
+    /// A backward RM cell comes back to the source that sent it. If ACR changes by it, data cells that have not started
+    /// by `now` have been taken back.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
         self.counters.backward_rm_received += 1;
@@ -277,6 +286,7 @@ impl Source {
             return;
         }
         assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
         // A cell that waits is rescheduled where ACR has risen. Where it has fallen, the cell was scheduled at the rate
         // of its time and goes then.
@@ -301,6 +311,19 @@ impl Source {
         acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
     }
 
+    /// The rule by which this backward RM cell makes ACR what it will be then.
+    fn rule_of(&self, rm: &RmCell, acr: f64) -> Rule {
+        let by_er = acr == self.rate_format.through_cell(rm.er).max(self.rates.mcr);
+        match rm {
+            // CI leads no lower than MCR, nor does ER.
+            RmCell { ci: true, .. } if acr == (self.acr - self.acr * self.rdf).max(self.rates.mcr) => {
+                Rule::CongestionIndication
+            }
+            _ if by_er => Rule::ExplicitRate,
+            _ => Rule::Increase,
+        }
+    }
+
     /// A backward RM cell, turned around by the destination here, waits to be sent, in rate or out of rate as it is; it
     /// overwrites one that waits (destination rule 3), so that nothing older follows it (4).
     pub fn turn_around(&mut self, rm: RmCell) {
@@ -310,8 +333,8 @@ impl Source {
     }
 
     /// When the next RM cell may be sent out of rate, as things stand; it may be past. One turned around goes at once
-    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR and
-    /// data or a backward RM cell waits for its turn; none does if the VC sends none.
+    /// (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate or not, while ACR is below TCR
+    /// and data or a backward RM cell waits for its turn; none does if the VC sends none.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());
@@ -323,8 +346,8 @@ impl Source {
         Some(last.map_or(Time::default(), |last| after(last, self.interval_at(self.rates.tcr))))
     }
 
-    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take no
-    /// notice of it: it counts in none of rules 1, 3, 5 and 6.
+    /// An RM cell starts out of rate; what it says. Its CLP is 1 (rule 11, destination rule 6), and in-rate cells take
+    /// no notice of it: it counts in none of rules 1, 3, 5 and 6.
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
         assert!(
             self.next_out_of_rate(true).is_some_and(|next| next <= now),
@@ -352,10 +375,15 @@ impl Source {
         // Rule 5. No time has elapsed since the last one where there is none.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
             acr = self.rates.icr;
+            self.rule = Rule::Idle;
         }
         // Rule 6.
         if self.unanswered >= self.crm {
+            let before = acr;
             acr = (acr - acr * self.cdf).max(self.rates.mcr);
+            if acr != before {
+                self.rule = Rule::Unanswered;
+            }
         }
         self.set_acr(acr);
         self.unanswered = self.unanswered.saturating_add(1);
@@ -376,7 +404,8 @@ impl Source {
         self.interval = self.interval_at(acr);
     }
 
-    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays so.
+    /// 1/rate, rounded up to a whole unit but for a float's error: a rate that is a whole number of units a cell stays
+    /// so.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {

@@ -143,14 +143,14 @@ impl RmCell {
     }
 }
 
-/// A rate as RM cells have it: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The default is
-/// zero.
+/// A rate as RM cells have it: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The default
+/// is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u16);
 
 impl Rate {
-    /// The greatest rate the format has up to so many cells per second; it is less than 1/512 below, from 1 cell a second
-    /// to 2^32. A rate below 1 is zero. Rounding up would let a cell promise what nobody granted.
+    /// The greatest rate the format has up to so many cells per second; it is less than 1/512 below, from 1 cell a
+    /// second to 2^32. A rate below 1 is zero. Rounding up would let a cell promise what nobody granted.
     ///
     /// # Panics
     /// If the rate is negative or no number.
@@ -324,7 +324,8 @@ mod tests {
 
         #[test]
         fn any_two_flipped_bits_of_the_payload_are_found(cell in any_cell(), first in 0_usize..384) {
-            // The generator is (x + 1) times a primitive polynomial of degree 9: two bits less than 511 apart are found.
+            // The generator is (x + 1) times a primitive polynomial of degree 9: two bits less than 511 apart are
+            // found.
             for second in (0..384).filter(|&second| second != first) {
                 let mut bytes = cell.encode();
                 for bit in [first, second] {
@@ -406,7 +407,8 @@ mod tests {
 
     #[test]
     fn the_crc_of_the_nine_digits_is_the_published_check_value() {
-        // The catalogued check value of CRC-10/ATM; ten zero bits stand for the CRC's place, in 16 bits as six more before.
+        // The catalogued check value of CRC-10/ATM; ten zero bits stand for the CRC's place, in 16 bits as six more
+        // before.
         let mut text = vec![0];
         text.extend_from_slice(b"123456789");
         // Shifted left by ten bits: eight are a byte, two are the shift below.
@@ -453,7 +455,8 @@ mod tests {
         let mut payload = [0; PAYLOAD_BYTES];
         payload[46] = 0b100;
         assert_eq!(crc10(&payload), 0b10_0011_0011);
-        // And x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, less the generator: x^9 + x^6 + x^4 + x^2 + 1.
+        // And x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, less the generator:
+        // x^9 + x^6 + x^4 + x^2 + 1.
         payload[46] = 0b1000;
         assert_eq!(crc10(&payload), 0b10_0101_0101);
     }

@@ -19,22 +19,22 @@ const FRAMES: [u32; 3] = [3, 0, 1 + 1];
 const COUNT: [u32; 3] = [16, 0, 3 + 3];
 /// `N_a`: the count was 0, and one VC more is active; the count becomes 0, and it is one less.
 const ACTIVE: [u32; 3] = [0, 16, (1 + 3) + (1 + 3)];
-/// A ring of VCs. Where the count was 0 the last and the one behind it are read, and both and the new one written. As a cell
-/// goes the last, the first and the one behind that are read, one is written, and the count is compared with 0.
+/// A ring of VCs. Where the count was 0 the last and the one behind it are read, and both and the new one written. As a
+/// cell goes the last, the first and the one behind that are read, one is written, and the count is compared with 0.
 const RING: [u32; 3] = [16, 16, (1 + 2 + 3) + (3 + 1 + 1)];
 /// `N_v` up and down.
 const MEMBERS: [u32; 3] = [0, 16, 3 + 3];
-/// The share's reciprocal; when the next is due; the node of a tournament, a time and a VC; the one before in the ring. The
-/// clock. The ring's other way changes at the two ends of where one joins and one leaves. When it is due: two words read, one
-/// written, an addition or a comparison. Who is due, and when again: three read, two written, the clock up, the time up, and
-/// one compared with the other.
+/// The share's reciprocal; when the next is due; the node of a tournament, a time and a VC; the one before in the ring.
+/// The clock. The ring's other way changes at the two ends of where one joins and one leaves. When it is due: two words
+/// read, one written, an addition or a comparison. Who is due, and when again: three read, two written, the clock up,
+/// the time up, and one compared with the other.
 const SHARES: [u32; 3] = [32 + 32 + (32 + 16) + 16, 32, (2 + 2) + (2 + 1 + 1) + (3 + 2 + 3)];
 /// A tournament of 1,024 VCs is played twice: at each of its ten levels one is read, compared, and the winner written.
 const TOURNAMENT: [u32; 3] = [0, 0, 2 * 10 * 3];
 /// First and last of a VC's queue.
 const ENDS: [u32; 3] = [16 + 16, 0, 0];
-/// The first free place. A cell takes it: it, the one behind it and the queue's last are read, and the first free, the link
-/// of the last and the last written; the queue was empty, or not. As one goes it is the same the other way.
+/// The first free place. A cell takes it: it, the one behind it and the queue's last are read, and the first free, the
+/// link of the last and the last written; the queue was empty, or not. As one goes it is the same the other way.
 const LINKS: [u32; 3] = [0, 16, (3 + 3 + 1) + (3 + 3 + 1)];
 /// A pointer for each place.
 const LINK: u32 = 16;
@@ -45,8 +45,8 @@ fn all(parts: &[[u32; 3]], own: [u32; 3], places: u32, frame: u32) -> Sums {
     sums([vc, port, places, cell, frame])
 }
 
-/// Of each frame: words read + additions and comparisons + multiplications. X and the VC's own count have been read with the
-/// cell.
+/// Of each frame: words read + additions and comparisons + multiplications. X and the VC's own count have been read
+/// with the cell.
 #[expect(clippy::match_same_arms, reason = "each policy is counted by itself")]
 fn policy(name: &str) -> Option<Sums> {
     let frames = [ROOM, FRAMES];
@@ -68,8 +68,8 @@ fn policy(name: &str) -> Option<Sums> {
         "virtual_queuing" => all(&ring, [0, 32, 0], 0, 3 + (1 + 1) + 2),
         // k Th and N_v; M_j * N_v > k Th.
         "virtual_queuing_threshold" => all(&ring, [0, 16, 0], 0, 2 + 1 + 1),
-        // m_j; Th, k and the sum, which a VC's m_j joins and leaves: both are read, added and the sum written. Of a frame Th,
-        // k, N_v, m_j and the sum; Q > Th; M_j * N_v > k * Q * (m_j * N_v + 1 - sum).
+        // m_j; Th, k and the sum, which a VC's m_j joins and leaves: both are read, added and the sum written. Of a
+        // frame Th, k, N_v, m_j and the sum; Q > Th; M_j * N_v > k * Q * (m_j * N_v + 1 - sum).
         "virtual_queuing_weighted" => all(&weighted, [16, 48, 2 * (2 + 1 + 1)], 0, 5 + (1 + 1 + 2) + (1 + 2 + 1)),
         // R, Z and N_a; X > R; Y_i * N_a > Z * X.
         "selective_drop" => all(&active, [0, 32, 0], 0, 3 + (1 + 1) + 2),
@@ -87,7 +87,8 @@ fn policy(name: &str) -> Option<Sums> {
         // w_i and two constants by VC; L, H and a generator. All five are read and the generator written; X > L, X > H,
         // X_i > X * w_i; c * (X_i - X w_i) / X + d * (X - L), and a draw compared with it.
         "dfba_1998" => all(&counts, [48, 32 + 32, 0], 0, (5 + 1) + (1 + 1 + 1 + 1 + 1 + 1 + 1) + (1 + 2 + 1) + 1),
-        // The three bits are looked at once more as the cell would go: one read, one written, and whether it is refused.
+        // The three bits are looked at once more as the cell would go: one read, one written, and whether it is
+        // refused.
         "drop_from_front" => all(&frames, [0, 0, 2 + 1], 0, 0),
         _ => return None,
     })
@@ -99,11 +100,12 @@ fn scheduler(name: &str) -> Option<Sums> {
         "fifo" => all(&[], [0, 32, 3 + 3], 0, 0),
         // Ends of three queues; each is compared.
         "strict_priority" => all(&[LINKS], [0, 3 * 32, 3 + 3], LINK, 0),
-        // Ends of two queues, g and a credit. g, the credit and whether either queue is empty are read, the credit is written;
-        // up, down, against 0, and which queue.
+        // Ends of two queues, g and a credit. g, the credit and whether either queue is empty are read, the credit is
+        // written; up, down, against 0, and which queue.
         "guaranteed_rate" => all(&[LINKS], [0, 2 * 32 + 16 + 32, 4 + 1 + 4], LINK, 0),
-        // A weight's reciprocal, F_prev and a node; v_now. F: v_now, F_prev and the reciprocal are read and F written; the
-        // larger, and the sum. Who goes: the winner and F_prev are read, v_now and F_prev written, and one addition.
+        // A weight's reciprocal, F_prev and a node; v_now. F: v_now, F_prev and the reciprocal are read and F written;
+        // the larger, and the sum. Who goes: the winner and F_prev are read, v_now and F_prev written, and one
+        // addition.
         "wfq" => all(&[ENDS, LINKS, TOURNAMENT], [16 + 32 + (32 + 16), 32, (3 + 1 + 2) + (2 + 2 + 1)], LINK, 0),
         "round_robin" => all(&[ENDS, LINKS, RING], [0; 3], LINK, 0),
         "minimum_rate" => all(&[ENDS, LINKS, RING, SHARES, TOURNAMENT], [0; 3], LINK, 0),

@@ -1,12 +1,14 @@
-//! Adaptive Discard Algorithm (ADA): drops from the front when the queue is full, and when the VC's ACR has fallen much.
+//! Adaptive Discard Algorithm (ADA): drops from the front when the queue is full, and when the VC's ACR has fallen
+//! much.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
 //! reconstructed in `docs/mechanisms.md` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to
 //! phase 1; prose and pseudocode say that the queue must have at least LT packets (a shorter one brings no duplicate
 //! acks).
-//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless `evaluated_at`
-//! says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a drop. "QL = MQS" is read as at least MQS, since packets
-//! differ in length. Where no packet can be dropped, because only one under way is there, nothing changes.
+//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless
+//! `evaluated_at` says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a
+//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. Where no packet can be dropped, because
+//! only one under way is there, nothing changes.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

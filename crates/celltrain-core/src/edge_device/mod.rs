@@ -8,7 +8,7 @@ mod packets;
 
 pub use adaptive_discard::{AdaState, Phase};
 pub(crate) use packets::BYTES_PER_EDGE_QUEUE;
-pub use packets::{Cause, Packet, Packets};
+pub use packets::{Cause, Packet, PacketFate, PacketStep, Packets};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ registry! {
         tail_drop: TailDrop,
         /// Front drop: packets at the head of the queue make room for the one that arrives.
         front_drop: FrontDrop,
-        /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen much.
+        /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen
+        /// much.
         adaptive_discard: AdaptiveDiscard,
         /// Adaptive Discard Algorithm for VCs that share one memory.
         shared_adaptive_discard: SharedAdaptiveDiscard,
@@ -114,8 +115,8 @@ impl EdgeConfig {
 
 /// What a discard algorithm is told. Only [`Packets::drop_front`] changes anything in what it is handed.
 pub trait Discard: Send {
-    /// A packet of `cells` cells has come on VC `vc`, whose ACR is up to date. It is not counted in `packets`; it is
-    /// admitted if it fits afterwards, otherwise refused.
+    /// A packet of `cells` cells has come on VC `vc`, whose ACR is up to date. It is not counted in `packets`;
+    /// it is admitted if it fits afterwards, otherwise refused.
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32);
 
     /// The ACR of `vc` has changed.
@@ -163,11 +164,12 @@ pub trait Configure {
 /// The buffer of one edge device towards one output link.
 ///
 /// A packet leaves QL, the queue length in packets, when its last cell is taken: it counts whole as long as one of its
-/// cells waits. Cells are counted one by one: those taken wait no longer. A packet of which a cell has been
-/// taken is under way and is never dropped.
+/// cells waits. Cells are counted one by one: those taken wait no longer. A packet of which a cell has
+/// been taken is under way and is never dropped.
 ///
-/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before anything
-/// else is asked it puts back those that have not started ([`EdgeBuffer::untake`]), so that no algorithm ever sees them gone.
+/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before
+/// anything else is asked it puts back those that have not started ([`EdgeBuffer::untake`]), so that no algorithm ever
+/// sees them gone.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,
@@ -184,12 +186,22 @@ impl EdgeBuffer {
         Self { discard: config.discard.build(&packets), packets }
     }
 
-    /// Admits an arriving packet, or counts why not; other packets may be dropped. `acr` is its VC's rate now, in cells a
-    /// second.
+    /// Admits an arriving packet, or counts why not; other packets may be dropped. `acr` is its VC's rate now, in cells
+    /// a second.
     pub fn offer(&mut self, label: Label, packet: Packet, acr: f64) {
         self.packets.set_acr(label, acr);
         self.discard.on_arrival(&mut self.packets, label, packet.cells);
         self.packets.admit_or_refuse(label, packet);
+    }
+
+    /// From now on the buffer notes what becomes of packets.
+    pub fn note_fates(&mut self) {
+        self.packets.fates = Some(Vec::new());
+    }
+
+    /// What has become of packets since the last call; nothing where it is not noted.
+    pub fn take_fates(&mut self) -> Vec<PacketFate> {
+        self.packets.fates.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// A VC's ACR has changed to so many cells a second; a packet may be dropped.
@@ -220,8 +232,8 @@ impl EdgeBuffer {
         run
     }
 
-    /// Puts back the last cells taken of a VC, as if they never had been: no more than the latest takes of one packet have
-    /// taken since the VC was last offered a packet, changed its rate or lost a packet.
+    /// Puts back the last cells taken of a VC, as if they never had been: no more than the latest takes of one packet
+    /// have taken since the VC was last offered a packet, changed its rate or lost a packet.
     #[inline]
     pub fn untake(&mut self, label: Label, cells: u32) {
         if self.packets.untake(label, cells) {
@@ -229,8 +241,8 @@ impl EdgeBuffer {
         }
     }
 
-    /// What became of the cells offered on a VC. [`PortCounters::lost_overflow`] counts those of packets refused for want of
-    /// room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for want of room (both as
+    /// What became of the cells offered on a VC. [`PortCounters::lost_overflow`] counts those of packets refused for
+    /// want of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for want of room (both as
     /// [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR fell.
     pub fn vc_counters(&self, label: Label) -> PortCounters {
         self.packets.counters(label)
@@ -308,7 +320,8 @@ mod tests {
                 let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };
                 config.check(32).into_iter().map(|fault| fault.key).collect::<Vec<_>>()
             };
-            // LT is 6 packets: 192 cells hold as many, 191 hold five, 32 hold one, and 31 hold none, which is another fault.
+            // LT is 6 packets: 192 cells hold as many, 191 hold five, 32 hold one, and 31 hold none, which is another
+            // fault.
             assert_eq!(keys(192), [""; 0], "{name}");
             for buffer in [191, 32] {
                 assert_eq!(keys(buffer), [format!("discard.{name}.low_threshold")]);

@@ -30,6 +30,36 @@ pub enum Cause {
     RateFell,
 }
 
+/// What became of a packet, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketFate {
+    /// The label of its VC.
+    pub label: Label,
+    /// Which.
+    pub packet: Packet,
+    /// Cells that waited before, or beside it.
+    pub occupancy: u32,
+    /// Of those, cells of its VC.
+    pub vc_cells: u32,
+    /// VCs with cells waiting.
+    pub active_vcs: u32,
+    /// What it was.
+    pub step: PacketStep,
+}
+
+/// A step in the life of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketStep {
+    /// It waits now.
+    Admitted,
+    /// It finds no room.
+    Refused,
+    /// It makes room for another.
+    DroppedForRoom,
+    /// It is dropped because its VC's rate fell.
+    DroppedByRate,
+}
+
 /// The waiting packets of all VCs. Discard algorithms look at them and drop some; they change nothing else.
 pub struct Packets {
     /// EB; `u32::MAX`: without limit.
@@ -41,6 +71,8 @@ pub struct Packets {
     /// The same with the taken cells of packets under way.
     whole_cells: u64,
     max_queue: u32,
+    /// What became of packets, if that is noted.
+    pub(super) fates: Option<Vec<PacketFate>>,
 }
 
 /// One VC.
@@ -83,6 +115,7 @@ impl Packets {
             occupancy: 0,
             whole_cells: 0,
             max_queue: 0,
+            fates: None,
         }
     }
 
@@ -167,16 +200,19 @@ impl Packets {
         self.occupancy -= packet.cells;
         self.whole_cells -= u64::from(packet.cells);
         let cells = u64::from(packet.cells);
-        match cause {
+        let step = match cause {
             Cause::NoRoom => {
                 queue.counters.lost_pushed_out += cells;
                 queue.counters.cut_frames += 1;
+                PacketStep::DroppedForRoom
             }
             Cause::RateFell => {
                 queue.counters.discarded_frame += cells;
                 queue.counters.discarded_frames += 1;
+                PacketStep::DroppedByRate
             }
-        }
+        };
+        self.note(vc, packet, step);
         true
     }
 
@@ -190,6 +226,7 @@ impl Packets {
     pub(super) fn admit_or_refuse(&mut self, vc: Label, packet: Packet) {
         debug_assert!(packet.cells > 0, "a packet has a cell");
         let fits = self.fits(vc, packet.cells);
+        self.note(vc, packet, if fits { PacketStep::Admitted } else { PacketStep::Refused });
         let queue = &mut self.queues[vc];
         queue.counters.offered += u64::from(packet.cells);
         if !fits {
@@ -202,6 +239,16 @@ impl Packets {
         self.occupancy += packet.cells;
         self.whole_cells += u64::from(packet.cells);
         self.max_queue = self.max_queue.max(self.occupancy);
+    }
+
+    /// Notes what becomes of a packet, for whoever watches.
+    fn note(&mut self, label: Label, packet: Packet, step: PacketStep) {
+        let Some(mut fates) = self.fates.take() else { return };
+        let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
+        let active = self.queues.iter().filter(|queue| queue.cells > 0).count();
+        let active_vcs = u32::try_from(active).expect("labels fit 32 bits");
+        fates.push(PacketFate { label, packet, occupancy, vc_cells, active_vcs, step });
+        self.fates = Some(fates);
     }
 
     /// The packets of a VC, in order.

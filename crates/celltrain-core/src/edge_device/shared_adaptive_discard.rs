@@ -1,8 +1,8 @@
 //! Adaptive Discard Algorithm for VCs that share one memory.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work and says no more; the extension is ours and
-//! is argued in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`; rate rule and way back to
-//! phase 0 are those of [`super::adaptive_discard`]. Only what the source calls a full queue is new:
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work and says no more; the extension is ours
+//! and is argued in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`; rate rule and way
+//! back to phase 0 are those of [`super::adaptive_discard`]. Only what the source calls a full queue is new:
 //!
 //! ```text
 //! W + cells > EB        W: cells of all packets, those under way counted whole
@@ -128,8 +128,8 @@ impl SharedAdaptiveDiscard {
     }
 }
 
-/// The VC to lose a packet where the memory is too full for `cells` more of `vc`: the one that exceeds its share most of
-/// those that exceed it and have a packet to lose. Of equals it is `vc`, else the first.
+/// The VC to lose a packet where the memory is too full for `cells` more of `vc`: the one that exceeds its share most
+/// of those that exceed it and have a packet to lose. Of equals it is `vc`, else the first.
 #[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());

@@ -2,7 +2,8 @@ use super::*;
 use crate::index::FlowIndex;
 use crate::network::tests::n_source_network;
 use crate::policy::{PolicyConfig, tail_drop};
-use crate::tcp::{TcpConfig, TcpOptions};
+use crate::probe::Nothing;
+use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
 
 /// A source for each of these options, all with their first segment to send.
 fn network(of_flows: &[TcpOptions]) -> Network {
@@ -71,13 +72,13 @@ fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order(
     let mut ends = EndSystems::new(&network, &routing, clock, &stop).unwrap();
     let mut out = Vec::new();
     for flow in network.flows.keys() {
-        ends.start(flow, &mut out);
+        ends.start(flow, &mut Nothing, &mut out);
     }
     assert_eq!(out.drain(..).map(|departure| departure.vc.number()).collect::<Vec<_>>(), [0, 2, 4]);
     let mut ticked = Vec::new();
     while out.is_empty() {
         let now = ends.next_tick().unwrap();
-        ticked.push((ends.on_tick(now, &mut out), now));
+        ticked.push((ends.on_tick(now, &mut Nothing, &mut out), now));
     }
     // At every other tick of the faster clock all three tick.
     let at = |milliseconds| Time::default() + clock.span(Duration::from_milliseconds(milliseconds));

@@ -4,7 +4,10 @@
 //! It is naive on purpose: a faster engine must give the same fingerprint. The total order
 //! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
 //! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order the scenario asks for.
+//! same instant are put into the order the scenario asks for. What happens is told to a probe that watches
+//! ([`telling`]).
+
+mod telling;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,25 +18,31 @@ use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
+use crate::events::CellStep;
 use crate::footprint::{Shape, count, grown, size};
 use crate::gfr::Edge;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
+use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
+use telling::{Teller, ToldLost};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
 /// # Errors
 /// When it is.
-pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
+pub(super) fn run<P: Probe>(network: &Network, probe: &mut P, progress: &Progress, stop: &Stop<'_>) -> Outcome {
     let mut engine = Engine::new(network, stop)?;
+    if P::WATCHES {
+        engine.rate_control.note_fates();
+    }
     progress.end.set(engine.end);
     loop {
         let now = engine.next_instant();
@@ -45,7 +54,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
         }
         let Some(now) = now.filter(|&now| now <= engine.end) else { break };
         progress.now.set(now);
-        let events = engine.step(now);
+        let events = engine.step(now, probe);
         stop.steps(events)?;
     }
     progress.now.set(engine.end);
@@ -80,6 +89,7 @@ struct Engine<'a> {
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
+    told_lost: ToldLost,
 }
 
 /// An event. Events sort by time, then by what happens, then by the link or flow it happens to.
@@ -180,6 +190,7 @@ impl<'a> Engine<'a> {
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
+            told_lost: ToldLost::default(),
             clock,
             routing,
         })
@@ -191,30 +202,30 @@ impl<'a> Engine<'a> {
     }
 
     /// Everything that happens at `now`, phase by phase; how many events that is.
-    fn step(&mut self, now: Time) -> usize {
-        let mut events = self.collect(now);
-        self.deliver(now);
-        self.start_sources();
+    fn step(&mut self, now: Time, probe: &mut impl Probe) -> usize {
+        let mut events = self.collect(now, probe);
+        self.deliver(now, probe);
+        self.start_sources(now, probe);
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
             // The service order concerns ports that receive cells; shaped ports receive packets.
             let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
-            self.serve(now);
+            self.serve(now, probe);
             self.now.to_serve = shaped;
         }
-        self.admit(now);
-        self.serve(now);
+        self.admit(now, probe);
+        self.serve(now, probe);
         if self.end_systems.next_tick() == Some(now) {
-            events += self.end_systems.on_tick(now, &mut self.now.departures);
-            self.depart();
-            self.serve(now);
+            events += self.end_systems.on_tick(now, probe, &mut self.now.departures);
+            self.depart(now, probe);
+            self.serve(now, probe);
         }
         events
     }
 
     /// Takes this instant's events off the list, and counts them. They come in order: arrivals by link, starts by flow.
-    fn collect(&mut self, now: Time) -> usize {
+    fn collect(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let before = self.events.len();
         while let Some(event) = self.events.peek().filter(|event| event.0.time == now) {
             let Event { what, cell, .. } = event.0;
@@ -225,14 +236,14 @@ impl<'a> Engine<'a> {
                     self.transmitting[link] = false;
                     self.now.to_serve.push(link);
                 }
-                What::Arrival(link) => self.arrive(link, cell, now),
+                What::Arrival(link) => self.arrive(link, cell, now, probe),
             }
         }
         before - self.events.len()
     }
 
     /// A cell reaches the end of a link.
-    fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time) {
+    fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let vc = self.routing.vcs[link][cell.label()];
         if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
@@ -249,48 +260,95 @@ impl<'a> Engine<'a> {
                 }
                 let input = self.routing.input[link];
                 let polices_here = self.edge.polices_at(vc, link);
-                let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell };
-                self.now.at_ports.push(PortArrival { port, input, vc, cell: cell.relabelled(label) });
+                let came_tagged = cell.tagged();
+                let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell }.relabelled(label);
+                if cell.tagged() != came_tagged {
+                    self.teller(now, probe).cell(port, cell, CellStep::Tagged);
+                }
+                self.now.at_ports.push(PortArrival { port, input, vc, cell });
             }
         }
     }
 
-    fn deliver(&mut self, now: Time) {
-        for (vc, number) in self.now.at_ends.drain(..) {
+    /// The phases of deliveries and end systems.
+    fn deliver(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut at_ends = std::mem::take(&mut self.now.at_ends);
+        for (vc, number) in at_ends.drain(..) {
             let turned = self.rate_control.turn_around(vc, number);
+            let Place { link, label } = self.rate_control.goes_to(vc);
+            let before = self.acr(link, label);
             self.rate_control.deliver(vc, number, turned, now);
-            self.now.to_serve.push(self.rate_control.goes_to(vc).link);
+            self.teller(now, probe).rate(link, label, before);
+            self.tell_fates(link, now, probe);
+            self.now.to_serve.push(link);
         }
-        for (vc, cell) in self.now.at_hosts.drain(..) {
-            if let Some(frame) = self.end_systems.collect(vc, Run { last: cell, cells: 1 }) {
-                self.end_systems.deliver(vc, frame, now, &mut self.now.departures);
+        self.now.at_ends = at_ends;
+        let mut at_hosts = std::mem::take(&mut self.now.at_hosts);
+        for (vc, cell) in at_hosts.drain(..) {
+            let mut failure = None;
+            match self.end_systems.collect(vc, Run { last: cell, cells: 1 }, |why| failure = Some(why)) {
+                Some(frame) => self.end_systems.deliver(vc, frame, now, probe, &mut self.now.departures),
+                None => {
+                    if let Some(why) = failure {
+                        self.teller(now, probe).failed(vc, cell.frame, why);
+                    }
+                }
             }
         }
-        self.depart();
+        self.now.at_hosts = at_hosts;
+        self.depart(now, probe);
     }
 
-    fn start_sources(&mut self) {
+    fn start_sources(&mut self, now: Time, probe: &mut impl Probe) {
         for flow in self.now.starts.drain(..) {
-            self.end_systems.start(flow, &mut self.now.departures);
+            self.end_systems.start(flow, probe, &mut self.now.departures);
         }
-        self.depart();
+        self.depart(now, probe);
     }
 
     /// Puts the end systems' frames on their hosts' ports.
-    fn depart(&mut self) {
-        for departure in self.now.departures.drain(..) {
-            self.now.to_serve.push(departure.link);
-            if let Some(port) = self.rate_control.port_mut(departure.link) {
-                let Departure { frame, cells, tagged, .. } = departure;
-                port.on_packet(departure.label, Packet { frame, cells, tagged });
+    fn depart(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut departures = std::mem::take(&mut self.now.departures);
+        for Departure { link, label, frame, cells, tagged, .. } in departures.drain(..) {
+            self.now.to_serve.push(link);
+            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged);
+            if let Some(port) = self.rate_control.port_mut(link) {
+                port.on_packet(label, Packet { frame, cells, tagged });
+                (1..=cells).for_each(|number| self.teller(now, probe).cell(link, cell(number), CellStep::Arrived));
+                self.tell_fates(link, now, probe);
                 continue;
             }
-            let port = &mut self.ports[departure.link];
-            for cell in 1..=departure.cells {
-                let cell = Cell::new(departure.label, departure.frame, cell == departure.cells);
-                port.offer(cell.with_tag(departure.tagged));
-            }
+            (1..=cells).for_each(|number| self.offer(link, cell(number), now, probe));
         }
+        self.now.departures = departures;
+    }
+
+    /// A cell comes to a port that shapes nothing.
+    fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
+        let Self { ports, routing, end_systems, rate_control, told_lost, .. } = self;
+        let mut teller = Teller { now, probe, routing, end_systems, rate_control, told_lost };
+        teller.cell(link, cell, CellStep::Arrived);
+        let port = &mut ports[link];
+        let occupancy = port.occupancy();
+        port.offer_telling(cell, |told| teller.port(link, cell, occupancy, &told));
+    }
+
+    fn teller<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> Teller<'b, P> {
+        let Self { routing, end_systems, rate_control, told_lost, .. } = self;
+        Teller { now, probe, routing, end_systems, rate_control, told_lost }
+    }
+
+    /// Tells what has become of packets at the shaped port of a link since the last time.
+    fn tell_fates(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
+        let fates = self.rate_control.port_mut(link).map(ShapedPort::take_fates).unwrap_or_default();
+        for fate in fates {
+            self.teller(now, probe).packet(link, &fate);
+        }
+    }
+
+    /// ACR of a VC that is shaped at the port of a link, or what it has instead.
+    fn acr(&self, link: LinkIndex, label: Label) -> f64 {
+        self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
 
     /// Allocators write into the backward RM cells that pass their switches.
@@ -303,14 +361,18 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn admit(&mut self, now: Time) {
-        self.now.at_ports.sort_by_key(|arrival| (arrival.port, arrival.input));
-        for together in self.now.at_ports.chunk_by_mut(|a, b| a.port == b.port) {
+    fn admit(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut at_ports = std::mem::take(&mut self.now.at_ports);
+        at_ports.sort_by_key(|arrival| (arrival.port, arrival.input));
+        for together in at_ports.chunk_by_mut(|a, b| a.port == b.port) {
             let port = together[0].port;
             self.now.to_serve.push(port);
-            if let Some(shaped) = self.rate_control.port_mut(port) {
+            if self.rate_control.port(port).is_some() {
                 for arrival in together {
+                    self.teller(now, probe).cell(port, arrival.cell, CellStep::Arrived);
+                    let shaped = self.rate_control.port_mut(port).expect("it is a shaped port");
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
+                    self.tell_fates(port, now, probe);
                 }
                 continue;
             }
@@ -318,21 +380,24 @@ impl<'a> Engine<'a> {
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
                 self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
-                self.ports[port].offer(arrival.cell);
+                self.offer(port, arrival.cell, now, probe);
             }
         }
-        self.now.at_ports.clear();
+        at_ports.clear();
+        self.now.at_ports = at_ports;
     }
 
     /// Every port that is free and has a cell starts to send it.
-    fn serve(&mut self, now: Time) {
-        for link in self.now.to_serve.drain(..) {
+    fn serve(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut to_serve = std::mem::take(&mut self.now.to_serve);
+        for link in to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link];
             let sent = now + cell_time;
-            if let Some(port) = self.rate_control.port_mut(link) {
-                if let Some((Run { last: cell, .. }, _)) = port.send(now, None) {
+            if self.rate_control.port(link).is_some() {
+                if let Some(cell) = self.shape(link, now, probe) {
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
+                let port = self.rate_control.port(link).expect("it is a shaped port");
                 let next = port.next_start();
                 let looked_after = &mut self.looked_after[link];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {
@@ -351,14 +416,38 @@ impl<'a> Engine<'a> {
                 Some(allocator)
                     if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
                 {
-                    cell.with_efci(true)
+                    let marked = cell.with_efci(true);
+                    if marked != cell {
+                        self.teller(now, probe).cell(link, marked, CellStep::Marked);
+                    }
+                    marked
                 }
                 _ => cell,
             };
+            self.teller(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = true;
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
         }
+        self.now.to_serve = to_serve;
+    }
+
+    /// The cell that a shaped port sends now, if it may.
+    fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
+        let vcs = || self.routing.vcs[link].keys();
+        let before: TiVec<Label, f64> =
+            if P::WATCHES { vcs().map(|label| self.acr(link, label)).collect() } else { TiVec::new() };
+        let (Run { last: cell, .. }, _) = self.rate_control.port_mut(link)?.send(now, None)?;
+        if P::WATCHES {
+            let mut teller = self.teller(now, probe);
+            teller.rate(link, cell.label(), before[cell.label()]);
+            if cell.is_rm() {
+                teller.cell(link, cell, CellStep::Arrived);
+                teller.cell(link, cell, CellStep::Admitted);
+            }
+            teller.cell(link, cell, CellStep::Departed);
+        }
+        Some(cell)
     }
 
     fn view(&self) -> NetworkView<'_> {

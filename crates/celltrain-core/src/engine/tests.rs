@@ -279,7 +279,8 @@ fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
 
 #[test]
 fn a_file_ends_when_its_last_segment_is_acknowledged() {
-    // One segment a round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are as many segments.
+    // One segment a round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are as many
+    // segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
@@ -295,7 +296,8 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
-    // One segment a round trip, as above. 1025 bytes are three segments: three round trips and a pause, then the next three.
+    // One segment a round trip, as above. 1025 bytes are three segments: three round trips and a pause, then the next
+    // three.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -375,8 +377,8 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
         let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
         flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
     }
-    // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306, 153
-    // and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
+    // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306,
+    // 153 and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
     let [a, b, c] = [306.0, 153.0, 611.0];
     network.vcs[VcIndex::new(4)].class = Class::Vbr;
     let result = run(&network);
@@ -399,9 +401,9 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
 
 #[test]
 fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
-    // Six links of 1 s: an acknowledgement comes after six seconds and the time of the cells, and the first retransmission
-    // timeout is three. A file of one segment is sent at 0 and at about 3 s, arrives at 3 s and 6 s and is acknowledged
-    // before the next timeout, doubled, at about 9 s.
+    // Six links of 1 s: an acknowledgement comes after six seconds and the time of the cells, and the first
+    // retransmission timeout is three. A file of one segment is sent at 0 and at about 3 s, arrives at 3 s and 6 s and
+    // is acknowledged before the next timeout, doubled, at about 9 s.
     let packets = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "424kbps".parse().unwrap(),
         packet: Bytes { bytes: 512 },
@@ -445,14 +447,15 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
         network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
-    // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the switch.
+    // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the
+    // switch.
     let frames = 97_200_000 / 12_720 + 1;
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
     assert_eq!(result.contracts[0], contract("vc1", all));
-    // Every second frame of the third is eligible, and one more as the bucket fills: F-GCRA's bucket holds 23 cells' worth
-    // of (1/MCR - 1/PCR), 20.125 cells at MCR. Frame k finds 6 k cells in it while all are eligible: 6 at the second, 12,
-    // 18, and 24 at the fifth, the first that is not. From there on it drains by 6 a frame and fills by 12.
+    // Every second frame of the third is eligible, and one more as the bucket fills: F-GCRA's bucket holds 23 cells'
+    // worth of (1/MCR - 1/PCR), 20.125 cells at MCR. Frame k finds 6 k cells in it while all are eligible: 6 at the
+    // second, 12, 18, and 24 at the fifth, the first that is not. From there on it drains by 6 a frame and fills by 12.
     let tagged = (frames - 4).div_ceil(2);
     let half = EdgeCounters { frames, eligible_frames: frames - tagged, tagged_frames: tagged, nonconforming_cells: 0 };
     assert_eq!(result.contracts[1..], [contract("vc2", half)]);
@@ -537,8 +540,8 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 
 #[test]
 fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
-    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is that of a segment
-    // alone; beyond, R is the line's and the window waits at the source: RTT = W / R.
+    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is that of a
+    // segment alone; beyond, R is the line's and the window waits at the source: RTT = W / R.
     let alone = f64::from((14 + 4) * 265 + 6 * 486);
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {

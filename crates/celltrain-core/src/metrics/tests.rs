@@ -98,8 +98,8 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 #[test]
 fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
     let mut stage = Stage::new(|_| ());
-    // A cell takes 265 units; the run lasts those of 1000 cells. 150 + 100 are a quarter of it; of 1001 the last is still in
-    // service when it ends.
+    // A cell takes 265 units; the run lasts those of 1000 cells. 150 + 100 are a quarter of it; of 1001 the last is
+    // still in service when it ends.
     stage.end = Time(265 * 1000);
     for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
         for (counters, forwarded) in stage.ports[N_SOURCE_BOTTLENECK].counters.iter_mut().zip(cells) {

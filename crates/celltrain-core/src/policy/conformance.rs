@@ -60,7 +60,8 @@ impl Bench {
     }
 }
 
-/// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0 `y`.
+/// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0
+/// `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
     let per_vc = &[y];
     let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: TiSlice::from_ref(per_vc), tagged: false };
@@ -338,8 +339,9 @@ enum Cut {
     PushedOut,
 }
 
-/// By name, the policies there are so far: what a frame loses that finds no room (`docs/mechanisms.md` 2), whether the policy admits every frame, whether it
-/// follows cells. None refuses a frame that finds an empty queue, so an engine may leave asking out there.
+/// By name, the policies there are so far: what a frame loses that finds no room (`docs/mechanisms.md` 2), whether the
+/// policy admits every frame, whether it follows cells. None refuses a frame that finds an empty queue, so an engine
+/// may leave asking out there.
 const ANSWERS: [(&str, Cut, bool, bool); 17] = [
     ("tail_drop", Cut::ThirdAlone, true, false),
     ("ppd", Cut::ButTheLast, true, false),

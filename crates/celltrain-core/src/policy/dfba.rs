@@ -2,31 +2,31 @@
 //!
 //! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
 //! `docs/mechanisms.md` 2.10.
-//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The scenario
-//! sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and `R_i` = `W_i` R
-//! follows.
+//! Departures: the ceiling Z `R_i` is a rule, as the source's prose has it; its pseudo-code lacks it. The
+//! scenario sets `R_i`, as the source's Table 4 does, and `W_i` = `R_i` / R follows; the source sets `W_i`, and
+//! `R_i` = `W_i` R follows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are refused
-/// with a probability that grows with what it holds; above `z` times its threshold, when the buffer is congested, and when
-/// tagged, they are refused for certain.
+/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
+/// refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer is
+/// congested, and when tagged, they are refused for certain.
 ///
 /// Source: ATM Forum 97-0831, section 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba")]
 pub struct Config {
-    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to have
-    /// the share `W_i` of the link gets `W_i` R.
+    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to
+    /// have the share `W_i` of the link gets `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
     /// R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
@@ -131,6 +131,18 @@ impl BufferPolicy for Dfba {
         }
         let drop = self.drop_probability(x_i, r_i);
         drop == 0.0 || rng.unit() >= drop
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let (x_i, r_i) = (f64::from(buffer.per_vc[vc]), self.r_i[vc]);
+        let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
+        Grounds {
+            rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
+            threshold: Some(self.r),
+            share: Some(r_i),
+            probability: draws.then(|| self.drop_probability(x_i, r_i)),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -2,29 +2,30 @@
 //!
 //! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `docs/mechanisms.md` 2.11, whose
 //! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
-//! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or not.
+//! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or
+//! not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none; between
-/// them no tagged frame, and one of a VC above its weighted share only by chance.
+/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none;
+/// between them no tagged frame, and one of a VC above its weighted share only by chance.
 ///
 /// Source: ATM Forum 98-0405.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba1998")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
     /// L / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "low_threshold")]
@@ -34,7 +35,8 @@ pub struct Config {
     #[serde(default = "high_threshold")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
     pub high_threshold: f64,
-    /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the queue.
+    /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the
+    /// queue.
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
     pub alpha: f64,
@@ -127,11 +129,24 @@ impl BufferPolicy for Dfba1998 {
         let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc);
         drop == 0.0 || rng.unit() >= drop
     }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let x = f64::from(buffer.occupancy);
+        let draws = x > self.l && x <= self.h && !buffer.tagged;
+        let Weights { of, sum } = &self.weights;
+        Grounds {
+            rule: "X is above H, or above L and the frame is tagged or chance has it",
+            threshold: Some(if x > self.h { self.h } else { self.l }),
+            share: Some(x * of[vc] / sum),
+            probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc)),
+            ..Grounds::default()
+        }
+    }
 }
 
 impl Dfba1998 {
-    /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with `w_i` = `W_i` / W; 0 for
-    /// a VC within its share, that is while `X_i` W is at most X `W_i`.
+    /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with
+    /// `w_i` = `W_i` / W; 0 for a VC within its share, that is while `X_i` W is at most X `W_i`.
     fn drop_probability(&self, x: f64, x_i: f64, i: Label) -> f64 {
         let Weights { of, sum } = &self.weights;
         if x_i * sum <= x * of[i] {

@@ -1,15 +1,15 @@
 //! Double early packet discard (double EPD): early packet discard with a lower threshold for tagged frames.
 //!
-//! Source: the switch with two thresholds of the studies of the guaranteed frame rate, as in O. Bonaventure, "A simulation
-//! study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high buffer
-//! occupancy). Known at second hand; the name and the two symbols are the source's.
-//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05); whether a frame is tagged is told by its
-//! first cell.
+//! Source: the switch with two thresholds of the studies of the guaranteed frame rate, as in O. Bonaventure, "A
+//! simulation study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high
+//! buffer occupancy). Known at second hand; the name and the two symbols are the source's.
+//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05); whether a frame is tagged is told by
+//! its first cell.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -67,6 +67,11 @@ impl Configure for Config {
 impl BufferPolicy for DoubleEpd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
         buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let (rule, threshold) = if buffer.tagged { ("X is above LBO", self.lbo) } else { ("X is above HBO", self.hbo) };
+        Grounds { rule, threshold: Some(threshold.into()), ..Grounds::default() }
     }
 }
 

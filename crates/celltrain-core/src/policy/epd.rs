@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -53,6 +53,10 @@ impl Configure for Config {
 impl BufferPolicy for Epd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
         buffer.occupancy <= self.r
+    }
+
+    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
+        Grounds { rule: "X is above R", threshold: Some(self.r.into()), ..Grounds::default() }
     }
 }
 

@@ -8,8 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, View, needs_a_limit};
+use super::selective_drop::{fair_share, load_ratio};
+use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -69,6 +69,18 @@ impl BufferPolicy for Fba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let x = f64::from(buffer.occupancy);
         x <= self.r || load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let x = f64::from(buffer.occupancy);
+        Grounds {
+            rule: "X is above R, and Y_i above Z (K - R) / (X - R) times X / N_a",
+            threshold: Some(self.r),
+            share: fair_share(buffer)
+                .filter(|_| x > self.r)
+                .map(|share| self.z * (self.k - self.r) / (x - self.r) * share),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -57,7 +57,8 @@ registry! {
         single_drop: SingleDrop,
         /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
         dfba: Dfba,
-        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at random.
+        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at
+        /// random.
         #[serde(rename = "dfba_1998")]
         dfba_1998: Dfba1998,
         /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
@@ -115,14 +116,15 @@ pub trait BufferPolicy: Send {
         false
     }
 
-    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so far:
-    /// an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its answer.
+    /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so
+    /// far: an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its
+    /// answer.
     fn admits_when_empty(&self) -> bool {
         true
     }
 
-    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the same.
-    /// Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
+    /// Whether it is told of every cell that enters and leaves the buffer, in that order. The answer is always the
+    /// same. Such a port is first in, first out, no VCs merge there, and no cell is pushed out.
     fn follows_cells(&self) -> bool {
         false
     }
@@ -137,12 +139,19 @@ pub trait BufferPolicy: Send {
         let _ = cells;
     }
 
-    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing it
-    /// does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not tell
-    /// of each then.
+    /// Whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all enter with the first: nothing
+    /// it does depends on the difference. `close`: no more than one leaves between any two of them. An engine need not
+    /// tell of each then.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
+    }
+
+    /// What it held against the buffer when it judged the frame of VC `vc`: for whoever watches a run, so in words and
+    /// cells. Asked after [`admit_frame`](Self::admit_frame), of the same buffer.
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let _ = (buffer, vc);
+        Grounds::default()
     }
 
     /// `M_j`: the cells of its virtual queues, by label, if it has any.
@@ -164,6 +173,21 @@ pub struct View<'a> {
     pub per_vc: &'a TiSlice<Label, u32>,
     /// Whether the frame that asks is tagged (CLP = 1).
     pub tagged: bool,
+}
+
+/// The numbers of a policy's rule as they stood when it judged a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Grounds {
+    /// When a frame is refused, in words; empty where none ever is.
+    pub rule: &'static str,
+    /// The threshold of the buffer, in cells.
+    pub threshold: Option<f64>,
+    /// What the VC may hold, in cells.
+    pub share: Option<f64>,
+    /// What it holds, in cells, where that is not `Y_i`.
+    pub held: Option<f64>,
+    /// The probability of a refusal, where it is drawn for.
+    pub probability: Option<f64>,
 }
 
 /// What happens to a cell of an admitted frame that finds no room.
@@ -192,14 +216,15 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of `capacity`
-    /// cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a buffer of
+    /// `capacity` cells (`None`: without limit). Asked for every port, when every VC has a value for every setting.
     fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = (capacity, vcs);
         Vec::new()
     }
 
-    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies alike.
+    /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies
+    /// alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }
@@ -236,3 +261,5 @@ pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod grounds;

@@ -1,21 +1,23 @@
-//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a frame.
+//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a
+//! frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
 //! F and k are kept (Q is X elsewhere).
-//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1.
+//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1
+//!
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part of
-/// them may not start a frame.
+/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part
+/// of them may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +68,16 @@ impl BufferPolicy for PerVcAccounting {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         // Y_j > k Q / N_a, as a load ratio.
         buffer.occupancy <= self.th || load_ratio(buffer, vc) <= self.k
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let share = self.k * f64::from(buffer.occupancy) / f64::from(buffer.active_vcs);
+        Grounds {
+            rule: "Q is above Th, and Y_j above k Q / N_a",
+            threshold: Some(self.th.into()),
+            share: share.is_finite().then_some(share),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the threshold
-//! may not start a frame.
+//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the
+//! threshold may not start a frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
 //! F and k are kept (Q is X elsewhere).
@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k` times
-/// an equal part of the threshold may not start a frame.
+/// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
+/// times an equal part of the threshold may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,16 @@ impl BufferPolicy for PerVcAccountingFixed {
         // Y_j > k Th / N_a, without the division.
         let y_j = f64::from(buffer.per_vc[vc]);
         buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        let share = self.k * f64::from(self.th) / f64::from(buffer.active_vcs);
+        Grounds {
+            rule: "Q is above Th, and Y_j above k Th / N_a",
+            threshold: Some(self.th.into()),
+            share: share.is_finite().then_some(share),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -65,12 +65,26 @@ impl BufferPolicy for SelectiveDrop {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         f64::from(buffer.occupancy) <= self.r || load_ratio(buffer, vc) <= self.z
     }
+
+    fn grounds(&self, buffer: &View<'_>, _vc: Label) -> Grounds {
+        Grounds {
+            rule: "X is above R, and Y_i above Z X / N_a",
+            threshold: Some(self.r),
+            share: fair_share(buffer).map(|share| self.z * share),
+            ..Grounds::default()
+        }
+    }
 }
 
 /// Load ratio of VC i: `Y_i` / (X / `N_a`), how many times its fair share of the occupied buffer it holds.
 pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
     let y_i = f64::from(buffer.per_vc[vc]);
     y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
+}
+
+/// X / `N_a`, in cells; nothing where no VC has any.
+pub(super) fn fair_share(buffer: &View<'_>) -> Option<f64> {
+    (buffer.active_vcs > 0).then(|| f64::from(buffer.occupancy) / f64::from(buffer.active_vcs))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::{BufferPolicy, Configure, PerVc, View};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -71,6 +71,10 @@ impl BufferPolicy for SingleDrop {
         let is_below = f64::from(buffer.per_vc[vc]) < self.r[vc];
         let was_armed = std::mem::replace(&mut self.armed[vc], is_below);
         is_below || !was_armed
+    }
+
+    fn grounds(&self, _buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds { rule: "Y_i reaches R_i", share: Some(self.r[vc]), ..Grounds::default() }
     }
 }
 

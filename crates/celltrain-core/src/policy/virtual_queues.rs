@@ -7,8 +7,8 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::index::Label;
 use crate::turns::Turns;
 
-/// The virtual queues of a port: a cell that enters its FIFO enters the virtual queue of its VC, and each that leaves, of
-/// whatever VC, is a turn of theirs.
+/// The virtual queues of a port: a cell that enters its FIFO enters the virtual queue of its VC, and each that leaves,
+/// of whatever VC, is a turn of theirs.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<T> {
     /// `M_j`, by label: a queue's number among the turns is its VC's label.
@@ -61,8 +61,8 @@ impl<T: Turns> VirtualQueues<T> {
     }
 
     /// Whether cells of a VC that arrive one after the other may all be counted with the first, `left` others leaving
-    /// meanwhile: at no turn its virtual queue is then empty in truth and not here. `close`: no more than one leaves between
-    /// any two of them.
+    /// meanwhile: at no turn its virtual queue is then empty in truth and not here. `close`: no more than one leaves
+    /// between any two of them.
     #[inline]
     pub(super) fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (T::FORGIVES && close) || self.cells[vc] >= left
@@ -135,8 +135,8 @@ mod tests {
         }
     }
 
-    /// Cells of random bursts come to a FIFO with virtual queues, to a port with real ones, and to naive real ones; each sends
-    /// one a slot. In every slot all three have the same queues.
+    /// Cells of random bursts come to a FIFO with virtual queues, to a port with real ones, and to naive real ones;
+    /// each sends one a slot. In every slot all three have the same queues.
     fn have_the_same_queues(policy: &PolicyConfig, scheduler: &SchedulerConfig, steps: [Option<u64>; VCS], slots: u32) {
         let stream = || Stream::new(1, "bench");
         let mut fifo = Port::new(None, VCS, policy.build(None, &NAMES), stream());

@@ -2,8 +2,8 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here it is that of per-VC accounting, on `M_j` instead of
-//! `Y_j`.
+//! Departures: the source's rule for discarding is not at hand. Here it is that of per-VC accounting, on `M_j`
+//! instead of `Y_j`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,16 @@ use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::RoundRobin;
 
-/// Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is longer than `k`
-/// times the average. Virtual queues count the cells that would wait if each VC had a queue of its own and these were served
-/// round robin; the real queue is first in, first out.
+/// Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is longer
+/// than `k` times the average. Virtual queues count the cells that would wait if each VC had a queue of its own and
+/// these were served round robin; the real queue is first in, first out.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +72,17 @@ impl BufferPolicy for VirtualQueuing {
         q <= self.th || m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(q)
     }
 
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let q = buffer.occupancy;
+        Grounds {
+            rule: "Q is above Th, and M_j above k Q / N_v",
+            threshold: Some(self.th.into()),
+            share: Some(self.k * f64::from(q) / f64::from(self.queues.turns.members())),
+            held: Some(self.queues.of(vc, q)),
+            ..Grounds::default()
+        }
+    }
+
     fn follows_cells(&self) -> bool {
         true
     }
@@ -105,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
-        // VC 0 sends 6 cells, then VC 1 sends 6: the FIFO has sent all of VC 0's first, but in turns it would have sent half.
+        // VC 0 sends 6 cells, then VC 1 sends 6: the FIFO has sent all of VC 0's first, but in turns it would have sent
+        // half.
         let mut bench = Bench::new(&Config { threshold: 4, k: 1.0 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.take(1);

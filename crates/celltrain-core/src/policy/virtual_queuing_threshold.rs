@@ -1,9 +1,10 @@
-//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for all.
+//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for
+//! all.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however long the
-//! real queue is.
+//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however
+//! long the real queue is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,16 +12,16 @@ use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::RoundRobin;
 
-/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an equal part
-/// of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and these were served
-/// round robin; the real queue is first in, first out.
+/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an
+/// equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and
+/// these were served round robin; the real queue is first in, first out.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +70,15 @@ impl BufferPolicy for VirtualQueuingThreshold {
         // M_j > k Th / N_v, without the division.
         let m_j = self.queues.of(vc, buffer.occupancy);
         m_j * f64::from(self.queues.turns.members()) <= self.k * f64::from(self.th)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds {
+            rule: "M_j is above k Th / N_v",
+            share: Some(self.k * f64::from(self.th) / f64::from(self.queues.turns.members())),
+            held: Some(self.queues.of(vc, buffer.occupancy)),
+            ..Grounds::default()
+        }
     }
 
     fn follows_cells(&self) -> bool {

@@ -2,8 +2,9 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
 //! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's part of the
-//! queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was promised.
+//! Departures: neither the source's rule for discarding nor that of the minimum rates is at hand. Here a VC's
+//! part of the queue is what falls to it of the link: its minimum share, and an equal part of what nobody active was
+//! promised.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,22 +12,23 @@ use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, Configure, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
-/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs' minimum
-/// shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
+/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs'
+/// minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VirtualQueuingWeighted")]
 pub struct Config {
-    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
+    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1
+    /// together.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
     /// Th: waiting cells up to which every frame may start.
@@ -92,6 +94,17 @@ impl BufferPolicy for VirtualQueuingWeighted {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc.into())
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let q = buffer.occupancy;
+        Grounds {
+            rule: "Q is above Th, and M_j above k Q times its part",
+            threshold: Some(self.th.into()),
+            share: Some(self.k * f64::from(q) * self.queues.turns.part(vc.into())),
+            held: Some(self.queues.of(vc, q)),
+            ..Grounds::default()
+        }
     }
 
     fn follows_cells(&self) -> bool {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -24,8 +24,8 @@ use crate::rng::Stream;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wba")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]
@@ -84,6 +84,15 @@ impl BufferPolicy for Wba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
     }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        Grounds {
+            rule: "X is above R, and X_i above Z X W_i / W",
+            threshold: Some(self.r),
+            share: Some(self.z * self.weights.share(buffer, vc)),
+            ..Grounds::default()
+        }
+    }
 }
 
 /// The weights of the VCs that cross a port.
@@ -104,6 +113,11 @@ impl Weights {
     /// Weighted load ratio of VC i: (`X_i` W) / (`W_i` X), how many times its share of the occupied buffer it holds.
     pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
         f64::from(buffer.per_vc[vc]) * self.sum / (self.of[vc] * f64::from(buffer.occupancy))
+    }
+
+    /// X `W_i` / W: VC i's share of the occupied buffer, in cells.
+    pub(super) fn share(&self, buffer: &View<'_>, vc: Label) -> f64 {
+        f64::from(buffer.occupancy) * self.of[vc] / self.sum
     }
 }
 

@@ -8,22 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls from
-/// infinity to Z as the buffer fills.
+/// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
+/// from infinity to Z as the buffer fills.
 ///
 /// Source: ATM Forum 97-0607.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WeightedFba")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]
@@ -84,6 +84,17 @@ impl BufferPolicy for WeightedFba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let x = f64::from(buffer.occupancy);
         x <= self.r || self.weights.load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
+    }
+
+    fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
+        let x = f64::from(buffer.occupancy);
+        let share = || self.z * (self.k - self.r) / (x - self.r) * self.weights.share(buffer, vc);
+        Grounds {
+            rule: "X is above R, and X_i above Z (K - R) / (X - R) times X W_i / W",
+            threshold: Some(self.r),
+            share: (x > self.r).then(share),
+            ..Grounds::default()
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::PortCounters;
 use crate::cell::{Cell, FrameNumber, Run};
+use crate::events::Loss;
 use crate::footprint::size;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, Overflow, View};
@@ -60,8 +61,12 @@ impl Refused {
         self.overflow + self.pushed_out + self.frame + self.remainder
     }
 
-    fn cut(&mut self) {
-        self.cut_frames += u64::from(!std::mem::replace(&mut self.is_cut, true));
+    /// A cell finds no room; whether it is the first of its frame.
+    fn cut(&mut self) -> Loss {
+        self.overflow += 1;
+        let cuts = !std::mem::replace(&mut self.is_cut, true);
+        self.cut_frames += u64::from(cuts);
+        Loss::NoRoom { cuts }
     }
 }
 
@@ -86,9 +91,9 @@ pub(crate) enum Verdict {
     /// It enters.
     Enter,
     /// It is gone, and counted.
-    Refuse,
+    Refuse(Loss),
     /// It is gone, and with it what waits of its frame, which cannot become whole any more.
-    DiscardHeld,
+    DiscardHeld(Loss),
     /// Another makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
 }
@@ -173,14 +178,15 @@ impl Admission {
         self.refused[label].is_cut = false;
     }
 
-    /// Asks the policy about the frame whose first cell has arrived.
+    /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
     #[inline]
-    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) {
+    pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
         self.vcs[label].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
         let refused = &mut self.refused[label];
         refused.frames += u64::from(!admitted);
         refused.is_cut = false;
+        admitted
     }
 
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
@@ -205,23 +211,23 @@ impl Admission {
         }
     }
 
-    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is whole.
+    /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
+    /// whole.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
         if self.vcs[vc].mode == Mode::Pass {
             if !is_full {
                 return Verdict::Enter;
             }
-            let (verdict, keep_last_cell) = match self.overflow {
-                _ if holds => (Verdict::DiscardHeld, false),
-                Overflow::LoseRestOfFrame { keep_last_cell } => (Verdict::Refuse, keep_last_cell),
+            let keep_last_cell = match self.overflow {
+                _ if holds => false,
+                Overflow::LoseRestOfFrame { keep_last_cell } => keep_last_cell,
                 Overflow::PushOutFront => return Verdict::PushOut,
                 Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
             self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
-            self.refused[vc].overflow += 1;
-            self.refused[vc].cut();
-            return verdict;
+            let loss = self.refused[vc].cut();
+            return if holds { Verdict::DiscardHeld(loss) } else { Verdict::Refuse(loss) };
         }
         self.final_verdict(cell, is_full)
     }
@@ -230,16 +236,18 @@ impl Admission {
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];
-        match self.vcs[vc].mode {
-            Mode::RefuseFrame => refused.frame += 1,
-            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => refused.remainder += 1,
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => {
-                refused.overflow += 1;
-                refused.cut();
+        Verdict::Refuse(match self.vcs[vc].mode {
+            Mode::RefuseFrame => {
+                refused.frame += 1;
+                Loss::WithFrame
             }
+            Mode::RefuseRest { keep_last_cell } if !(keep_last_cell && cell.last_cell()) => {
+                refused.remainder += 1;
+                Loss::WithRest
+            }
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => refused.cut(),
             Mode::Pass | Mode::RefuseRest { .. } => return Verdict::Enter,
-        }
-        Verdict::Refuse
+        })
     }
 
     /// Cells of a frame that waited to become whole were discarded.

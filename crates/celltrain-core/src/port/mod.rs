@@ -3,9 +3,9 @@
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] is. The queue counts waiting cells, not the one in
 //! service: [`Port::take`] hands a cell to the transmitter, and it stops being counted.
 //!
-//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by one.
-//! The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and counts of its
-//! own and is held against this one. Both ask the same [`Admission`] which cells enter.
+//! [`Port`] is naive on purpose, as the reference engine that uses it is: single cells in plain queues, counted one by
+//! one. The fast engine's port ([`BatchingPort`](crate::engine::fast::batching_port::BatchingPort)) has queues and
+//! counts of its own and is held against this one. Both ask the same [`Admission`] which cells enter.
 
 pub(crate) mod admission;
 mod queues;
@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::Cell;
+use crate::events::Loss;
 use crate::footprint::{PortRecords, size};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
@@ -77,6 +78,30 @@ impl PortCounters {
         self.discarded_frames += other.discarded_frames;
         self.cut_frames += other.cut_frames;
     }
+}
+
+/// What a port tells of a cell that came, to whoever watches.
+pub enum Told<'a> {
+    /// A cell that starts a frame found this buffer, and the policy admitted the frame or did not.
+    Judged {
+        /// What it saw.
+        view: &'a View<'a>,
+        /// What it answered.
+        admitted: bool,
+        /// The policy, to be asked for its grounds.
+        policy: &'a dyn BufferPolicy,
+    },
+    /// This waiting cell is gone; whether that is the first its frame loses at this port for want of room.
+    PushedOut {
+        /// Which.
+        cell: Cell,
+        /// See above.
+        cuts: bool,
+    },
+    /// The cell that came does not enter.
+    Lost(Loss),
+    /// It waits now.
+    Admitted,
 }
 
 /// A port at the end of a run, however an engine kept it.
@@ -161,14 +186,21 @@ impl Port {
 
     /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
     pub fn offer(&mut self, cell: Cell) -> bool {
+        self.offer_telling(cell, |_| {})
+    }
+
+    /// The same; what becomes of it and of others is told as it happens.
+    pub fn offer_telling(&mut self, cell: Cell, mut tell: impl FnMut(Told<'_>)) -> bool {
         let label = cell.label();
         if cell.is_rm() {
             self.admission.on_cells_between(label, 1);
             if self.is_full() {
                 self.admission.lose_rm(label);
+                tell(Told::Lost(Loss::NoRoom { cuts: false }));
                 return false;
             }
             self.enqueue(cell);
+            tell(Told::Admitted);
             return true;
         }
         if self.admission.on_arrival(cell) {
@@ -179,18 +211,26 @@ impl Port {
                 per_vc: &self.per_vc,
                 tagged: cell.tagged(),
             };
-            self.admission.judge_frame(&view, label);
+            let admitted = self.admission.judge_frame(&view, label);
+            tell(Told::Judged { view: &view, admitted, policy: &*self.admission.policy });
         }
         let holds = self.held[label].is_some();
         let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
         if verdict == Verdict::PushOut {
-            self.push_out_front(cell);
+            self.push_out_front(cell, &mut tell);
             verdict = self.admission.final_verdict(cell, self.is_full());
         }
         match verdict {
-            Verdict::Enter => self.enqueue(cell),
-            Verdict::DiscardHeld => self.discard_held(label),
-            Verdict::Refuse | Verdict::PushOut => {}
+            Verdict::Enter => {
+                self.enqueue(cell);
+                tell(Told::Admitted);
+            }
+            Verdict::DiscardHeld(loss) => {
+                self.discard_held(label, &mut tell);
+                tell(Told::Lost(loss));
+            }
+            Verdict::Refuse(loss) => tell(Told::Lost(loss)),
+            Verdict::PushOut => unreachable!("the final verdict pushes nothing out"),
         }
         verdict == Verdict::Enter
     }
@@ -220,23 +260,32 @@ impl Port {
     }
 
     /// Discards the waiting cells of a frame that cannot become whole.
-    fn discard_held(&mut self, label: Label) {
+    fn discard_held(&mut self, label: Label, tell: &mut impl FnMut(Told<'_>)) {
         for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
+            // The cell that came is the one its frame was cut by.
+            tell(Told::PushedOut { cell, cuts: false });
         }
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
-    fn push_out_front(&mut self, arriving: Cell) {
+    fn push_out_front(&mut self, arriving: Cell, tell: &mut impl FnMut(Told<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
         };
         let before = self.fifo.len();
-        self.fifo.retain(|&cell| !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell()));
+        let mut cuts = true;
+        self.fifo.retain(|&cell| {
+            let stays = !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell());
+            if !stays {
+                tell(Told::PushedOut { cell, cuts: std::mem::take(&mut cuts) });
+            }
+            stays
+        });
         let cells = u32::try_from(before - self.fifo.len()).expect("a buffer's cells fit 32 bits");
         self.occupancy -= cells;
         self.per_vc[victim.label()] -= cells;

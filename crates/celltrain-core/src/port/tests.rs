@@ -54,8 +54,8 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a", "b"]);
     let mut port = Port::new(Some(2), 2, policy, Stream::new(1, "test"));
-    // Of the first frame's four cells two find room, of the second's two cells none; the third, of the other VC, loses its
-    // only one. Then one goes, and of the fourth frame's two cells the first is admitted.
+    // Of the first frame's four cells two find room, of the second's two cells none; the third, of the other VC, loses
+    // its only one. Then one goes, and of the fourth frame's two cells the first is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), port.counters().offered <= 2);
@@ -96,7 +96,8 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
     // B's next frame of two cells: for its last the first cell of B's frame 0 goes.
     let found = offer(&[(1, 1, false), (1, 1, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
-    // Frame 2 of B: its first cell pushes out that of frame 1, its second the first; it is under way, so the second goes too.
+    // Frame 2 of B: its first cell pushes out that of frame 1, its second the first; it is under way, so the second
+    // goes too.
     let found = offer(&[(1, 2, false), (1, 2, false)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
     // A's next frame is none of that: its one cell finds room, and frame 2's last cell finds none, nor any to push out.
@@ -124,8 +125,8 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
     let policy = PolicyConfig::Epd(epd::Config { threshold: 1 }).build(Some(3), &["a", "b"]);
     let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // A's frame of two cells fills the queue beyond the threshold: B's frames of three and of one are refused. One goes, and A's
-    // next frame of four begins: two cells find room, and the third does not.
+    // A's frame of two cells fills the queue beyond the threshold: B's frames of three and of one are refused. One
+    // goes, and A's next frame of four begins: two cells find room, and the third does not.
     for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), label == 0);

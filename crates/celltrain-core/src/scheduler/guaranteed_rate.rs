@@ -1,8 +1,9 @@
 //! Guaranteed rate: the UBR class yields to the others but for a share of the link.
 //!
 //! Source: ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it; its symbol g is kept.
-//! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one cell
-//! at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held against it.
+//! Departures: time counts in cells sent, so the credit stands still while the link is idle (it could have grown by one
+//! cell at most). The credit does not fall below nothing: what UBR takes while no other class wants it is not held
+//! against it.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{CELLS, Cost, FACTOR, TAG, Work};
 
-/// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a share
-/// of the link while it has cells; each of the two first in, first out.
+/// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
+/// share of the link while it has cells; each of the two first in, first out.
 ///
 /// Source: ATM Forum 97-0424.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

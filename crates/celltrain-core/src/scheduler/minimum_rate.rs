@@ -17,15 +17,16 @@ use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
-/// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting; what is
-/// left goes round robin.
+/// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting;
+/// what is left goes round robin.
 ///
 /// Source: Wu and others 1997 on UBR+, as far as its abstract goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MinimumRate")]
 pub struct Config {
-    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1 together.
+    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1
+    /// together.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
 }

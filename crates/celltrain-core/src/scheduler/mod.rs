@@ -1,9 +1,9 @@
 //! Schedulers: which of the waiting cells an output port sends next.
 //!
-//! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one queue;
-//! under any other there are several, by class or by VC, each of them first in, first out, and the scheduler says which of
-//! them goes next. A new scheduler is one file beside these, one line in the list below and one page under
-//! `docs/models/`.
+//! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
+//! queue; under any other there are several, by class or by VC, each of them first in, first out, and the scheduler
+//! says which of them goes next. A new scheduler is one file beside these, one line in the list below and one page
+//! under `docs/models/`.
 
 use std::ops::Range;
 
@@ -121,7 +121,7 @@ pub trait Scheduler: Send {
     /// Sends the next `cells` cells, of which there are as many, and none comes meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// What it is to it when a queue fills. Asked once.
+    /// How much of the filling of empty queues matters to it. Asked once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
     }
@@ -176,10 +176,11 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// What it is to a scheduler when an empty queue fills, beside that it comes before the next cell is sent.
+/// How much of the filling of empty queues matters to a scheduler. In any case it learns of each before the next cell
+/// is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// Nothing.
+    /// Nothing more.
     Insensitive,
     /// The order in which queues fill matters; not that one was empty for less than a cell time.
     Order,
@@ -199,8 +200,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a link. Asked for every
-    /// port, when every VC has a value for every setting.
+    /// What is wrong with the settings of VCs of these names, by label, taken together: they share a link. Asked for
+    /// every port, when every VC has a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()

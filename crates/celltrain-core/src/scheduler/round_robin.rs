@@ -10,7 +10,8 @@ use super::{BacklogSensitivity, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::Cost;
 use crate::turns::{RoundRobin as Ring, Turns};
 
-/// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to set.
+/// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to
+/// set.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC queuing).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{CELLS, Cost, Work};
 
-/// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first in,
-/// first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
+/// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first
+/// in, first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StrictPriority")]

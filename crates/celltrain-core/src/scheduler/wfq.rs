@@ -2,8 +2,9 @@
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
 //! kept.
-//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting,
-//! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
+//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large. Of
+//! a queue only its first cell's tag is kept. The others' follow from it: while a VC has cells waiting, `F_prev(v)` is
+//! not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -18,16 +19,16 @@ use crate::error::Fault;
 use crate::policy::PerVc;
 use crate::units::gcd;
 
-/// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in proportion
-/// to their weights.
+/// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
+/// proportion to their weights.
 ///
 /// Source: Golestani, A self-clocked fair queueing scheme for broadband applications, 1994.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wfq")]
 pub struct Config {
-    /// `w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed rates in
-    /// any unit will do.
+    /// `w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// rates in any unit will do.
     pub weights: PerVc,
 }
 
@@ -70,8 +71,8 @@ impl Configure for Config {
 /// The scheduler.
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
-    /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The last
-    /// winner is at 1, the VCs themselves are the second half.
+    /// Who has the smallest F of each two VCs, of the winners of each two, and so on; the lower label among equals. The
+    /// last winner is at 1, the VCs themselves are the second half.
     tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
     v_now: N,
@@ -85,8 +86,8 @@ struct Vc<N> {
     previous: N,
 }
 
-/// A number of a width that holds tags, and players: a VC by F of its first waiting cell. F stands above the label, so that
-/// comparing two is one subtraction, and among equals the lower label comes first.
+/// A number of a width that holds tags, and players: a VC by F of its first waiting cell. F stands above the label, so
+/// that comparing two is one subtraction, and among equals the lower label comes first.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
     /// Nothing.
     const ZERO: Self;
@@ -219,9 +220,9 @@ impl<N: Number> Scheduler for Wfq<N> {
     }
 }
 
-/// `1 / w_v` in a common unit. Weights are taken as the decimal numbers they are written as; their inverses are whole in
-/// one over their least common multiple. Where that would be too large for tags, steps are rounded to one part in 2^32 of
-/// the heaviest VC's; they are still whole, so nothing drifts.
+/// `1 / w_v` in a common unit. Weights are taken as the decimal numbers they are written as; their inverses are whole
+/// in one over their least common multiple. Where that would be too large for tags, steps are rounded to one part in
+/// 2^32 of the heaviest VC's; they are still whole, so nothing drifts.
 fn steps(weights: &[f64]) -> Vec<u128> {
     exact_steps(weights).unwrap_or_else(|| {
         let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));

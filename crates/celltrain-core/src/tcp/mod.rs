@@ -2,8 +2,8 @@
 //!
 //! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`],
 //! [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (how the window grows and shrinks),
-//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of 32 bits), and a
-//! loss made on purpose, [`WindowLoss`].
+//! `recovery/` (what loss makes a sender do), [`scoreboard`] (selective acknowledgements) and [`sequence`] (numbers of
+//! 32 bits), and a loss made on purpose, [`WindowLoss`].
 //! The connection is open and the application endless; only full segments are sent.
 
 pub mod congestion;

@@ -114,7 +114,8 @@ pub enum SsthreshRule {
     HalfOfWindow,
     /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
-    /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's window.
+    /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's
+    /// window.
     OpenWindow,
 }
 
@@ -147,8 +148,8 @@ pub enum DelayedAcks {
     /// Each at once.
     #[default]
     Off,
-    /// Every second segment at once, a single one at the next tick of the 200 ms timer (RFC 1122, 4.2.3.2); segments out
-    /// of order and segments that fill a gap at once (RFC 5681, 4.2).
+    /// Every second segment at once, a single one at the next tick of the 200 ms timer (RFC 1122, 4.2.3.2); segments
+    /// out of order and segments that fill a gap at once (RFC 5681, 4.2).
     #[serde(rename = "200ms")]
     #[schemars(rename = "200ms")]
     On,
@@ -212,8 +213,8 @@ pub enum DuplicateAcks {
     GrowWindow,
 }
 
-/// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated. Only `newreno`
-/// asks.
+/// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated. Only
+/// `newreno` asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAcks {

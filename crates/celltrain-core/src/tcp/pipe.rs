@@ -277,8 +277,8 @@ fn delayed_acknowledgements_halve_the_climb() {
 
 #[test]
 fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
-    // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4) segments a
-    // round trip where the cubic and not Reno's estimate leads.
+    // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
+    // segments a round trip where the cubic and not Reno's estimate leads.
     const EVERY: u64 = 20_000;
     let rtt = ROUND_TRIP as f64 / 1000.0;
     let cubic = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * EVERY as f64).powf(0.75);

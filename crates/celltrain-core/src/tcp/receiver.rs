@@ -112,6 +112,11 @@ impl Receiver {
         self.rcv_nxt
     }
 
+    /// Whether an acknowledgement waits for the next tick.
+    pub fn ack_waits(&self) -> bool {
+        self.ack_pending
+    }
+
     /// What it got so far.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
@@ -127,8 +132,8 @@ impl Receiver {
         self.kept.iter().any(|&(start, end)| start <= segment.seq && segment.end() <= end)
     }
 
-    /// RFC 2018 (4): the first block "MUST specify the contiguous block of data containing the segment which triggered this
-    /// ACK", the others repeat the most recent ones.
+    /// RFC 2018 (4): the first block "MUST specify the contiguous block of data containing the segment which triggered
+    /// this ACK", the others repeat the most recent ones.
     fn note(&mut self, segment: Segment) {
         let Self { kept, newest, rcv_nxt, .. } = self;
         let range = |byte: u64| kept.iter().position(|range| range.0 <= byte && byte < range.1);

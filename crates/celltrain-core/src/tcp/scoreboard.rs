@@ -115,8 +115,8 @@ impl Scoreboard {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
     }
 
-    /// `IsLost` (RFC 6675, 4): what is not reported below this offset is lost, and nothing from it on. Above a lost byte
-    /// there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
+    /// `IsLost` (RFC 6675, 4): what is not reported below this offset is lost, and nothing from it on. Above a lost
+    /// byte there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
     pub fn lost_below(&self, mss: u64) -> u64 {
         let mut bytes = 0;
         for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {

@@ -17,15 +17,16 @@
 //! > probe 4        the sender sends one byte of segment 4 into a closed window
 //! < ack 3          the receiver acknowledges the first three segments
 //! < ack 3 sack 5   the same with a block
-//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks), or how often: fast_retransmits, timeouts
+//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts
 //! ```
 //!
-//! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at its
-//! end for the same line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and asks for 7.
+//! `7 to 9` in such a line stands for a line for 7, one for 8 and one for 9 (`ack 7 to 9`, `> 7 to 9 again`); `x5` at
+//! its end for the same line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and asks
+//! for 7.
 //!
-//! Three settings are not options: `first_segment`, before which everything is sent and acknowledged, `segments`, how many
-//! there are to send, and `pace`, the milliseconds between segments. Whatever is sent or received goes through the bytes of
-//! a TCP header, whose sequence numbers wrap after 8000 bytes.
+//! Three settings are not options: `first_segment`, before which everything is sent and acknowledged, `segments`, how
+//! many there are to send, and `pace`, the milliseconds between segments. Whatever is sent or received goes through the
+//! bytes of a TCP header, whose sequence numbers wrap after 8000 bytes.
 //!
 //! Everything sent must be written down: a script fails on a segment too many as on one too few. `#` begins a comment,
 //! where the sentence of the source that asks for the behaviour stands. A number alone in the comment behind an

@@ -29,6 +29,8 @@ pub struct Sender {
     /// Whether `recovery` says what is sent now.
     chosen: bool,
     pending: Pending,
+    /// Why what is sent again now is; only looked at from outside.
+    cause: Cause,
     board: Scoreboard,
     rtt: RttEstimator,
     timer: RetransmissionTimer,
@@ -42,6 +44,32 @@ pub struct Sender {
     restart: TimerRestart,
     duplicate_acks: DuplicateAcks,
     counters: SenderCounters,
+}
+
+/// Why a segment is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The retransmission timer ran out: it is the first unacknowledged one, or one behind it.
+    Timeout,
+    /// So many duplicate acknowledgements came.
+    DuplicateAcks,
+    /// An acknowledgement of a part of what was outstanding came.
+    PartialAck,
+    /// The receiver reported what lies behind it.
+    Hole,
+}
+
+/// A sender's state as it is looked at from outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderState {
+    /// cwnd in segments.
+    pub cwnd: f64,
+    /// ssthresh in segments.
+    pub ssthresh: f64,
+    /// Bytes sent and not acknowledged.
+    pub flight: u64,
+    /// The retransmission timeout in ticks, backoff included.
+    pub rto: u32,
 }
 
 /// What goes out before anything else.
@@ -105,6 +133,7 @@ impl Sender {
             recovery: config.recovery(),
             chosen: false,
             pending: Pending::Nothing,
+            cause: Cause::Timeout,
             board: Scoreboard::default(),
             rtt: RttEstimator::new(limits, options.rtt_arithmetic),
             timer: match options.timer_restart {
@@ -247,6 +276,32 @@ impl Sender {
         self.counters
     }
 
+    /// Its state.
+    pub fn state(&self) -> SenderState {
+        let flight = self.snd_max - self.snd_una;
+        SenderState { cwnd: self.cwnd(), ssthresh: self.ssthresh(), flight, rto: self.rto() }
+    }
+
+    /// Why the segment that it sent last was sent again, if it was.
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// Whether the segment that it sent last is one that only probes a closed window: it counts as sent but is not
+    /// passed over.
+    pub fn has_probed_with(&self, segment: Segment) -> bool {
+        self.snd_nxt < segment.end()
+    }
+
+    /// Ticks left of the retransmission timer and of that for a closed window; 0 of one that does not run.
+    pub fn timers(&self) -> [u64; 2] {
+        let retransmission = match &self.timer {
+            RetransmissionTimer::Common(timer) => u64::from(timer.left()),
+            RetransmissionTimer::PerSegment(timers) => timers.left(self.snd_una, self.rtt.rto()),
+        };
+        [retransmission, u64::from(self.persist.left())]
+    }
+
     #[inline]
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
@@ -279,7 +334,10 @@ impl Sender {
                 return Some(self.probe());
             }
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
-            Pending::Nothing => self.recovery.choose(&self.flight(), &self.windows),
+            Pending::Nothing => {
+                self.cause = Cause::Hole;
+                self.recovery.choose(&self.flight(), &self.windows)
+            }
         };
         let choice = choice.filter(|choice| choice.seq() < self.end)?;
         if !self.may_leave(now) {
@@ -374,6 +432,7 @@ impl Sender {
             // Karn: what is timed may now be acknowledged by the segment sent again.
             self.timing = None;
             self.pending = Pending::Resend;
+            self.cause = Cause::PartialAck;
         } else if self.pending == Pending::Resend {
             self.pending = Pending::Nothing;
         }
@@ -397,6 +456,7 @@ impl Sender {
             Reaction::Ignore => {}
             Reaction::GoBack => {
                 self.counters.fast_retransmits += 1;
+                self.cause = Cause::DuplicateAcks;
                 self.go_back();
             }
             Reaction::Resend => {
@@ -404,6 +464,7 @@ impl Sender {
                 self.timing = None;
                 self.restart_timer();
                 self.pending = Pending::Resend;
+                self.cause = Cause::DuplicateAcks;
             }
         }
         self.chosen = self.recovery.chooses();
@@ -426,6 +487,7 @@ impl Sender {
         self.chosen = false;
         self.pending = Pending::Nothing;
         self.board.clear();
+        self.cause = Cause::Timeout;
         self.go_back();
     }
 

@@ -10,9 +10,9 @@ pub fn number(offset: u64, initial: u32) -> u32 {
     initial.wrapping_add(low)
 }
 
-/// The offset of a sequence number: of all that have it the one closest to `near`, an offset that the number is known to
-/// be within 2^31 of: `snd_una` for an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below 2^30,
-/// so there is only one in reach.
+/// The offset of a sequence number: of all that have it the one closest to `near`, an offset that the number is known
+/// to be within 2^31 of: `snd_una` for an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below
+/// 2^30, so there is only one in reach.
 pub fn offset(number: u32, near: u64, initial: u32) -> u64 {
     let ahead = number.wrapping_sub(self::number(near, initial)).cast_signed();
     near.checked_add_signed(i64::from(ahead)).expect("a sequence number is of a byte of the stream")

@@ -30,6 +30,11 @@ impl Countdown {
         self.remaining > 0
     }
 
+    /// Ticks until it runs out; 0 when it does not run.
+    pub fn left(self) -> u32 {
+        self.remaining
+    }
+
     /// One tick; whether it ran out just now.
     pub fn on_tick(&mut self) -> bool {
         if self.remaining == 0 {
@@ -96,6 +101,12 @@ impl SegmentTimers {
     /// Whether any runs.
     pub fn is_running(&self) -> bool {
         !self.sent.is_empty()
+    }
+
+    /// Ticks until the first of a segment beyond `snd_una` runs out at `rto` ticks, at least 1; 0 when none runs.
+    pub fn left(&self, snd_una: u64, rto: u32) -> u64 {
+        let first = self.sent.iter().find(|&&(end, _)| end > snd_una);
+        first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
     }
 
     /// One tick; whether the timer of a segment beyond `snd_una` has reached `rto` ticks. Those that have are gone.

@@ -3,8 +3,9 @@
 //! Source: ATM Forum 97-0831, section 2: "an artificial simulation [...] where the network controlled the TCP rate by
 //! dropping a packet every time the TCP window reached a particular value". The window is min(CWND, RCVWND), as that
 //! section defines it, so a value above the receiver's window is never reached.
-//! Departures: what happens when a loss leaves the window at the value or above is not said; here that counts as reaching
-//! it anew. Only segments sent for the first time are lost, so that a resent one cannot be lost for the same window.
+//! Departures: what happens when a loss leaves the window at the value or above is not said; here that counts as
+//! reaching it anew. Only segments sent for the first time are lost, so that a resent one cannot be lost for the same
+//! window.
 
 use super::Segment;
 

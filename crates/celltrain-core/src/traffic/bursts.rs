@@ -1,6 +1,7 @@
 //! Bursts over TCP: a file, a pause, the next file, on one connection.
 //!
-//! Source: of this project, for what Computer Communications 21(12), 1998, calls highly bursty connections beside bulky ones.
+//! Source: of this project, for what Computer Communications 21(12), 1998, calls highly bursty connections beside bulky
+//! ones.
 //! Departures: cwnd stays what it was through a pause; the last segment of a burst is a full one.
 
 use schemars::JsonSchema;
@@ -11,8 +12,8 @@ use super::{Configure, Load};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Span};
 
-/// Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause, then as many
-/// again, without end.
+/// Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause, then as
+/// many again, without end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bursts")]

@@ -1,8 +1,8 @@
 //! Traffic: what a flow has to send, and when.
 //!
-//! TCP's is a matter of bytes: without end (`greedy`), a file, or files and pauses (`bursts`). Other sources put packets in at instants of their own,
-//! whatever becomes of them, as an application over UDP does. A new kind is one file beside these, one line in the list
-//! below and one page under `docs/models/`.
+//! TCP's is a matter of bytes: without end (`greedy`), a file, or files and pauses (`bursts`). Other sources put
+//! packets in at instants of their own, whatever becomes of them, as an application over UDP does. A new kind is one
+//! file beside these, one line in the list below and one page under `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -237,8 +237,8 @@ mod tests {
             now = emissions.next_emission();
             packets += 1;
         }
-        // On a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms too. Each
-        // has half a packet more than its share, for it begins with one.
+        // On a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms too.
+        // Each has half a packet more than its share, for it begins with one.
         let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
         assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::measure::described;
-use crate::series;
+use crate::{events, series};
 
 mod abr;
 mod contract;
@@ -15,7 +15,7 @@ pub use abr::ABR;
 pub use contract::CONTRACT;
 pub use flow::FLOW;
 pub use port::PORT;
-pub use run::{RUN, RunRecord};
+pub use run::{EndedRun, RUN};
 
 /// All tables with all their lines, as the bridge hands them over.
 pub fn described_all() -> Value {
@@ -26,5 +26,6 @@ pub fn described_all() -> Value {
         "contracts": described(CONTRACT),
         "abr": described(ABR),
         "series": series::described(),
+        "events": events::described(),
     })
 }

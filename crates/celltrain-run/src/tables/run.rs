@@ -6,7 +6,7 @@ use celltrain_core::metrics::RunResult;
 use crate::measure::Measure;
 
 /// A run that has ended, and how it was run.
-pub struct RunRecord {
+pub struct EndedRun {
     /// The scenario's name.
     pub scenario: String,
     /// The seed of every random choice.
@@ -23,8 +23,8 @@ pub struct RunRecord {
     fingerprint: String,
 }
 
-impl RunRecord {
-    /// A run's record.
+impl EndedRun {
+    /// A run and its result.
     pub fn new(
         scenario: String,
         seed: u64,
@@ -38,7 +38,7 @@ impl RunRecord {
     }
 }
 
-type Run = Measure<RunRecord>;
+type Run = Measure<EndedRun>;
 
 /// Of a whole run.
 pub const RUN: &[Run] = &[
@@ -49,14 +49,19 @@ pub const RUN: &[Run] = &[
     Run::number(
         "efficiency",
         "1",
-        "sum of the goodputs, each as a share of the most its bottleneck could carry of it",
+        "sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it",
         |run| Some(run.result.efficiency),
     ),
-    Run::number("fairness", "1", "Jain's index of the goodputs", |run| Some(run.result.fairness)),
+    Run::number(
+        "fairness",
+        "1",
+        "Jain's index of the goodputs of the flows of class UBR; of all flows where none is",
+        |run| Some(run.result.fairness),
+    ),
     Run::number(
         "fairness_max_min",
         "1",
-        "Jain's index of the goodputs, each as a share of its max-min fair one",
+        "Jain's index of the goodputs that fairness compares, each as a share of its max-min fair one",
         |run| Some(run.result.fairness_max_min),
     ),
     Run::text("bottleneck", "the port that efficiency is measured at", |run| &run.bottleneck),

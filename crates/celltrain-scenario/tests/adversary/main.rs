@@ -1,11 +1,13 @@
-//! An adversary's day: random scenarios at the edges of what can be written are read, checked, and run where they are accepted.
+//! An adversary's day: random scenarios at the edges of what can be written are read, checked, and run where they are
+//! accepted.
 //!
-//! Nothing may panic or abort. What is refused says in which file and under which key; what is accepted is the same when it is
-//! written down and read again, runs on both engines with equal results where it ends soon, and stops soon after its limit of
-//! time where it does not. Overflow is checked in every build of this test.
+//! Nothing may panic or abort. What is refused says in which file and under which key; what is accepted is the same
+//! when it is written down and read again, runs on both engines with equal results where it ends soon, and stops soon
+//! after its limit of time where it does not. Overflow is checked in every build of this test.
 //!
-//! `CELLTRAIN_ADVERSARY=20000` makes it a campaign of so many scenarios (`make adversary`), which holds a run to its limit
-//! within a tenth of a second when there are more than a thousand; `CELLTRAIN_ADVERSARY_SEED=7` begins at the seventh. A scenario that fails is saved as TOML.
+//! `CELLTRAIN_ADVERSARY=20000` makes it a campaign of so many scenarios (`make adversary`), which holds a run to its
+//! limit within a tenth of a second when there are more than a thousand; `CELLTRAIN_ADVERSARY_SEED=7` begins at the
+//! seventh. A scenario that fails is saved as TOML.
 
 #[path = "../differential/compare.rs"]
 #[allow(dead_code, reason = "the differential test looks at series too")]

@@ -1,7 +1,8 @@
-//! A writer of scenarios that means ill: keys and types are those of the schema, values the edges of what can be written.
+//! A writer of scenarios that means ill: keys and types are those of the schema, values the edges of what can be
+//! written.
 //!
-//! Most scenarios begin as sound ones of the differential test and have a few values changed; the others are drawn from the
-//! schema alone. A new key, policy or topology joins without a line here.
+//! Most scenarios begin as sound ones of the differential test and have a few values changed; the others are drawn from
+//! the schema alone. A new key, policy or topology joins without a line here.
 
 use std::sync::LazyLock;
 

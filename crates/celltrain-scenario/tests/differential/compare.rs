@@ -59,7 +59,8 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     Ok(())
 }
 
-/// The first thing of a result that cannot be, of what no engine computes: both are asked the same, so both may be wrong alike.
+/// The first thing of a result that cannot be, of what no engine computes: both are asked the same, so both may be
+/// wrong alike.
 pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
     let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }

@@ -1,4 +1,5 @@
-//! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike links.
+//! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike
+//! links.
 
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
@@ -31,8 +32,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// A chain of one to five switches with hosts on them, some behind edge devices, and flows between any two: all that may
-/// meet.
+/// A chain of one to five switches with hosts on them, some behind edge devices, and flows between any two: all that
+/// may meet.
 pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
     let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.2, line(RATES, DELAYS)));
     let flow = (0usize..8, 0usize..7, select(STARTS));
@@ -88,8 +89,9 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
 }
 
 /// Up to forty sources that start together, or nearly so, over links that are alike, or nearly so: long trains of cells
-/// that come together again and again, or take turns. Counted once, of the cells at contended ports: 79 % in ties of their
-/// own, 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random networks).
+/// that come together again and again, or take turns. Counted once, of the cells at contended ports: 79 % in ties of
+/// their own, 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random
+/// networks).
 pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -125,8 +127,9 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Many hosts at both ends of a trunk, over links faster and slower than it, whose frames cross one or two ports that schedule,
-/// push out or merge: long trains, alone, interleaved and in step, into queues of several classes that stay filled.
+/// Many hosts at both ends of a trunk, over links faster and slower than it, whose frames cross one or two ports that
+/// schedule, push out or merge: long trains, alone, interleaved and in step, into queues of several classes that stay
+/// filled.
 pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
@@ -512,7 +515,8 @@ fn flow_options(sizes: Sizes) -> impl Strategy<Value = FlowOptions> {
     (prop::option::of(tcp(sizes)), start, traffic).prop_map(|(tcp, start, traffic)| FlowOptions { tcp, start, traffic })
 }
 
-/// A class, and a tagged VC, or one with a contract; its longest frame is as much longer as is said here than the longest there is.
+/// A class, and a tagged VC, or one with a contract; its longest frame is as much longer as is said here than the
+/// longest there is.
 fn vc() -> impl Strategy<Value = VcOptions> {
     let contract = (
         select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
@@ -649,7 +653,8 @@ fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Dra
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema says what there is to set")
 }
 
-/// A policy, a scheduler, a TCP or a traffic and what can be set, as the schema has it: a new one joins without a line here.
+/// A policy, a scheduler, a TCP or a traffic and what can be set, as the schema has it: a new one joins without a line
+/// here.
 struct Kind {
     name: String,
     settings: Vec<Setting>,

@@ -1,12 +1,14 @@
 //! The fast engine against the reference engine: random scenarios, equal results and series to the last counter.
 //!
-//! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make differential`). A scenario on which the
-//! engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is a test.
+//! `CELLTRAIN_DIFFERENTIAL=100000` makes it a campaign of so many scenarios (`make differential`). A scenario on which
+//! the engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is
+//! a test.
 
 mod compare;
 mod count;
 mod draw;
 mod text;
+mod watch;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,6 +41,11 @@ fn both_engines_agree_on_random_networks() {
         .filter(|&(times, _)| times < cases() / RAREST)
         .collect();
     assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
+}
+
+#[test]
+fn events_add_up_to_results_and_both_engines_tell_the_same() {
+    check_on(draw::any_network(), cases() / 2, RngSeed::Fixed(12), watch::adds_up);
 }
 
 #[test]
@@ -129,9 +136,18 @@ fn shrinking() -> u32 {
 }
 
 fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
+    check_on(scenarios, cases, rng_seed, compare);
+}
+
+fn check_on(
+    scenarios: impl Strategy<Value = Scenario>,
+    cases: u32,
+    rng_seed: RngSeed,
+    check: fn(&Scenario) -> Result<(), String>,
+) {
     let config =
         Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&scenarios, |scenario| compare(&scenario).map_err(TestCaseError::fail));
+    let outcome = TestRunner::new(config).run(&scenarios, |scenario| check(&scenario).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(difference, scenario)) => panic!(

@@ -5,10 +5,11 @@ use super::{
     flow, link, prop, rest, select, vc,
 };
 
-/// Up to eight sources on links as fast as the port they meet at, or faster, and now and then slower, whose frames begin within
-/// a few cell times of each other: such a port may admit trains one after the other where cells of one queue alone do not
-/// mind when others came. Policies that ask about single cells or frames, RM cells, unequal steps, ties of all kinds and nearly
-/// full buffers all end that. In some a second port of the kind follows, with a source of its own.
+/// Up to eight sources on links as fast as the port they meet at, or faster, and now and then slower, whose frames
+/// begin within a few cell times of each other: such a port may admit trains one after the other where cells of one
+/// queue alone do not mind when others came. Policies that ask about single cells or frames, RM cells, unequal steps,
+/// ties of all kinds and nearly full buffers all end that. In some a second port of the kind follows, with a source of
+/// its own.
 pub(crate) fn trains() -> impl Strategy<Value = Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));

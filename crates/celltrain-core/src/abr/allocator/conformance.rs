@@ -40,8 +40,8 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// The ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in the order of time where
-/// cells of several VCs overlap; no run goes beyond a backward RM cell, and cells of a VC come in order.
+/// The ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in the order of time
+/// where cells of several VCs overlap; no run goes beyond a backward RM cell, and cells of a VC come in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());

@@ -2,7 +2,8 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0, as
 //! `docs/mechanisms.md` 4.5 gives it; its symbol T is kept.
-//! Departures: none known. The mark is set as a cell starts to leave, without hysteresis, and RM cells are not marked.
+//! Departures: none known. The mark is set as a cell starts to leave, without hysteresis, and RM cells are not
+//! marked.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -16,8 +16,8 @@ use crate::footprint::size;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
-/// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer expires,
-/// which each of its cells restarts.
+/// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
+/// expires, which each of its cells restarts.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,8 +2,8 @@
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them [R]; the names are
 //! theirs.
-//! Departures: intervals are of time alone, from the start of the run on, not the shorter of a time and a number of cells;
-//! no averages over intervals. An interval in which nothing came counts one active VC.
+//! Departures: intervals are of time alone, from the start of the run on, not the shorter of a time and a number of
+//! cells; no averages over intervals. An interval in which nothing came counts one active VC.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,8 @@ mod tests {
         send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
         send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
         near(er(&mut allocator, Label::new(0), 1500), 80_000.0);
-        // z = (70 + 20) / 90 = 1, so what counts is MaxAllocPrevious = 80,000; who is below FairShare has FairShare first.
+        // z = (70 + 20) / 90 = 1, so what counts is MaxAllocPrevious = 80,000; who is below FairShare has FairShare
+        // first.
         send(&mut allocator, Label::new(0), 1, 70, 70_000.0);
         send(&mut allocator, Label::new(1), 1, 20, 20_000.0);
         near(er(&mut allocator, Label::new(0), 2000), 80_000.0);
@@ -149,8 +150,8 @@ mod tests {
 
     #[test]
     fn an_overload_begins_above_one_plus_delta() {
-        // delta = 1/9: an overload is more than 100 cells an interval. In the first interval 50 cells of one VC and no rate
-        // given, so that MaxAllocPrevious is its FairShare of 90,000; in the second two VCs, FairShare 45,000.
+        // delta = 1/9: an overload is more than 100 cells an interval. In the first interval 50 cells of one VC and no
+        // rate given, so that MaxAllocPrevious is its FairShare of 90,000; in the second two VCs, FairShare 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
             send(&mut allocator, Label::new(0), 0, 50, 50_000.0);

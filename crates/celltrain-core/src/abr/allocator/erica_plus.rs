@@ -185,8 +185,8 @@ mod tests {
             allocator.on_forward_rm(Label::new(label), Time(0), &RmCell { backward: false, ccr, ..brm(C) });
             allocator.on_cells(Label::new(label), Time(0), Span(1), cells);
         }
-        // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is 88,888.9
-        // and 11,111.1, of which the second is below FairShare.
+        // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is
+        // 88,888.9 and 11,111.1, of which the second is below FairShare.
         for (label, expected) in [(0, 160_000.0 / 1.8), (1, 50_000.0)] {
             let mut rm = brm(C);
             allocator.on_backward_rm(Label::new(label), Time(1000), 50, &mut rm);

@@ -1,4 +1,5 @@
-//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear of it.
+//! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear
+//! of it.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 

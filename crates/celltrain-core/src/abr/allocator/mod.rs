@@ -1,8 +1,8 @@
 //! Allocators: what an output port tells the ABR sources whose cells cross it.
 //!
-//! A port may mark data cells (EFCI) as they leave, or write the rate a source may have into the backward RM cells of the
-//! loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the same
-//! questions. A new one is one file beside these, one line in the list below and a page in `docs/models/`.
+//! A port may mark data cells (EFCI) as they leave, or write the rate a source may have into the backward RM cells of
+//! the loops whose data it carries. An allocator only answers, and sees only what it is handed; both engines ask the
+//! same questions. A new one is one file beside these, one line in the list below and a page in `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -48,8 +48,8 @@ registry! {
 ///
 /// Calls come in the order of their instants (`first` or `now`), but the later cells of one VC may come after the first
 /// cells of another that is reported later: an answer does not depend
-/// on the order among VCs. When a backward RM cell passes, all cells that arrived before it have been reported, and none
-/// that comes at its instant or later.
+/// on the order among VCs. When a backward RM cell passes, all cells that arrived before it have been reported, and
+/// none that comes at its instant or later.
 pub trait Allocator: Send {
     /// Cells of VC `label` reach the port, whatever becomes of them: the first at `first`, the others `period` apart.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
@@ -61,8 +61,8 @@ pub trait Allocator: Send {
         let _ = (label, now, rm);
     }
 
-    /// A backward RM cell of the loop whose data crosses this port under `label` passes the switch; `queue` cells wait at
-    /// this port.
+    /// A backward RM cell of the loop whose data crosses this port under `label` passes the switch; `queue` cells wait
+    /// at this port.
     fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
         let _ = (label, now, queue, rm);
     }

@@ -1,7 +1,8 @@
-//! What ERICA and ERICA+ have in common: what a port measures in each averaging interval, and the rates it gives by that.
+//! What ERICA and ERICA+ have in common: what a port measures in each averaging interval, and the rates it gives by
+//! that.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names `z`,
-//! `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
+//! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names
+//! `z`, `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
 
 use std::collections::VecDeque;
 
@@ -172,8 +173,8 @@ impl RateBook {
     }
 
     fn count(&mut self, label: Label, number: u64, cells: u64) {
-        // Cells that took turns with those of other trains may be told of later than these; no rate goes by an interval that
-        // is forgotten.
+        // Cells that took turns with those of other trains may be told of later than these; no rate goes by an interval
+        // that is forgotten.
         let Some(index) = number.checked_sub(self.first) else { return };
         let index = usize::try_from(index).expect("a run of cells fits the memory");
         if self.counts.len() <= index {
@@ -251,8 +252,8 @@ mod tests {
         book.on_cells(Label::new(0), Time(interval.0 / 2), Span(interval.0 / 4), 10);
         assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).abr), [2, 4, 4, 0]);
         assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).active), [1, 1, 1, 0]);
-        // They are ahead of a rate that is asked for in the second, which goes by the first: 2 cells in a millisecond and one
-        // VC. The load is far below 1, so it may have the whole target, here all of the link.
+        // They are ahead of a rate that is asked for in the second, which goes by the first: 2 cells in a millisecond
+        // and one VC. The load is far below 1, so it may have the whole target, here all of the link.
         book.on_forward_rm(Label::new(0), &brm(C / 2.0));
         let mut rm = brm(C);
         book.on_backward_rm(Label::new(0), Time(interval.0), &mut rm, |_| 1.0);

@@ -50,8 +50,8 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 
 #[test]
 fn an_interval_beyond_all_times_is_never_over() {
-    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, where times end; 2^10 units, as far apart as such floats
-    // are, make it less.
+    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, where times end; 2^10 units, as far apart as such
+    // floats are, make it less.
     let interval =
         |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
     let most = ((1u64 << 62) + (1 << 14)) as f64;

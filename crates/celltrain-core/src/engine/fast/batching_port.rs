@@ -1,4 +1,5 @@
-//! The fast engine's output port: runs of cells in its queue, many of them admitted at once and their departures deferred.
+//! The fast engine's output port: runs of cells in its queue, many of them admitted at once and their departures
+//! deferred.
 //!
 //! Source: `docs/mechanisms.md` 2.0. A run that is admitted, refused or taken at once changes the port as
 //! its cells do at a [`Port`](crate::port::Port), one after the other; both ask the same [`Admission`].
@@ -24,7 +25,8 @@ pub struct BatchingPort {
     occupancy: u32,
     max_queue: u32,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`BatchingPort::defer_dequeue`]) and are still to be taken off the queue and the per-VC counts.
+    /// Cells that have gone ([`BatchingPort::defer_dequeue`]) and are still to be taken off the queue and the per-VC
+    /// counts.
     deferred_dequeues: u32,
     counts: Counts,
     admission: Admission,
@@ -32,7 +34,8 @@ pub struct BatchingPort {
     held: TiVec<Label, Option<Held>>,
     /// Where cells wait instead of in `fifo`, if this is not first in, first out.
     queues: Option<Box<RunQueues>>,
-    /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows cells.
+    /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
+    /// cells.
     apart: bool,
     /// Cells in `held`: those of `occupancy` that cannot be sent yet.
     held_cells: u32,
@@ -233,8 +236,8 @@ impl BatchingPort {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is offered to a port
-    /// with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
+    /// Whether departures must be reported ([`BatchingPort::report_departures`]) before a VC's next cell is offered to
+    /// a port with deferred order: the policy is asked, a cell may be pushed out, or the VC's queue may be empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -318,8 +321,8 @@ impl BatchingPort {
         }
         match verdict {
             Verdict::Enter => self.enqueue(cell),
-            Verdict::DiscardHeld => self.discard_held(cell.label()),
-            Verdict::Refuse | Verdict::PushOut => {}
+            Verdict::DiscardHeld(_) => self.discard_held(cell.label()),
+            Verdict::Refuse(_) | Verdict::PushOut => {}
         }
         verdict == Verdict::Enter
     }
@@ -340,8 +343,9 @@ impl BatchingPort {
         cell
     }
 
-    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must wait,
-    /// and the caller must already know them.
+    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must be
+    /// ready. In a FIFO the caller knows which they are; where the order is deferred,
+    /// [`BatchingPort::report_departures`] finds out.
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -358,8 +362,9 @@ impl BatchingPort {
         self.deferred_dequeues
     }
 
-    /// Brings the per-VC counts up to date with what has gone, and reports it: runs of cells and how many have gone
-    /// since they were up to date last, as `granularity` says.
+    /// Brings the per-VC counts up to date with what has gone since the last time, and calls `report(run, after)` for
+    /// each run of it: `after` of these cells went before the run's first cell ([`ReportGranularity::Each`]) or before
+    /// its last ([`ReportGranularity::Runs`]).
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);

@@ -2,9 +2,10 @@
 //!
 //! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
 //! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
-//! [`BatchingPort`], which asks the same admission as the reference engine's port. In a first-in first-out queue that loses nothing it has admitted, a cell's departure is known
-//! as it is admitted: it starts when everything before it has been sent. So the port is worked on in batches, some time
-//! after the instants in question, and never later than the earliest effect these could have anywhere else.
+//! [`BatchingPort`], which asks the same admission as the reference engine's port. In a first-in first-out queue that
+//! loses nothing it has admitted, a cell's departure is known as it is admitted: it starts when everything before it
+//! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
+//! the earliest effect these could have anywhere else.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,8 @@ pub(super) struct ContendedPort {
     ties: TieBreaker,
     /// When the next transmission can start: the waiting head's start, or when the link is free.
     next_start: Time,
-    /// A port with deferred order reports each cell's start from here on, not only of those that end a run.
+    /// Set in a port with deferred order once a departure may matter by itself: another contended port follows, or the
+    /// run is near its end. From then on each start is reported, not only of cells that end a run.
     reports_each: bool,
     /// The links on which its VCs arrive.
     inputs: Vec<Input>,
@@ -36,14 +38,16 @@ pub(super) struct ContendedPort {
     at_node: Vec<u32>,
     /// Inputs that have a train, by the arrival of its next cell, then by number.
     next: Turns,
+    /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Each VC has a queue of its own, no allocator notes arrivals, and arrivals precede the departure of their
-    /// instant. Trains that overlap may then be admitted one after the other.
+    /// Whether trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
+    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
+    /// departure of their instant.
     any_order: bool,
-    /// The order in which empty queues fill affects the scheduler.
+    /// Whether the order in which empty queues fill affects the scheduler.
     fills_in_order: bool,
-    /// A queue that is empty for less than a cell time affects the scheduler.
+    /// Whether a queue that is empty for less than a cell time affects the scheduler.
     fills_exactly: bool,
     stretch: Vec<Part>,
     arrivals: Vec<Arrival>,
@@ -51,8 +55,8 @@ pub(super) struct ContendedPort {
     gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     gathered: TiVec<Label, Run>,
-    /// Cells of trains that take turns are admitted together: one queue holds all, they leave in the order of arrival,
-    /// and the departure of a single cell has no effect.
+    /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
+    /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
     /// The interleaved cells, and their inputs.
     interleaved: Vec<Cell>,
@@ -203,7 +207,8 @@ struct Line {
     gone: u32,
 }
 
-/// Memory of a contended port beside its [`BatchingPort`], with lists it works with: four at least have had some records.
+/// Memory of a contended port beside its [`BatchingPort`]. Four of its working lists are counted at their first
+/// capacity.
 pub(super) const BYTES: u64 = size::<ContendedPort>() - batching_port::BYTES + 4 * (4 * size::<Arrival>() + 16);
 /// Memory of an input, its number at the node and that of its link; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
@@ -213,7 +218,7 @@ pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 /// No run.
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
-/// A train has so many cells in a row, or more, only where nothing else comes between.
+/// A train with more cells in a row than this is handled alone.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
@@ -449,7 +454,8 @@ impl ContendedPort {
         true
     }
 
-    /// The cells that arrive together as the first ones, if all find room and take turns with others.
+    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
+    /// or ends the stretch for another reason ([`ContendedPort::interleave`]).
     #[inline(never)]
     fn interleave_tied(&mut self, line: &mut Line, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
         let (tied, _) = self.next.tied();
@@ -492,6 +498,7 @@ impl ContendedPort {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
+                // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
                 self.port.fate(train.cell);
             }
             *interleaved_since = now;
@@ -802,8 +809,8 @@ impl ContendedPort {
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; nothing if it
-    /// matters when a single one departs, and is to be reported as it arrives.
+    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; 0 where each
+    /// departure is reported as its cell arrives.
     fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.timing.every_cell_matters && !self.timing.defers_order {
             return 0;
@@ -1061,8 +1068,8 @@ impl ContendedPort {
         }
     }
 
-    /// A cell's departure is known. Where only whole frames matter, its start does only if it ends one, or may be too
-    /// late for the end of the run.
+    /// Reports an admitted cell's start. Where only whole frames matter, it does so if the cell ends a frame, is an RM
+    /// cell or may be too late for the end of the run; other cells are gathered.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
@@ -1103,8 +1110,8 @@ impl ContendedPort {
         }
     }
 
-    /// When what comes in on a link can matter elsewhere: the trains behind the first come later, but where the order
-    /// is deferred may go before it.
+    /// The earliest effect elsewhere of what comes in on a link. Trains behind the first come later; where the order is
+    /// deferred, they may leave before it all the same.
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {

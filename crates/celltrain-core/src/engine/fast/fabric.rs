@@ -8,13 +8,25 @@ use typed_index_collections::TiSlice;
 use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::TournamentTree;
-use super::{Delivery, schedule_lane, schedule_rm_events};
-use crate::cell::Run;
+use super::tournament_tree::{FIRST_LINK, Key, RM_END, RM_PASS, TournamentTree};
+use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
+
+/// A whole frame on its way to a host, or to a shaped port.
+#[derive(Clone, Copy)]
+pub(super) struct Delivery {
+    pub(super) time: Time,
+    /// Index of the link it comes in on.
+    pub(super) link: LinkIndex,
+    pub(super) vc: VcIndex,
+    /// Its number in its VC's log.
+    pub(super) frame: FrameNumber,
+    /// Its cells; 0 on the way to a host, which has them in the log.
+    pub(super) cells: u32,
+}
 
 /// All that lies between ports.
 pub(super) struct Fabric<'e> {
@@ -60,7 +72,7 @@ impl Fabric<'_> {
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
-                if let Some(frame) = self.end_systems.collect(vc, run) {
+                if let Some(frame) = self.end_systems.collect(vc, run, |_| {}) {
                     self.carry(lane, Delivery { time: last, link, vc, frame, cells: 0 });
                 }
                 None
@@ -133,10 +145,10 @@ impl Fabric<'_> {
         lead: Span,
         (first_start, period, cells): (Time, Span, u32),
     ) -> u32 {
-        let ways = &self.plan.passed[link];
+        let passed_ports = &self.plan.passed[link];
         let mut missed = 0;
-        let leads = ways.of(label).iter().map(|passed| passed.lead).chain([lead]);
-        for (late, lead) in self.late[link][ways.places(label)].iter_mut().zip(leads) {
+        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([lead]);
+        for (late, lead) in self.late[link][passed_ports.places(label)].iter_mut().zip(leads) {
             let first = first_start + lead;
             let in_time = if first > self.end { 0 } else { (self.end - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
@@ -144,4 +156,45 @@ impl Fabric<'_> {
         }
         missed
     }
+}
+
+/// Enters the first frame of a lane as its next event.
+#[inline]
+pub(super) fn schedule_lane(
+    event_list: &mut TournamentTree,
+    contended_ports: usize,
+    lane: usize,
+    frames: &VecDeque<Delivery>,
+) {
+    let leaf = contended_ports + lane;
+    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link.number(), index(leaf));
+    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
+}
+
+/// The RM events come after all else on the event list.
+#[inline]
+pub(super) fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
+    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
+}
+
+/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
+#[inline]
+pub(super) fn schedule_rm_events(
+    event_list: &mut TournamentTree,
+    plan: &Plan,
+    contended_ports: usize,
+    lane: u32,
+    rm_events: &RmEvents,
+) {
+    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
+    let key = |rm_event: &RmEvent| {
+        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
+        Key::new(rm_event.time, first_rank + rm_event.link.number(), index(leaf))
+    };
+    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
+}
+
+#[inline]
+fn index(leaf: usize) -> u32 {
+    u32::try_from(leaf).expect("indices fit 32 bits")
 }

@@ -1,12 +1,12 @@
-//! Which links feed each port, so that a port keeps state for these and not for every input of its node: the switch of a
-//! star has as many inputs as hosts, and of its ports most are fed by two.
+//! Which links feed each port. A port keeps state for these alone, not for every input of its node: the switch of a
+//! star has an input for each host, but two links feed most of its ports.
 
 use crate::index::LinkIndex;
 use crate::network::Network;
 use crate::stop::{Interrupted, Stop};
 
-/// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list, which
-/// is also the order of their numbers at the node.
+/// By link: the links whose cells come to its port, in order. A port numbers its inputs by their places in this list,
+/// which is also the order of their numbers at the node.
 pub(crate) struct Feeders {
     /// By link: where its list begins in `links`; one more at the end.
     first: Vec<u32>,
@@ -130,7 +130,7 @@ mod tests {
         let more = network.vcs.clone();
         network.vcs.extend((0..9).flat_map(|_| more.clone()));
         let hops: usize = network.vcs.iter().map(|vc| vc.path.len() - 1).sum();
-        // Each hop is counted, put into its place and sorted with those of its link, of which each is a piece too.
+        // Three pieces for each hop, which is counted, put into its place and sorted, and one for each link.
         let pieces = 3 * hops + network.links.len();
         let asked = Cell::new(0);
         let go_on = || {

@@ -47,8 +47,8 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             bytes += labels * BYTES_PER_PASSED;
         }
     }
-    let ways = count(network.vcs.len()) * plan::BYTES_PER_WAY;
-    bytes + ways + count(network.flows.len()) * BYTES_PER_FLOW
+    let exits = count(network.vcs.len()) * plan::BYTES_PER_EXIT;
+    bytes + exits + count(network.flows.len()) * BYTES_PER_FLOW
 }
 
 /// The turns of a port's inputs: one more on each side, and room for a whole tree.
@@ -58,7 +58,7 @@ fn turns(inputs: u64) -> u64 {
 
 /// A flow in the list of those to be started.
 const BYTES_PER_FLOW: u64 = 16;
-/// A link's role, its place in the lists of stages, ways, late cells, delays and feeders.
+/// A link's role, its place in the lists of stages, passed ports, late cells, delays and feeders.
 const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEEDER;
 /// A host's port and its number.
 const BYTES_PER_NIC: u64 = size::<Nic>() + size::<LinkIndex>();

@@ -1,10 +1,10 @@
 //! The fast engine: exact cells, worked on by the frame where nothing can happen to a single one.
 //!
 //! Why it is exact, and what it costs, stands in `docs/design/fast-engine.md`. In short: cells wait at hosts' ports,
-//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports ([`contended_port`]). Everything
-//! between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks, starts, and the batches in which
-//! contended ports catch up ([`tournament_tree`]). When the clock stands at an instant, everything that happened in the
-//! network before it is settled.
+//! where arithmetic gives the start of each cell ([`nic`]), at shaped ports, and at contended ports
+//! ([`contended_port`]). Everything between is a delay ([`plan`]). Events are whole frames reaching hosts, ticks,
+//! starts, and the batches in which contended ports catch up ([`tournament_tree`]). When the clock stands at an
+//! instant, everything that happened in the network before it is settled.
 
 pub mod batching_port;
 mod contended_port;
@@ -26,11 +26,11 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::{Interrupted, Outcome, Progress};
-use crate::cell::{Cell, FrameNumber, Run};
+use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -45,11 +45,11 @@ pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use batching_port::BatchingPort;
 use contended_port::{Arrival, ContendedPort, Timing};
-use fabric::{Fabric, Onward};
+use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
-use plan::{Plan, Role, Stage, StageEnd, Way, Ways};
+use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, TournamentTree};
+use tournament_tree::{Key, SETTLE, SHAPED, START, TICK, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -78,7 +78,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
             stop.steps(EVENTS_AT_ONCE * PIECES_OF_AN_EVENT)?;
         }
         events -= 1;
-        engine.step(key, stop)?;
+        engine.step(key, probe, stop)?;
     }
     progress.now.set(engine.end);
     engine.measure(stop)
@@ -105,7 +105,7 @@ struct Engine<'a> {
     edge: Edge,
     end_systems: EndSystems,
     event_list: TournamentTree,
-    /// By link and label ([`plan::Ways::places`]), for every transparent port on the way and at last for its end: how
+    /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
     /// many of the cells whose departure is known arrive there only after the run.
     late: TiVec<LinkIndex, Vec<u64>>,
     /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
@@ -113,26 +113,6 @@ struct Engine<'a> {
     ahead: Vec<Option<Time>>,
     departures: Vec<Departure>,
 }
-
-/// A whole frame on its way to a host, or to a shaped port.
-#[derive(Clone, Copy)]
-struct Delivery {
-    time: Time,
-    link: LinkIndex,
-    vc: VcIndex,
-    frame: FrameNumber,
-    cells: u32,
-}
-
-/// Ranks within an instant: ports settle what came before it, then RM cells come to the ends of their loops, frames and
-/// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
-const SETTLE: u32 = 0;
-const RM_END: u32 = 1;
-const FIRST_LINK: u32 = 1 << 30;
-const START: u32 = 1 << 31;
-const RM_PASS: u32 = START + 1;
-const SHAPED: u32 = u32::MAX - 2;
-const TICK: u32 = u32::MAX - 1;
 
 impl<'a> Engine<'a> {
     fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
@@ -170,7 +150,7 @@ impl<'a> Engine<'a> {
             event_list: TournamentTree::new(
                 plan.contended.len() + plan.lanes.len() + plan.shaped.len() + 2 + plan.rm_event_lanes,
             ),
-            late: plan.passed.iter().map(Ways::row).collect(),
+            late: plan.passed.iter().map(PassedPorts::row).collect(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, end, link)).collect(),
             departures: Vec::new(),
             edge,
@@ -182,14 +162,14 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    fn step(&mut self, key: Key, stop: &Stop<'_>) -> Result<(), Interrupted> {
+    fn step(&mut self, key: Key, probe: &mut impl Probe, stop: &Stop<'_>) -> Result<(), Interrupted> {
         let (now, leaf) = (key.time(), key.leaf());
         if leaf < self.contended_ports.len() {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
             TICK => {
-                let ticked = self.end_systems.on_tick(now, &mut self.departures);
+                let ticked = self.end_systems.on_tick(now, probe, &mut self.departures);
                 stop.steps_of([ticked, self.departures.len()])?;
                 self.schedule_ticks();
                 Phase::Timers
@@ -197,7 +177,7 @@ impl<'a> Engine<'a> {
             START => {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
-                    self.end_systems.start(flow, &mut self.departures);
+                    self.end_systems.start(flow, probe, &mut self.departures);
                     stop.step()?;
                 }
                 self.schedule_starts();
@@ -220,7 +200,7 @@ impl<'a> Engine<'a> {
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
-                self.end_systems.deliver(delivery.vc, delivery.frame, now, &mut self.departures);
+                self.end_systems.deliver(delivery.vc, delivery.frame, now, probe, &mut self.departures);
                 Phase::BeforeService
             }
         };
@@ -236,7 +216,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(Way { nic, cell_time: period }) = self.plan.ways[vc] else {
+            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
@@ -255,7 +235,7 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// The contended ports, what cells meet that leave them, and whose cells they are.
+    /// Borrows three parts at once: the contended ports, the fabric, and the routing.
     #[inline]
     fn parts(&mut self) -> (&mut [ContendedPort], Fabric<'_>, &Routing) {
         let Self {
@@ -286,7 +266,8 @@ impl<'a> Engine<'a> {
         (contended_ports, fabric, routing)
     }
 
-    /// Cells start on a link, whose port has known all along that they would, or lets go of them now.
+    /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
+    /// reach next.
     #[inline]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         let (_, mut fabric, _) = self.parts();
@@ -512,37 +493,6 @@ fn contended_port(
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
     let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from]).collect();
     ContendedPort::new(port, breaker, vcs, inputs, timing)
-}
-
-/// Enters the first frame of a lane as its next event.
-#[inline]
-fn schedule_lane(event_list: &mut TournamentTree, contended_ports: usize, lane: usize, frames: &VecDeque<Delivery>) {
-    let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link.number(), index(leaf));
-    event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
-}
-
-/// The RM events come after all else on the event list.
-#[inline]
-fn first_rm_event_leaf(plan: &Plan, contended_ports: usize) -> usize {
-    contended_ports + plan.lanes.len() + plan.shaped.len() + 2
-}
-
-/// The first RM event of a lane is what happens next there: ends come before passes within an instant, each by link.
-#[inline]
-fn schedule_rm_events(
-    event_list: &mut TournamentTree,
-    plan: &Plan,
-    contended_ports: usize,
-    lane: u32,
-    rm_events: &RmEvents,
-) {
-    let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
-    let key = |rm_event: &RmEvent| {
-        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(rm_event.time, first_rank + rm_event.link.number(), index(leaf))
-    };
-    event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
 }
 
 #[inline]

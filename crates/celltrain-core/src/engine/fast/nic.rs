@@ -1,8 +1,8 @@
 //! A host's own port: a queue without limit in front of a link, known by arithmetic.
 //!
 //! Frames join whole and leave in order, one cell a cell time, so when each cell of a frame will start is known as the
-//! frame joins. The reference engine's queue length is kept to the letter: it counts the cells that have not started, and
-//! within an instant service comes after the end systems but before the timers.
+//! frame joins. The reference engine's queue length is kept to the letter: it counts the cells that have not started,
+//! and within an instant service comes after the end systems but before the timers.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,14 @@
 //! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
 //!
-//! A switch port fed by one link that is no faster than its own never keeps a cell waiting: every cell leaves in the
-//! instant it arrives. Such a port is *transparent*: the way through it is only a delay. The other ports are the
-//! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), and the *contended* ports, where cells of
-//! several links meet ([`super::contended_port`]).
+//! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
+//! port is only a delay. That holds where a single link feeds it that is no faster than its own, no VCs merge there, it
+//! has no allocator, its buffer has a place, and its policy admits whatever finds it empty. All other ports are hosts'
+//! own ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or
+//! *contended* ports ([`super::contended_port`]).
+//!
+//! A *stage* is the way of a VC from one of these to the next, or to its host. Its *lead* is the time from the start of
+//! a cell's transmission to the arrival at the end. A *lane* is a queue of frames on their way: from one port over one
+//! lead to hosts, or of one VC to a shaped port.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -73,9 +78,9 @@ pub(super) enum StageEnd {
     },
 }
 
-/// Where a VC's frames leave their host, all in one place: frames of many VCs take turns.
+/// The host's port that a VC starts at. All VCs' are in one list, because frames of many VCs leave one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(super) struct HostExit {
     /// Number of the host's port.
     pub(super) nic: u32,
     /// One cell's transmission there.
@@ -95,20 +100,21 @@ pub(super) struct Passed {
 
 /// The transparent ports on the ways of the stages that begin at one port.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways {
-    /// By label: where its own begin in `passed`; one more at the end. Nothing where no stage begins.
+pub(super) struct PassedPorts {
+    /// By label: the place in `passed` of the first port on its way; one more for the end of `passed`. Empty at a port
+    /// where no stage begins.
     first: Vec<u32>,
     passed: Vec<Passed>,
 }
 
-impl Ways {
+impl PassedPorts {
     fn new(vcs: usize) -> Self {
         let mut first = Vec::with_capacity(vcs + 1);
         first.push(0);
         Self { first, passed: Vec::new() }
     }
 
-    /// Those that were put in last are the next label's.
+    /// Ends the way of a label: the ports put in since the last call are on it.
     fn end_way(&mut self) {
         self.first.push(index(self.passed.len()));
     }
@@ -173,8 +179,8 @@ pub(super) struct RmEnd {
     pub(super) lane: u32,
 }
 
-/// Memory of a VC's way from its host, of the way of its RM cells, and of a transparent port on a way.
-pub(super) const BYTES_PER_WAY: u64 = size::<Option<Way>>();
+/// Memory of a VC's exit from its host, of the way of its RM cells, and of a transparent port on a way.
+pub(super) const BYTES_PER_EXIT: u64 = size::<Option<HostExit>>();
 pub(super) const BYTES_PER_RM_WAY: u64 = size::<Option<RmWay>>() + 4 * size::<RmPass>() + 16;
 pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 
@@ -193,7 +199,7 @@ pub(super) struct Plan {
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
-    pub(super) passed: TiVec<LinkIndex, Ways>,
+    pub(super) passed: TiVec<LinkIndex, PassedPorts>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
     /// Whether any port marks cells.
@@ -207,7 +213,7 @@ pub(super) struct Plan {
     /// Propagation by link.
     pub(super) delays: TiVec<LinkIndex, Span>,
     /// By VC; none where the host's own port shapes it.
-    pub(super) ways: TiVec<VcIndex, Option<Way>>,
+    pub(super) exits: TiVec<VcIndex, Option<HostExit>>,
 }
 
 impl Plan {
@@ -232,7 +238,7 @@ impl Plan {
             lanes: Vec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
-            ways: TiVec::with_capacity(network.vcs.len()),
+            exits: TiVec::with_capacity(network.vcs.len()),
         };
         for link in network.links.keys() {
             stop.steps(routing.merging[link].len())?;
@@ -254,7 +260,7 @@ impl Plan {
         }
         for link in network.links.keys() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
-                Role::Transparent => (TiVec::new(), Ways::default(), TiVec::new()),
+                Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
                     plan.stages_of(routing, rate_control, times, link, stop)?
                 }
@@ -267,8 +273,8 @@ impl Plan {
         }
         for vc in stop.each(&network.vcs) {
             let link = vc?.path[0];
-            let of_host = |nic| Way { nic: index(nic), cell_time: times[link].cell_time };
-            plan.ways.push(match plan.roles[link] {
+            let of_host = |nic| HostExit { nic: index(nic), cell_time: times[link].cell_time };
+            plan.exits.push(match plan.roles[link] {
                 Role::Host(nic) => Some(of_host(nic)),
                 Role::Shaped(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),
@@ -298,7 +304,7 @@ impl Plan {
             })
         };
         let mut stages = TiVec::with_capacity(routing.next[start].len());
-        let mut ways = Ways::new(routing.next[start].len());
+        let mut passed_ports = PassedPorts::new(routing.next[start].len());
         let mut rm_ways = TiVec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
         for label in routing.next[start].keys() {
             let (mut link, mut at) = (start, label);
@@ -310,7 +316,7 @@ impl Plan {
                 lead = lead + times[link].cell_time + times[link].delay;
                 if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link, passed: ways.under_way(), lane });
+                    rm_way.end = Some(RmEnd { lead, link, passed: passed_ports.under_way(), lane });
                 }
                 rm_way.passes.extend(rate_control.pass(link, at).map(|place| {
                     let lane = rm_event_lane((lead, false));
@@ -332,7 +338,7 @@ impl Plan {
                         link = next;
                         at = label;
                         match self.roles[link] {
-                            Role::Transparent => ways.passed.push(Passed { link, label, lead }),
+                            Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
                             Role::Contended(contended_port) => {
                                 let input = self.feeders.input(link, came_in);
                                 break StageEnd::Port { contended_port: index(contended_port), input, label };
@@ -348,17 +354,17 @@ impl Plan {
                 }
             };
             stages.push(Stage { lead, end });
-            ways.end_way();
+            passed_ports.end_way();
             if self.controls {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
-        Ok((stages, ways, rm_ways))
+        Ok((stages, passed_ports, rm_ways))
     }
 }
 
 /// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
-type Stages = (TiVec<Label, Stage>, Ways, TiVec<Label, Option<RmWay>>);
+type Stages = (TiVec<Label, Stage>, PassedPorts, TiVec<Label, Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")

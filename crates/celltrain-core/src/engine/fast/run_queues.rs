@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and what a scheduler sent of them: [`CellQueues`](crate::port::CellQueues) for many cells at
-//! once.
+//! Queues of runs of cells, and what a scheduler sent of them: [`CellQueues`](crate::port::CellQueues) for many cells
+//! at once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -176,7 +176,7 @@ impl RunQueues {
         }
     }
 
-    /// What it is to the scheduler when a queue fills.
+    /// How much of the filling of empty queues matters to the scheduler.
     pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
@@ -192,7 +192,8 @@ impl RunQueues {
         self.all[self.queue_of[label]].cells
     }
 
-    /// No frame's last cell is among fewer of the next cells than this; one at least waits.
+    /// A lower bound on the number of cells that go up to the next last cell of a frame, itself among them, in queues
+    /// with waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         if self.all.len() > FEW {
             return 1;

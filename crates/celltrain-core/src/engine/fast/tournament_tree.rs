@@ -42,6 +42,16 @@ impl Key {
     }
 }
 
+/// Ranks within an instant: ports settle what came before it, then RM cells come to the ends of their loops, frames and
+/// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
+pub(super) const SETTLE: u32 = 0;
+pub(super) const RM_END: u32 = 1;
+pub(super) const FIRST_LINK: u32 = 1 << 30;
+pub(super) const START: u32 = 1 << 31;
+pub(super) const RM_PASS: u32 = START + 1;
+pub(super) const SHAPED: u32 = u32::MAX - 2;
+pub(super) const TICK: u32 = u32::MAX - 1;
+
 /// The keys, with the least on top.
 ///
 /// A tree with eight children a node. A change moves up only if its key was or is the least of its eight, and compares

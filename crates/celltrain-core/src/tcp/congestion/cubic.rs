@@ -1,11 +1,12 @@
 //! CUBIC: after a loss cwnd comes back to where it was along a cubic of the time since, whatever the round-trip time.
 //!
-//! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is in
-//! seconds and windows are in segments, as there.
-//! Departures: the round-trip time is smoothed as RFC 6298 (2.3) says from one exact sample a round trip, apart from the
-//! retransmission timer's, which counts coarse ticks; min(cwnd, rwnd) stands for the flight size (4.6), which it equals
-//! while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not undone (4.9).
-//! From the receiver's window on cwnd does not grow in congestion avoidance (5.8), whatever `window_growth` says.
+//! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
+//! in seconds and windows are in segments, as there.
+//! Departures: the round-trip time is smoothed as RFC 6298 (2.3) says from one exact sample a round trip, apart from
+//! the retransmission timer's, which counts coarse ticks; min(cwnd, rwnd) stands for the flight size (4.6), which it
+//! equals while a sender has data; slow start is the plain one, without `HyStart++` (4.10); spurious losses are not
+//! undone (4.9). From the receiver's window on cwnd does not grow in congestion avoidance (5.8), whatever
+//! `window_growth` says.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;

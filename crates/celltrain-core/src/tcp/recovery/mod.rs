@@ -1,8 +1,9 @@
 //! What loss makes a sender do. One file each.
 //!
-//! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A variant
-//! answers what a duplicate acknowledgement means, what an acknowledgement of new data means, and, while it says so, which
-//! segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the byte after it.
+//! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
+//! variant answers what a duplicate acknowledgement means, what an acknowledgement of new data means, and, while it
+//! says so, which segment goes next. Offsets are of bytes in the stream; an offset that ends something is that of the
+//! byte after it.
 
 use super::congestion::Windows;
 use super::options::TcpOptions;

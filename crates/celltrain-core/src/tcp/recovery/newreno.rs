@@ -1,10 +1,10 @@
 //! `newreno`: fast recovery goes on until everything outstanding at its start is acknowledged, a hole a round trip.
 //!
 //! Source: RFC 6582 (3.2), its `recover` kept; `docs/mechanisms.md` 3.6, option of A-26.
-//! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the window
-//! after a full acknowledgement the second is taken, cwnd = ssthresh; neither of section 4's heuristics for duplicates
-//! after a timeout; a partial acknowledgement deflates the window to one segment at the least, where the text has no bound;
-//! no Limited Transmit (RFC 3042).
+//! Departures: min(cwnd, rwnd) stands for the flight size when ssthresh is set; of the two choices of step 3 for the
+//! window after a full acknowledgement the second is taken, cwnd = ssthresh; neither of section 4's heuristics for
+//! duplicates after a timeout; a partial acknowledgement deflates the window to one segment at the least, where the
+//! text has no bound; no Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;
@@ -62,8 +62,8 @@ impl Recovery for Newreno {
             self.stage = Stage::Open;
             return Progress::Hold;
         }
-        // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if the
-        // partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
+        // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if
+        // the partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
         if self.partial_acks == PartialAcks::Deflate {
             windows.cwnd = (windows.cwnd - flight.segments(acked)).max(0.0) + 1.0;
         }

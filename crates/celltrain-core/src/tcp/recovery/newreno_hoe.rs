@@ -2,8 +2,9 @@
 //!
 //! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP";
 //! `docs/mechanisms.md` 3.6, the default of A-26.
-//! Departures: no initial ssthresh from a bandwidth estimate; the duplicates are counted from the one after the third, over
-//! the whole phase; as after a fast retransmit there is no new one until everything sent before a timeout is acknowledged.
+//! Departures: no initial ssthresh from a bandwidth estimate; the duplicates are counted from the one after the third,
+//! over the whole phase; as after a fast retransmit there is no new one until everything sent before a timeout is
+//! acknowledged.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;

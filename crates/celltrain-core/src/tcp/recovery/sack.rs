@@ -3,8 +3,8 @@
 //!
 //! Source: RFC 6675, whose names are kept: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27.
-//! Departures: min(cwnd, rwnd) stands for the flight size (5, step 4.2); all segments are full, so octets are counted by
-//! the segment; the timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+//! Departures: min(cwnd, rwnd) stands for the flight size (5, step 4.2); all segments are full, so octets are counted
+//! by the segment; the timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::tcp::congestion::Windows;
@@ -26,8 +26,8 @@ impl Recovery for Sack {
     }
 
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction {
-        // Section 2: a duplicate is one that "identifies previously unacknowledged and un-SACKed octets"; section 5.1: no
-        // new recovery "until HighACK is greater than or equal to the new value of RecoveryPoint".
+        // Section 2: a duplicate is one that "identifies previously unacknowledged and un-SACKed octets"; section 5.1:
+        // no new recovery "until HighACK is greater than or equal to the new value of RecoveryPoint".
         if self.recovering || !news || flight.una < self.recovery_point {
             return Reaction::Ignore;
         }
@@ -92,8 +92,8 @@ impl Recovery for Sack {
 }
 
 impl Sack {
-    /// `SetPipe` (4), in octets: what is neither reported nor lost, and what was sent again and is not reported. It may be
-    /// computed anew after a segment is sent, which counts it as step C.4 does.
+    /// `SetPipe` (4), in octets: what is neither reported nor lost, and what was sent again and is not reported. It may
+    /// be computed anew after a segment is sent, which counts it as step C.4 does.
     fn pipe(&self, flight: &Flight<'_>) -> u64 {
         let board = flight.board;
         let not_lost_from = board.lost_below(flight.mss).clamp(flight.una, flight.max);

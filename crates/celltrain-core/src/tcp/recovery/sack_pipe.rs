@@ -1,9 +1,9 @@
 //! SACK with Fall and Floyd's pipe: an estimate of what is in the network says when, the scoreboard says what.
 //!
-//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, its `pipe` kept;
-//! RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
-//! Departures: no new recovery until everything sent before a timeout is acknowledged, as RFC 6675 (5.1) has it; the source
-//! says nothing of it.
+//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, its `pipe`
+//! kept; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
+//! Departures: no new recovery until everything sent before a timeout is acknowledged, as RFC 6675 (5.1) has it; the
+//! source says nothing of it.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;

@@ -88,8 +88,8 @@ impl BatchingPort {
         self.admission.refuse(run);
     }
 
-    /// Reports to a policy that follows cells one that will be admitted with others ([`BatchingPort::admit_in_turns`]), when
-    /// `gone` of those that will go meanwhile have gone.
+    /// Reports an interleaved cell to a policy that follows cells, before [`BatchingPort::admit_in_turns`] admits it;
+    /// `gone` cells have left since the interleaving began.
     #[inline]
     pub fn follow(&mut self, label: Label, gone: u32) {
         if self.follows {

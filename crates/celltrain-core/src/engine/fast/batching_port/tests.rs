@@ -63,7 +63,8 @@ fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
 fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
     let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its second.
+    // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its
+    // second.
     let run = Run { last: cell(0, 8, false), cells: 2 };
     assert_eq!(port.fate(run.last), Fate::Admitted);
     port.admit(run, 2, 0);

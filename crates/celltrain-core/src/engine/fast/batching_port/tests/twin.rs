@@ -1,5 +1,5 @@
-//! The port of the fast engine beside the naive one: whatever is admitted, refused and taken at once comes to the same as
-//! one cell after the other.
+//! The port of the fast engine beside the naive one: whatever is admitted, refused and taken at once comes to the same
+//! as one cell after the other.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;

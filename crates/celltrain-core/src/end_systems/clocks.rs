@@ -1,0 +1,54 @@
+//! The clocks of hosts: which connections have a tick at the same instants.
+
+use super::DELAYED_ACK_TICK;
+use crate::index::FlowIndex;
+use crate::network::Network;
+use crate::rng::Stream;
+use crate::stop::{Interrupted, Stop};
+use crate::tcp::timers::Ticks;
+use crate::tcp::{DelayedAcks, TickPhase};
+use crate::units::{Clock, Span};
+
+/// Connections whose clocks tick together.
+pub(super) struct HostClock {
+    pub(super) kind: ClockKind,
+    pub(super) ticks: Ticks,
+    pub(super) flows: Vec<FlowIndex>,
+}
+
+/// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ClockKind {
+    Retransmission,
+    DelayedAck,
+}
+
+/// One clock for all connections whose ticks fall together.
+pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
+    let mut clocks: Vec<HostClock> = Vec::new();
+    for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
+        stop.steps(clocks.len())?;
+        let options = flow.tcp.options();
+        let period = clock.span(options.timer_granularity);
+        let phase = match options.tick_phase {
+            TickPhase::Common => Span(0),
+            TickPhase::Random => {
+                let name = format!("flow/{}/tick_phase", flow.name);
+                Span(Stream::new(network.seed, &name).next_u64() % period.0)
+            }
+        };
+        join(&mut clocks, ClockKind::Retransmission, Ticks::new(period, phase), number);
+        if options.delayed_acks == DelayedAcks::On {
+            join(&mut clocks, ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
+        }
+    }
+    Ok(clocks)
+}
+
+/// A connection's clock: the one that ticks like it, if there is one.
+fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
+    match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
+        Some(clock) => clock.flows.push(flow),
+        None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),
+    }
+}

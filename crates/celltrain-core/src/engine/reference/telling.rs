@@ -1,0 +1,147 @@
+//! What the reference engine tells a probe that watches: frames and cells at ports, and rates.
+
+use std::collections::BTreeMap;
+
+use crate::abr::RmCell;
+use crate::cell::{Cell, FrameNumber};
+use crate::edge_device::{PacketFate, PacketStep};
+use crate::end_systems::EndSystems;
+use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent, Rule};
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::Routing;
+use crate::policy::Grounds;
+use crate::port::Told;
+use crate::probe::Probe;
+use crate::rate_control::RateControl;
+use crate::units::Time;
+
+/// By link and label: the frame whose loss was told last, of one that came and of one that waited.
+pub(super) type ToldLost = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
+
+/// Tells what happens at an instant. Where the probe does not watch, every method is nothing.
+pub(super) struct Teller<'a, P> {
+    pub(super) now: Time,
+    pub(super) probe: &'a mut P,
+    pub(super) routing: &'a Routing,
+    pub(super) end_systems: &'a EndSystems,
+    pub(super) rate_control: &'a RateControl,
+    pub(super) told_lost: &'a mut ToldLost,
+}
+
+impl<P: Probe> Teller<'_, P> {
+    /// A cell at the port of a link, under its label there.
+    pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
+        if P::WATCHES {
+            let (vc, rm) = self.vc_and_rm(link, cell);
+            let (frame, last, tagged, efci) = (cell.frame, cell.last_cell(), cell.tagged(), cell.efci());
+            self.probe.on_event(self.now, Event::Cell(CellEvent { link, vc, frame, last, tagged, efci, rm, step }));
+        }
+    }
+
+    /// What the port of a link says of a cell that came.
+    pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, told: &Told<'_>) {
+        if !P::WATCHES {
+            return;
+        }
+        match *told {
+            Told::Judged { view, admitted, policy } => {
+                let label = cell.label();
+                let judged = Judged {
+                    link,
+                    occupancy: view.occupancy,
+                    vc_cells: view.per_vc[label],
+                    active_vcs: view.active_vcs,
+                    tagged: view.tagged,
+                    grounds: policy.grounds(view, label),
+                };
+                if admitted {
+                    self.frame(link, cell, FrameStep::Admitted(judged));
+                } else {
+                    self.lost(link, cell, FrameStep::Refused(judged));
+                }
+            }
+            Told::PushedOut { cell, cuts } => {
+                if cuts {
+                    self.frame(link, cell, FrameStep::Cut { link, occupancy, pushed_out: true });
+                    self.told_lost.entry((link, cell.label())).or_default()[1] = Some(cell.frame);
+                }
+                self.cell(link, cell, CellStep::PushedOut);
+            }
+            Told::Lost(loss) => {
+                let told =
+                    self.told_lost.get(&(link, cell.label())).is_some_and(|lost| lost.contains(&Some(cell.frame)));
+                if loss == (Loss::NoRoom { cuts: true }) {
+                    self.lost(link, cell, FrameStep::Cut { link, occupancy, pushed_out: false });
+                } else if !told && !cell.is_rm() {
+                    self.lost(link, cell, FrameStep::LostJoined { link, occupancy });
+                }
+                self.cell(link, cell, CellStep::Lost(loss));
+            }
+            Told::Admitted => self.cell(link, cell, CellStep::Admitted),
+        }
+    }
+
+    /// What became of a packet at a shaped port.
+    pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketFate) {
+        let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
+        let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
+        let grounds = Grounds { rule: "there is no room for the packet", ..Grounds::default() };
+        let judged = Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, grounds };
+        let of_frame = match step {
+            PacketStep::Admitted => FrameStep::Admitted(judged),
+            PacketStep::Refused => FrameStep::Refused(judged),
+            PacketStep::DroppedForRoom => FrameStep::Dropped { link, occupancy, rate_fell: false },
+            PacketStep::DroppedByRate => FrameStep::Dropped { link, occupancy, rate_fell: true },
+        };
+        self.frame(link, last, of_frame);
+        for cell in 1..=packet.cells {
+            let of_cell = match step {
+                PacketStep::Admitted => CellStep::Admitted,
+                PacketStep::Refused => CellStep::Lost(Loss::NoRoom { cuts: cell == 1 }),
+                PacketStep::DroppedForRoom => CellStep::PushedOut,
+                PacketStep::DroppedByRate => CellStep::Lost(Loss::WithFrame),
+            };
+            self.cell(link, if cell == packet.cells { last } else { last.not_last() }, of_cell);
+        }
+    }
+
+    /// The last cell of a frame of `vc` reached the host, and the frame is not whole.
+    pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
+        if P::WATCHES {
+            let vc = self.end_systems.sender_of(vc, frame);
+            let event = FrameEvent { vc, frame, step: FrameStep::Failed(why) };
+            self.probe.on_event(self.now, Event::Frame(event));
+        }
+    }
+
+    /// The rate of a VC that is shaped at the port of a link, which was `before`, if it has changed.
+    pub(super) fn rate(&mut self, link: LinkIndex, label: Label, before: f64) {
+        let Some(source) = self.rate_control.port(link).and_then(|port| port.source(label)) else { return };
+        let (after, rule) = (source.acr(), source.rule());
+        if after != before {
+            debug_assert_ne!(rule, Rule::Initial, "a source that has changed its rate knows why");
+            let vc = self.routing.vcs[link][label];
+            self.probe.on_event(self.now, Event::Rate(RateEvent { vc, before, after, rule }));
+        }
+    }
+
+    /// A frame that comes in is lost.
+    fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
+        self.told_lost.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
+        self.frame(link, cell, step);
+    }
+
+    fn frame(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
+        let (vc, _) = self.vc_and_rm(link, cell);
+        self.probe.on_event(self.now, Event::Frame(FrameEvent { vc, frame: cell.frame, step }));
+    }
+
+    /// The VC a cell was sent on, and what it says if it is an RM cell.
+    fn vc_and_rm(&self, link: LinkIndex, cell: Cell) -> (VcIndex, Option<RmCell>) {
+        let vc = self.routing.vcs[link][cell.label()];
+        if cell.is_rm() {
+            return (vc, Some(self.rate_control.rm_content(vc, cell.frame)));
+        }
+        (self.end_systems.sender_of(vc, cell.frame), None)
+    }
+}

@@ -1,0 +1,64 @@
+//! What every policy gives as its grounds is what it went by.
+
+use proptest::prelude::*;
+
+use super::PolicyConfig;
+use crate::cell::tests::cell;
+use crate::index::Label;
+use crate::port::{Port, Told};
+use crate::rng::{Stream, proptest_seeded};
+
+const VCS: u32 = 3;
+const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2"];
+const CAPACITY: u32 = 30;
+
+/// Those that answer other than by one threshold and one share.
+const OTHERS: [&str; 3] = ["single_drop", "dfba", "dfba_1998"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(13) })]
+
+    #[test]
+    fn a_frame_is_refused_above_the_threshold_and_the_share_that_are_told(
+        cells in prop::collection::vec((0..VCS, prop::bool::weighted(0.3), 0..3u32), 0..300),
+    ) {
+        for config in PolicyConfig::samples(CAPACITY) {
+            let name = config.name();
+            let policy = config.build(Some(CAPACITY), &NAMES);
+            let asks = !policy.admits_all();
+            let mut port = Port::new(Some(CAPACITY), VCS as usize, policy, Stream::new(1, "bench"));
+            let mut frames = [0; VCS as usize];
+            for &(vc, last, taken) in &cells {
+                let (label, frame) = (Label::new(vc), &mut frames[vc as usize]);
+                let cell = cell(vc, *frame, last);
+                *frame += u32::from(last);
+                let mut wrong = None;
+                port.offer_telling(cell, |told| {
+                    let Told::Judged { view, admitted, policy } = told else { return };
+                    let grounds = policy.grounds(view, label);
+                    let held = grounds.held.unwrap_or(f64::from(view.per_vc[label]));
+                    let x = f64::from(view.occupancy);
+                    let past = |most: Option<f64>, has: f64| most.is_none_or(|most| has > most);
+                    let reaches = |most: Option<f64>, has: f64| most.is_some_and(|most| has >= most);
+                    let fits = if !asks {
+                        admitted && grounds.rule.is_empty()
+                    } else if OTHERS.contains(&name) {
+                        let sure = grounds.probability.is_none_or(|p| (0.0..=1.0).contains(&p));
+                        sure && (admitted || reaches(grounds.threshold, x) || reaches(grounds.share, held))
+                    } else {
+                        // A share is worked out otherwise than the policy compares, so it may be rounded otherwise.
+                        let is_close = grounds.share.is_some_and(|share| (held - share).abs() < 1e-9);
+                        is_close || admitted != (past(grounds.threshold, x) && past(grounds.share, held))
+                    };
+                    if !fits || asks == grounds.rule.is_empty() {
+                        wrong = Some(format!("{name}: {view:?} of {vc}, admitted {admitted}: {grounds:?}"));
+                    }
+                });
+                prop_assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+                for _ in 0..taken {
+                    port.take();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The events of a run in Python: blocks of rows as arrays.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use celltrain_core::units::Duration;
+use celltrain_run::events::{Block, Choice, Values, name_of};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::Failure;
+
+/// Which events are kept: kinds; ports, VCs and flows, all where None; a window such as `1.2s:1.3s`.
+#[derive(FromPyObject)]
+pub(crate) struct Asked(Vec<String>, Option<Vec<String>>, Option<Vec<String>>, Option<Vec<String>>, Option<String>);
+
+impl Asked {
+    /// For runs of `duration`.
+    pub(crate) fn choice(self, duration: Duration) -> Result<Choice, Failure> {
+        let Self(kinds, ports, vcs, flows, window) = self;
+        Choice::new(duration, &kinds, [ports, vcs, flows], window.as_deref()).map_err(|wrong| Failure(wrong.into()))
+    }
+}
+
+/// A function that takes blocks: a kind's name, and its columns. What it raises ends the run.
+pub(crate) struct Sink<'a> {
+    call: &'a Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(call: &'a Py<PyAny>) -> Self {
+        Self { call, raised: Mutex::new(None) }
+    }
+
+    /// Hands over a block; whether the run goes on. It is stopped by `stopped` where not.
+    pub(crate) fn take(&self, block: Block, stopped: &AtomicBool) -> bool {
+        let handed = Python::attach(|py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)).map(drop));
+        match handed {
+            Ok(()) => true,
+            Err(error) => {
+                self.raised.lock().expect("nobody panics with it").get_or_insert(error);
+                stopped.store(true, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    /// What the function raised.
+    pub(crate) fn raised(self) -> Option<PyErr> {
+        self.raised.into_inner().expect("nobody panics with it")
+    }
+}
+
+/// Each column's values, with its list of words or None.
+fn columns(py: Python<'_>, block: Block) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for values in block.columns {
+        let none = py.None().into_bound(py);
+        let column = match values {
+            Values::Numbers(values) => PyTuple::new(py, [values.into_pyarray(py).into_any(), none])?,
+            Values::Counts(values) => PyTuple::new(py, [values.into_pyarray(py).into_any(), none])?,
+            Values::Flags(values) => PyTuple::new(py, [values.into_pyarray(py).into_any(), none])?,
+            Values::Words(values, words) => {
+                let words = PyList::new(py, words.iter())?.into_any();
+                PyTuple::new(py, [values.into_pyarray(py).into_any(), words])?
+            }
+        };
+        list.append(column)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,62 @@
+//! The events of a run as tables: one table a kind, one line for each column (`docs/design/events.md`).
+//!
+//! A [`Log`] is a probe that watches: it keeps what a [`Choice`] asks for, in columns of plain numbers, and hands them
+//! over block by block. Names and words are numbers into lists, which come with each block.
+
+mod choice;
+mod columns;
+pub(crate) mod log;
+mod places;
+pub mod tables;
+
+pub use choice::{Choice, Wrong};
+pub use columns::{Accessor, Block, Column, Values};
+pub use log::Log;
+
+use celltrain_core::events::Kind;
+use serde_json::{Value, json};
+
+/// Every kind, in the order of the files: its name, and what it is.
+pub const KINDS: [(Kind, &str, &str); 5] = [
+    (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
+    (Kind::Timers, "timers", "timers of connections"),
+    (Kind::Frames, "frames", "frames at ports and at the hosts they are for"),
+    (Kind::Cells, "cells", "single cells at the chosen ports"),
+    (Kind::Rates, "rates", "rates of ABR VCs"),
+];
+
+/// The name of a kind.
+pub fn name_of(kind: Kind) -> &'static str {
+    KINDS[kind as usize].1
+}
+
+/// The lines of the tables.
+pub fn described() -> Value {
+    let of = |(kind, name, meaning): (Kind, &str, &str)| {
+        let columns = match kind {
+            Kind::Segments => described_columns(tables::SEGMENTS),
+            Kind::Timers => described_columns(tables::TIMERS),
+            Kind::Frames => described_columns(tables::FRAMES),
+            Kind::Cells => described_columns(tables::CELLS),
+            Kind::Rates => described_columns(tables::RATES),
+        };
+        let engines = if kind.of_end_systems() { &["fast", "reference"][..] } else { &["reference"] };
+        json!({"name": name, "meaning": meaning, "engines": engines, "columns": columns})
+    };
+    KINDS.into_iter().map(of).collect()
+}
+
+fn described_columns<E>(columns: &[Column<E>]) -> Value {
+    let line = |column: &Column<E>| {
+        json!({
+            "name": column.name,
+            "kind": column.kind(),
+            "unit": column.unit,
+            "meaning": column.meaning,
+        })
+    };
+    columns.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! The columns of each kind of event.
+
+use celltrain_core::events::{
+    AckNews, CellEvent, CellStep, Failure, FrameEvent, FrameStep, Judged, Loss, News, RateEvent, Rule, SegmentEvent,
+    SegmentStep, Timer, TimerEvent, TimerStep,
+};
+use celltrain_core::tcp::sender::Cause;
+use celltrain_core::tcp::{Ack, Segment};
+use celltrain_core::units::CELL_BITS;
+
+use super::columns::{Accessor, Column};
+use super::log::link_of;
+
+const fn column<E>(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<E>) -> Column<E> {
+    Column { name, unit, meaning, value }
+}
+
+const fn time<E>() -> Column<E> {
+    column("time_s", "s", "time since the start of the run", Accessor::Time)
+}
+
+/// Of segments.
+pub const SEGMENTS: &[Column<SegmentEvent>] = &[
+    time(),
+    column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
+    column(
+        "event",
+        "",
+        "sent, retransmitted, arrived (at the receiver), ack_sent, acknowledged (the ACK is at the sender)",
+        Accessor::Word(|row| match row.event.step {
+            SegmentStep::Sent { .. } => "sent",
+            SegmentStep::Retransmitted { .. } => "retransmitted",
+            SegmentStep::Arrived { .. } => "arrived",
+            SegmentStep::AckSent { .. } => "ack_sent",
+            SegmentStep::Acknowledged { .. } => "acknowledged",
+        }),
+    ),
+    column(
+        "reason",
+        "",
+        "why it was sent again, or what it brought to whom it arrived at",
+        Accessor::Word(|row| match row.event.step {
+            SegmentStep::Sent { is_probe: true, .. } => "window probe",
+            SegmentStep::Sent { .. } | SegmentStep::AckSent { .. } => "",
+            SegmentStep::Retransmitted { cause, .. } => match cause {
+                Cause::Timeout => "timeout",
+                Cause::DuplicateAcks => "third duplicate ACK",
+                Cause::PartialAck => "partial ACK",
+                Cause::Hole => "SACK hole",
+            },
+            SegmentStep::Arrived { news, .. } => match news {
+                News::InOrder => "in order",
+                News::OutOfOrder => "out of order",
+                News::Repeated => "repeated",
+            },
+            SegmentStep::Acknowledged { news, .. } => match news {
+                AckNews::New => "new",
+                AckNews::Duplicate => "duplicate",
+                AckNews::Old => "old",
+            },
+        }),
+    ),
+    column(
+        "sequence",
+        "bytes",
+        "its first byte's place in the stream, from 0; none of an ACK",
+        Accessor::Count(|row| segment(&row.event).map(|segment| segment.seq)),
+    ),
+    column(
+        "length",
+        "bytes",
+        "its payload; none of an ACK",
+        Accessor::Count(|row| segment(&row.event).map(|segment| segment.len.into())),
+    ),
+    column(
+        "acknowledgement",
+        "bytes",
+        "the place of the next byte that the receiver expects; of ACKs alone",
+        Accessor::Count(|row| ack(&row.event).map(|ack| ack.ack)),
+    ),
+    column(
+        "cwnd",
+        "segments",
+        "the sender's congestion window after it",
+        Accessor::Number(|row| row.event.sender.map(|sender| sender.cwnd)),
+    ),
+    column(
+        "ssthresh",
+        "segments",
+        "its slow start threshold",
+        Accessor::Number(|row| row.event.sender.map(|sender| sender.ssthresh)),
+    ),
+    column(
+        "flight",
+        "bytes",
+        "bytes it has sent that are not acknowledged",
+        Accessor::Count(|row| row.event.sender.map(|sender| sender.flight)),
+    ),
+    column(
+        "rto_s",
+        "s",
+        "its retransmission timeout, backoff included",
+        Accessor::Number(|row| row.event.sender.map(|sender| f64::from(sender.rto) * row.tick_s)),
+    ),
+    column("vc", "", "the VC that carries it", Accessor::Vc(|row| Some(row.event.vc))),
+    column(
+        "frame",
+        "1",
+        "the number of its frame within the VC, as in the table of frames",
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
+    ),
+];
+
+fn segment(event: &SegmentEvent) -> Option<Segment> {
+    match event.step {
+        SegmentStep::Sent { segment, .. }
+        | SegmentStep::Retransmitted { segment, .. }
+        | SegmentStep::Arrived { segment, .. } => Some(segment),
+        SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } => None,
+    }
+}
+
+fn ack(event: &SegmentEvent) -> Option<Ack> {
+    match event.step {
+        SegmentStep::AckSent { ack, .. } | SegmentStep::Acknowledged { ack, .. } => Some(ack),
+        SegmentStep::Sent { .. } | SegmentStep::Retransmitted { .. } | SegmentStep::Arrived { .. } => None,
+    }
+}
+
+/// Of timers.
+pub const TIMERS: &[Column<TimerEvent>] = &[
+    time(),
+    column("flow", "", "the connection", Accessor::Flow(|row| row.flow)),
+    column(
+        "timer",
+        "",
+        "retransmission, persist (of a closed window) or delayed_ack",
+        Accessor::Word(|row| match row.event.timer {
+            Timer::Retransmission => "retransmission",
+            Timer::Persist => "persist",
+            Timer::DelayedAck => "delayed_ack",
+        }),
+    ),
+    column(
+        "event",
+        "",
+        "started, restarted, stopped or expired",
+        Accessor::Word(|row| match row.event.step {
+            TimerStep::Started { .. } => "started",
+            TimerStep::Restarted { .. } => "restarted",
+            TimerStep::Stopped => "stopped",
+            TimerStep::Expired => "expired",
+        }),
+    ),
+    column(
+        "ticks",
+        "ticks",
+        "ticks of its clock until it runs out; the first may come at once",
+        Accessor::Count(|row| match row.event.step {
+            TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
+            TimerStep::Stopped | TimerStep::Expired => None,
+        }),
+    ),
+];
+
+const NO_ROOM: &str = "no room";
+const JOINED: &str = "joined with the frame before, whose last cell was lost";
+
+/// Of frames.
+pub const FRAMES: &[Column<FrameEvent>] = &[
+    time(),
+    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
+    column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
+    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.number().into()))),
+    column(
+        "event",
+        "",
+        "at a port admitted, refused, cut (it loses a cell) or, at an edge device, dropped; at its host delivered or failed",
+        Accessor::Word(|row| match row.event.step {
+            FrameStep::Admitted(_) => "admitted",
+            FrameStep::Refused(_) => "refused",
+            FrameStep::Cut { .. } | FrameStep::LostJoined { .. } => "cut",
+            FrameStep::Dropped { .. } => "dropped",
+            FrameStep::Delivered => "delivered",
+            FrameStep::Failed(_) => "failed",
+        }),
+    ),
+    column(
+        "port",
+        "",
+        "the output port, named after its link; none at a host",
+        Accessor::Port(|row| link_of(&row.event)),
+    ),
+    column(
+        "reason",
+        "",
+        "when the port's policy refuses a frame, or why this one was cut, dropped or failed",
+        Accessor::Word(|row| match row.event.step {
+            FrameStep::Admitted(_) | FrameStep::Delivered => "",
+            FrameStep::Refused(judged) => judged.grounds.rule,
+            FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
+            FrameStep::Cut { pushed_out: true, .. } => "made room for another",
+            FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
+            FrameStep::Dropped { rate_fell: false, .. } => "made room for another",
+            FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
+            FrameStep::Failed(Failure::Incomplete) => "cells are missing",
+            FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
+        }),
+    ),
+    column(
+        "occupancy",
+        "cells",
+        "X: cells waiting at the port",
+        Accessor::Count(|row| match row.event.step {
+            FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.occupancy.into()),
+            FrameStep::Cut { occupancy, .. }
+            | FrameStep::LostJoined { occupancy, .. }
+            | FrameStep::Dropped { occupancy, .. } => Some(occupancy.into()),
+            FrameStep::Delivered | FrameStep::Failed(_) => None,
+        }),
+    ),
+    column(
+        "vc_cells",
+        "cells",
+        "Y_i: cells of its VC waiting there, when the policy judged it",
+        Accessor::Count(|row| judged(&row.event).map(|judged| judged.vc_cells.into())),
+    ),
+    column(
+        "active_vcs",
+        "1",
+        "N_a: VCs with cells waiting there, when the policy judged it",
+        Accessor::Count(|row| judged(&row.event).map(|judged| judged.active_vcs.into())),
+    ),
+    column(
+        "threshold_cells",
+        "cells",
+        "the threshold that the policy held against X",
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.threshold)),
+    ),
+    column(
+        "share_cells",
+        "cells",
+        "what the VC might hold then",
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.share)),
+    ),
+    column(
+        "held_cells",
+        "cells",
+        "what it held, where that is not vc_cells: the cells of its virtual queue",
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.held)),
+    ),
+    column(
+        "drop_probability",
+        "1",
+        "the probability with which the policy drew for a refusal",
+        Accessor::Number(|row| judged(&row.event).and_then(|judged| judged.grounds.probability)),
+    ),
+    column(
+        "tagged",
+        "",
+        "whether it is tagged (CLP = 1)",
+        Accessor::Flag(|row| judged(&row.event).map(|judged| judged.tagged)),
+    ),
+];
+
+fn judged(event: &FrameEvent) -> Option<Judged> {
+    match event.step {
+        FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged),
+        _ => None,
+    }
+}
+
+/// Of cells.
+pub const CELLS: &[Column<CellEvent>] = &[
+    time(),
+    column("port", "", "the output port, named after its link", Accessor::Port(|row| Some(row.event.link))),
+    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
+    column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
+    column(
+        "frame",
+        "1",
+        "the number of its frame within the VC; of an RM cell its own",
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
+    ),
+    column(
+        "index",
+        "1",
+        "which of the frame's cells that came to this port, from 0; none of an RM cell",
+        Accessor::Count(|row| row.index.map(u64::from)),
+    ),
+    column(
+        "event",
+        "",
+        "arrived, tagged (CLP, as it arrives), admitted, lost, pushed_out, marked (EFCI, as it departs) or departed",
+        Accessor::Word(|row| match row.event.step {
+            CellStep::Arrived => "arrived",
+            CellStep::Admitted => "admitted",
+            CellStep::Lost(_) => "lost",
+            CellStep::PushedOut => "pushed_out",
+            CellStep::Departed => "departed",
+            CellStep::Marked => "marked",
+            CellStep::Tagged => "tagged",
+        }),
+    ),
+    column(
+        "reason",
+        "",
+        "why it was lost",
+        Accessor::Word(|row| match row.event.step {
+            CellStep::Lost(Loss::NoRoom { .. }) => NO_ROOM,
+            CellStep::Lost(Loss::WithFrame) => "its frame was refused",
+            CellStep::Lost(Loss::WithRest) => "its frame had lost a cell",
+            _ => "",
+        }),
+    ),
+    column("last", "", "whether it ends its frame", Accessor::Flag(|row| Some(row.event.last))),
+    column("tagged", "", "whether it is tagged (CLP = 1)", Accessor::Flag(|row| Some(row.event.tagged))),
+    column("efci", "", "whether a switch has marked it", Accessor::Flag(|row| Some(row.event.efci))),
+    column(
+        "rm",
+        "",
+        "forward or backward, of an RM cell",
+        Accessor::Word(|row| match row.event.rm {
+            None => "",
+            Some(rm) if rm.backward => "backward",
+            Some(_) => "forward",
+        }),
+    ),
+    column(
+        "ccr_mbps",
+        "Mb/s",
+        "CCR of an RM cell, cells included",
+        Accessor::Rate(|row| row.event.rm.map(|rm| rm.ccr)),
+    ),
+    column("er_mbps", "Mb/s", "ER of an RM cell, cells included", Accessor::Rate(|row| row.event.rm.map(|rm| rm.er))),
+    column("ci", "", "CI of an RM cell", Accessor::Flag(|row| row.event.rm.map(|rm| rm.ci))),
+    column("ni", "", "NI of an RM cell", Accessor::Flag(|row| row.event.rm.map(|rm| rm.ni))),
+];
+
+/// Of rates.
+pub const RATES: &[Column<RateEvent>] = &[
+    time(),
+    column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
+    column("vc", "", "the VC", Accessor::Vc(|row| Some(row.event.vc))),
+    column(
+        "event",
+        "",
+        "risen or fallen",
+        Accessor::Word(|row| if row.event.after > row.event.before { "risen" } else { "fallen" }),
+    ),
+    column(
+        "reason",
+        "",
+        "the rule of the source by which it changed (TM 4.0)",
+        Accessor::Word(|row| match row.event.rule {
+            Rule::Initial => "rule 2: it starts at ICR",
+            Rule::Idle => "rule 5: no forward RM cell was sent for ADTF",
+            Rule::Unanswered => "rule 6: CRM forward RM cells are unanswered",
+            Rule::CongestionIndication => "rule 8: CI was set",
+            Rule::Increase => "rule 8: neither CI nor NI was set",
+            Rule::ExplicitRate => "rule 9: ER",
+        }),
+    ),
+    column("before_mbps", "Mb/s", "ACR before, cells included", Accessor::Rate(|row| Some(row.event.before))),
+    column("acr_mbps", "Mb/s", "ACR now, cells included", Accessor::Rate(|row| Some(row.event.after))),
+];
+
+/// Megabits per second of so many cells per second.
+pub(super) fn mbps(cells_per_second: f64) -> f64 {
+    cells_per_second * CELL_BITS as f64 / 1e6
+}

@@ -1,0 +1,144 @@
+use std::collections::BTreeSet;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::events::Kind;
+use celltrain_core::network::Network;
+use celltrain_scenario::{Machine, build, read_toml};
+
+use super::{Block, Choice, KINDS, Log, Values, Wrong, described};
+
+fn network() -> Network {
+    let text = "duration = \"20ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
+                [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.epd]\nthreshold = 40\n";
+    let reading = read_toml(text, "test", Machine::default());
+    build::network(&reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults)), 1)
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn choice(kinds: &[&str], of: [Option<&[&str]>; 3], window: Option<&str>) -> Result<Choice, Wrong> {
+    Choice::new(network().duration, &names(kinds), of.map(|list| list.map(names)), window)
+}
+
+/// What is kept of a run, by the engine that tells of it all.
+fn kept(choice: &Choice) -> Vec<Block> {
+    let (network, mut blocks) = (network(), Vec::new());
+    let mut sink = |block| {
+        blocks.push(block);
+        true
+    };
+    let mut log = Log::new(choice, &network, &mut sink).expect("what is chosen is there");
+    Engine::Reference.run(&network, &mut log, |_| true).expect("nobody stops it");
+    log.finish();
+    blocks
+}
+
+fn words(block: &Block, column: usize) -> BTreeSet<String> {
+    let Values::Words(places, words) = &block.columns[column] else { panic!("column {column} has words") };
+    places.iter().filter_map(|&place| usize::try_from(place).ok()).map(|place| words[place].clone()).collect()
+}
+
+fn times(block: &Block) -> &[f64] {
+    let Values::Numbers(times) = &block.columns[0] else { panic!("the first column is the time") };
+    times
+}
+
+fn of_kind(blocks: &[Block], kind: Kind) -> &Block {
+    blocks.iter().find(|block| block.kind == kind).expect("there are such events")
+}
+
+#[test]
+fn every_kind_has_a_table_whose_first_column_is_the_time() {
+    let tables = described();
+    for (table, (kind, name, _)) in tables.as_array().expect("a list").iter().zip(KINDS) {
+        assert_eq!(table["name"], name);
+        assert_eq!(super::name_of(kind), name);
+        let columns = table["columns"].as_array().expect("a list");
+        assert_eq!(columns[0]["name"], "time_s");
+        let distinct: BTreeSet<String> = columns.iter().map(|column| column["name"].to_string()).collect();
+        assert_eq!(distinct.len(), columns.len(), "{name}");
+        for column in columns {
+            let is_text = column["kind"] == "name" || column["kind"] == "bool";
+            assert_eq!(is_text, column["unit"] == "", "{name}: {column}");
+        }
+    }
+}
+
+#[test]
+fn a_run_gives_rows_of_every_kind_that_there_is() {
+    let blocks = kept(&choice(&[], [None; 3], None).expect("it is right"));
+    let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
+    assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "there is no ABR");
+    for block in &blocks {
+        assert!(times(block).is_sorted());
+        assert_eq!(
+            words(block, if block.kind == Kind::Cells { 2 } else { 1 }),
+            ["tcp1", "tcp2", "tcp3"].map(String::from).into()
+        );
+    }
+    assert_eq!(words(of_kind(&blocks, Kind::Cells), 1), ["sw1->sw2".to_owned()].into(), "the bottleneck alone");
+    let refused = words(of_kind(&blocks, Kind::Frames), 6);
+    assert!(refused.contains("X is above R"), "{refused:?}");
+}
+
+#[test]
+fn flows_ports_and_the_window_choose() {
+    let of = [Some(&["sw1->sw2"][..]), None, Some(&["tcp2"][..])];
+    let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("it is right"));
+    assert_eq!(blocks.len(), 2);
+    for block in &blocks {
+        assert!(times(block).iter().all(|time| (0.0005..0.0015).contains(time)), "{block:?}");
+        assert_eq!(words(block, 1), ["tcp2".to_owned()].into());
+    }
+    assert_eq!(words(of_kind(&blocks, Kind::Frames), 5), ["sw1->sw2".to_owned()].into());
+}
+
+#[test]
+fn rows_are_handed_over_in_blocks_and_none_after_a_no() {
+    let choice = choice(&["cells"], [None; 3], None).expect("it is right");
+    let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
+    assert!(all > 100, "{all} rows");
+    let (network, mut asked) = (network(), 0);
+    let mut sink = |_| {
+        asked += 1;
+        false
+    };
+    let mut log = Log::new(&choice, &network, &mut sink).expect("what is chosen is there");
+    Engine::Reference.run(&network, &mut log, |_| true).expect("nobody stops it");
+    log.finish();
+    log.finish();
+    assert!(log.has_failed());
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn a_choice_is_refused_in_words() {
+    let said =
+        |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
+    assert_eq!(
+        said(&["segment"], None),
+        "kinds = \"segment\" is not a kind of event; did you mean segments? (there are segments, timers, frames, cells, rates)"
+    );
+    assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a window such as 1.2s:1.3s");
+    assert!(said(&[], Some("5ms:1ms")).contains("ends before it begins"));
+    assert!(said(&[], Some("5ms:30ms")).contains("lies outside the run, which lasts 20ms"));
+    assert!(said(&[], Some("20ms:")).contains("ends before it begins"));
+    assert!(said(&[], Some("5:6ms")).contains("has an end, \"5\", that is not"));
+    let there = |of| {
+        let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
+        Log::new(&choice, &network, &mut |_| true).err().expect("it is wrong").to_string()
+    };
+    assert!(
+        there([Some(&["sw1->sw3"][..]), None, None])
+            .starts_with("ports = \"sw1->sw3\" is not a port of this network; did you mean sw1->sw2?")
+    );
+    assert!(
+        there([None, Some(&["tcp9"][..]), None])
+            .starts_with("vcs = \"tcp9\" is not a VC of this network; did you mean tcp1? (there are tcp1, tcp1-acks, ")
+    );
+    assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
+        "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"
+    ));
+}

@@ -1,0 +1,322 @@
+//! Events against results: what is told adds up to what is counted, and both engines tell the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::engine::Engine;
+use celltrain_core::events::{
+    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, RateEvent, SegmentEvent, SegmentStep, Timer,
+    TimerEvent, TimerStep,
+};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+use celltrain_core::port::PortCounters;
+use celltrain_core::probe::{NetworkView, Nothing, Probe};
+use celltrain_core::units::{CELL_BITS, Span, Time};
+use celltrain_scenario::{Scenario, build};
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::compare::{run, same_results};
+
+/// The first thing in which events and results differ, or the events of both engines.
+pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
+    let network = build::network(scenario, scenario.seed);
+    let unwatched = run(Engine::Reference, &network, &mut Nothing);
+    let mut told = Told::new(&network);
+    let result = run(Engine::Reference, &network, &mut told);
+    same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
+    if let Some(wrong) = told.wrong.take() {
+        return Err(wrong);
+    }
+    for ((link, port), events) in result.ports.iter_enumerated().zip(&told.ports) {
+        let is_shaped = told.is_shaped[link];
+        let counted = PortCounters { lost_pushed_out: port.counters.lost_pushed_out, ..port.counters };
+        // A packet that is refused whole for want of room counts as cut.
+        same(&port.name, &counted, &events.counters(is_shaped))?;
+    }
+    for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
+        let counted = OfFlow {
+            sent: result.segments_sent + result.packets_sent,
+            retransmitted: result.retransmitted_segments,
+            timeouts: result.timeouts,
+            repeated: result.repeated_segments,
+            ..*events
+        };
+        same(&format!("flow {flow}"), &counted, events)?;
+        if result.packets_delivered > 0 {
+            same("packets that arrived", &result.packets_delivered, &events.arrived)?;
+        }
+    }
+    told.fates()?;
+    for abr in &result.abr {
+        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
+        if let Some(acr) = told.rates.get(&vc) {
+            same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
+        }
+    }
+    let mut by_fast = Told::new(&network);
+    same_results(&run(Engine::Fast, &network, &mut by_fast), &unwatched)?;
+    let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
+    match differs {
+        Some(i) => Err(format!("event {i}:\n  fast      {:?}\n  reference {:?}", by_fast.ends[i], told.ends[i])),
+        None => same("events of end systems", &told.ends.len(), &by_fast.ends.len()),
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> Result<(), String> {
+    if counted == events { Ok(()) } else { Err(format!("{what}:\n  counted {counted:?}\n  events  {events:?}")) }
+}
+
+/// Everything that was told, added up.
+struct Told {
+    ports: TiVec<LinkIndex, AtPort>,
+    is_shaped: TiVec<LinkIndex, bool>,
+    flows: TiVec<FlowIndex, OfFlow>,
+    /// By VC: the last rate told.
+    rates: BTreeMap<VcIndex, f64>,
+    /// Which timers run.
+    running: BTreeSet<(FlowIndex, u8)>,
+    /// By VC and number.
+    frames: BTreeMap<(VcIndex, FrameNumber), Fate>,
+    /// What the fast engine tells too.
+    ends: Vec<(Time, Event)>,
+    now: Time,
+    step: Span,
+    next: Time,
+    end: Time,
+    wrong: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct AtPort {
+    arrived: u64,
+    admitted: u64,
+    departed: u64,
+    no_room: u64,
+    pushed_out: u64,
+    with_frame: u64,
+    with_rest: u64,
+    refused_frames: u64,
+    cut_frames: u64,
+    dropped_by_rate: u64,
+}
+
+impl AtPort {
+    fn waiting(&self, is_shaped: bool) -> u64 {
+        // A shaped port loses whole frames after it has admitted them.
+        let lost = self.departed + self.pushed_out + if is_shaped { self.with_frame } else { 0 };
+        self.admitted - lost
+    }
+
+    fn counters(&self, is_shaped: bool) -> PortCounters {
+        PortCounters {
+            offered: self.arrived,
+            forwarded: self.departed,
+            lost_overflow: self.no_room,
+            lost_pushed_out: self.pushed_out,
+            discarded_frame: self.with_frame,
+            discarded_remainder: self.with_rest,
+            discarded_frames: if is_shaped { self.dropped_by_rate } else { self.refused_frames },
+            cut_frames: self.cut_frames + if is_shaped { self.refused_frames } else { 0 },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct OfFlow {
+    sent: u64,
+    retransmitted: u64,
+    timeouts: u64,
+    arrived: u64,
+    repeated: u64,
+}
+
+/// How a frame ended, as far as it did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    put_in: bool,
+    lost: bool,
+    delivered: bool,
+    failed: Option<Failure>,
+}
+
+impl Told {
+    fn new(network: &Network) -> Self {
+        let clock = network.clock();
+        let end = network.end(clock);
+        let shaped = |link: LinkIndex| {
+            network.vcs.iter().any(|vc| {
+                let part = network.atm_part(vc);
+                vc.path[part.start] == link && (part.start > 0 || vc.abr.is_some())
+            })
+        };
+        Self {
+            ports: ti_vec![AtPort::default(); network.links.len()],
+            is_shaped: network.links.keys().map(shaped).collect(),
+            flows: ti_vec![OfFlow::default(); network.flows.len()],
+            rates: BTreeMap::new(),
+            running: BTreeSet::new(),
+            frames: BTreeMap::new(),
+            ends: Vec::new(),
+            now: Time::default(),
+            step: Span(((end - Time::default()).0 / 23).max(1)),
+            next: Time::default(),
+            end,
+            wrong: None,
+        }
+    }
+
+    fn must(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong.get_or_insert_with(what);
+        }
+    }
+
+    fn on_segment(&mut self, SegmentEvent { flow, vc, frame, step, .. }: SegmentEvent) {
+        let of = &mut self.flows[flow];
+        match step {
+            SegmentStep::Sent { .. } => of.sent += 1,
+            SegmentStep::Retransmitted { .. } => {
+                of.sent += 1;
+                of.retransmitted += 1;
+            }
+            SegmentStep::Arrived { news, .. } => {
+                of.arrived += 1;
+                of.repeated += u64::from(news == celltrain_core::events::News::Repeated);
+            }
+            SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } => {}
+        }
+        if !matches!(step, SegmentStep::Arrived { .. } | SegmentStep::Acknowledged { .. }) {
+            let fate = self.frames.entry((vc, frame)).or_default();
+            let is_first = !std::mem::replace(&mut fate.put_in, true);
+            self.must(is_first, || format!("{frame:?} of {vc:?} is put in twice"));
+        }
+    }
+
+    fn on_timer(&mut self, TimerEvent { flow, timer, step }: TimerEvent) {
+        if (timer, step) == (Timer::Retransmission, TimerStep::Expired) {
+            self.flows[flow].timeouts += 1;
+        }
+        let key = (flow, timer as u8);
+        let (unlike_before, runs) = match step {
+            TimerStep::Started { left } => (!self.running.insert(key), left > 0),
+            TimerStep::Restarted { left } => (!self.running.contains(&key), left > 0),
+            TimerStep::Expired | TimerStep::Stopped => (!self.running.remove(&key), true),
+        };
+        self.must(!unlike_before && runs, || format!("{timer:?} of {flow:?}: {step:?}, against what was told before"));
+    }
+
+    fn on_frame(&mut self, FrameEvent { vc, frame, step }: FrameEvent) {
+        let fate = self.frames.entry((vc, frame)).or_default();
+        let (was, already) = (*fate, fate.delivered || fate.failed.is_some());
+        match step {
+            FrameStep::Admitted(_) => {}
+            FrameStep::Refused(judged) => {
+                fate.lost = true;
+                self.ports[judged.link].refused_frames += 1;
+            }
+            FrameStep::Cut { link, .. } => {
+                fate.lost = true;
+                self.ports[link].cut_frames += 1;
+            }
+            FrameStep::LostJoined { .. } => fate.lost = true,
+            FrameStep::Dropped { link, rate_fell, .. } => {
+                fate.lost = true;
+                let port = &mut self.ports[link];
+                port.dropped_by_rate += u64::from(rate_fell);
+                port.cut_frames += u64::from(!rate_fell);
+            }
+            FrameStep::Delivered => {
+                fate.delivered = true;
+                self.must(!already && !was.lost, || format!("{frame:?} of {vc:?} is delivered after {was:?}"));
+            }
+            FrameStep::Failed(why) => {
+                fate.failed = Some(why);
+                let fits = !already && (why != Failure::Incomplete || was.lost);
+                self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
+            }
+        }
+    }
+
+    fn on_cell(&mut self, CellEvent { link, step, .. }: CellEvent) {
+        let port = &mut self.ports[link];
+        match step {
+            CellStep::Arrived => port.arrived += 1,
+            CellStep::Admitted => port.admitted += 1,
+            CellStep::Departed => port.departed += 1,
+            CellStep::PushedOut => port.pushed_out += 1,
+            CellStep::Lost(Loss::NoRoom { .. }) => port.no_room += 1,
+            CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
+            CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
+            CellStep::Marked | CellStep::Tagged => {}
+        }
+    }
+
+    /// Every frame ends once at most; one that does not was lost on its way, or nothing behind it on its VC has ended.
+    fn fates(&self) -> Result<(), String> {
+        let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
+        for (&(vc, frame), fate) in &self.frames {
+            if !fate.put_in {
+                return Err(format!("{frame:?} of {vc:?} was never put in: {fate:?}"));
+            }
+            if fate.delivered || fate.failed.is_some() {
+                latest_end.insert(vc, frame);
+            }
+            if fate.failed == Some(Failure::Joined) {
+                let before = self.frames.range(..(vc, frame)).rev();
+                let is_explained = fate.lost || self.frames.values().any(|other| other.lost && other.failed.is_none());
+                if !is_explained {
+                    let before: Vec<_> = before.take(3).collect();
+                    return Err(format!("{frame:?} of {vc:?} was joined with none that was lost: {before:?}"));
+                }
+            }
+        }
+        for (&(vc, frame), fate) in &self.frames {
+            let ended = fate.delivered || fate.failed.is_some() || fate.lost;
+            if !ended && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
+                return Err(format!("{frame:?} of {vc:?} has no fate, and a later one has: {fate:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Probe for Told {
+    const WATCHES: bool = true;
+
+    fn next_look(&self) -> Option<Time> {
+        (self.next <= self.end).then_some(self.next)
+    }
+
+    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+        self.next = now + self.step;
+        for link in self.ports.keys() {
+            // The fast engine tells of no cells.
+            if self.ports[link].arrived > 0 {
+                let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting(self.is_shaped[link]));
+                self.must(u64::from(waiting) == told, || format!("{link:?} at {now:?}: {waiting} wait, {told} told"));
+            }
+        }
+    }
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        let before = self.now;
+        self.must(now >= before, || format!("{event:?} at {now:?} is told after {before:?}"));
+        self.now = now;
+        match event {
+            Event::Segment(event) => self.on_segment(event),
+            Event::Timer(event) => self.on_timer(event),
+            Event::Rate(RateEvent { vc, before, after, .. }) => {
+                let was = self.rates.insert(vc, after);
+                self.must(before != after && was.is_none_or(|was| was == before), || {
+                    format!("{was:?}, then {event:?}")
+                });
+            }
+            Event::Frame(event) => self.on_frame(event),
+            Event::Cell(event) => self.on_cell(event),
+        }
+        if matches!(event, Event::Segment(_) | Event::Timer(_)) {
+            self.ends.push((now, event));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+"""The events of a run, written while it goes on: a table a kind, in Parquet or CSV."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError
+from celltrain.measures import EVENTS
+from celltrain.tables import column_of, csv_rows, csv_schema
+from celltrain.text import described
+from celltrain.writing import replacing, writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = ("parquet", "csv")
+#: What the core hands over of a column: values, and the words they stand for or None.
+Values = tuple[Any, Sequence[str] | None]
+#: Takes a block of rows: its kind, and its columns in the order of the table.
+Take = Callable[[str, list[Values]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """Which events of a run are kept, and where.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> import tempfile, pyarrow.parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = ct.run(lan, events=ct.Events(folder=folder, kinds=["segments"], flows=["tcp1"]))
+    ...     table = pyarrow.parquet.read_table(f"{folder}/segments.parquet")
+    >>> result.engine, table.column("event")[0].as_py()
+    ('fast', 'sent')
+    """
+
+    folder: str | os.PathLike[str]
+    """Gets a file for each kind, such as `segments.parquet`; it is made if needed, and holds no such file yet."""
+    kinds: Sequence[str] = ()
+    """`segments`, `timers`, `frames`, `cells`, `rates`; all when empty. The last three come from the reference engine."""
+    ports: Sequence[str] | None = None
+    """Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells."""
+    vcs: Sequence[str] | None = None
+    """VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None."""
+    flows: Sequence[str] | None = None
+    """Flows whose segments and timers are kept, and what becomes of their VCs; all when None."""
+    window: str | None = None
+    """From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None."""
+    format: str = "parquet"
+    """`parquet`, or `csv`."""
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The kinds, in the order of the tables."""
+        return tuple(name for name in EVENTS if not self.kinds or name in self.kinds)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the kinds."""
+        return [Path(self.folder) / f"{name}.{self.format}" for name in self.chosen]
+
+    def faults(self) -> list[Fault]:
+        """What is wrong with it, as far as that shows without the network."""
+        faults = [
+            Fault.of_option("kinds", repr(name), f"is not a kind of event; choose from {', '.join(EVENTS)}")
+            for name in dict.fromkeys(self.kinds)
+            if name not in EVENTS
+        ]
+        if self.format not in FORMATS:
+            problem = f"is not a format; choose from {', '.join(FORMATS)}"
+            faults.append(Fault.of_option("format", described(self.format), problem))
+        return faults
+
+    def engine(self, asked: str | None) -> str:
+        """The engine that tells of these kinds: the one that is asked for, or the fast one if it does."""
+        needed = [name for name in self.chosen if "fast" not in EVENTS[name].engines]
+        if asked == "fast" and needed:
+            told = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
+            problem = f"does not look at {', '.join(needed)}: leave it to celltrain to choose, or keep only {told}"
+            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+        return asked or ("reference" if needed else "fast")
+
+    def asked(self) -> tuple[Any, ...]:
+        """As the core takes it."""
+        names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
+        return (list(self.kinds), *names, self.window)
+
+    @contextmanager
+    def taking(self) -> Iterator[Take]:
+        """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is."""
+        folder = Path(self.folder)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        there = [path for path in self.paths if path.exists() or path.is_symlink()]
+        if there:
+            problem = "is there already; name another folder, or take it away"
+            raise OutputError([Fault.of_file(str(path), problem) for path in there])
+        ended: BaseException | None = None
+        with writing(folder), ExitStack() as files:
+            opened = {
+                name: files.enter_context(replacing(path)) for name, path in zip(self.chosen, self.paths, strict=True)
+            }
+            writer = _Writer(opened, self.format)
+            try:
+                yield writer.take
+            except (KeyboardInterrupt, CancelledError) as error:
+                ended = error
+            finally:
+                writer.close()
+        if ended is not None:
+            raise ended
+
+
+class _Table:
+    """The file of one kind."""
+
+    def __init__(self, kind: str, file: IO[bytes], format: str) -> None:
+        import pyarrow as pa
+
+        self.columns = [column_of(measure) for measure in EVENTS[kind].columns]
+        metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning}
+        self.schema = pa.schema([column.field() for column in self.columns], metadata=metadata)
+        self.writer: Any
+        if format == "csv":
+            import pyarrow.csv
+
+            self.writer = pa.csv.CSVWriter(file, csv_schema(self.schema))
+        else:
+            import pyarrow.parquet
+
+            words = [column.name for column in self.columns if column.kind == "name"]
+            self.writer = pa.parquet.ParquetWriter(
+                file,
+                self.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=[*words, *_REPEATING],
+                column_encoding={
+                    column.name: _ENCODINGS[column.kind]
+                    for column in self.columns
+                    if column.kind in _ENCODINGS and column.name not in _REPEATING
+                },
+                write_statistics=["time_s"],
+            )
+        self.is_csv = format == "csv"
+
+    def write(self, values: list[Values]) -> None:
+        import pyarrow as pa
+
+        arrays = [_array(field, *one) for field, one in zip(self.schema, values, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=self.schema)
+        for rows in csv_rows(table) if self.is_csv else [table]:
+            self.writer.write_table(rows)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+#: Columns whose values repeat for long.
+_REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells")
+#: How Parquet stores numbers that differ from row to row.
+_ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
+
+
+def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
+    """The values of a column; what a row lacks, NaN or -1, is null."""
+    import numpy as np
+    import pyarrow as pa
+
+    if words is not None:
+        return pa.DictionaryArray.from_arrays(pa.array(values, mask=values < 0), pa.array(words, pa.string()))
+    missing = np.isnan(values) if values.dtype.kind == "f" else values < 0
+    return pa.array(values.astype(bool) if field.type == pa.bool_() else values, field.type, mask=missing)
+
+
+class _Writer:
+    """Writes blocks on a thread of its own, while the run goes on; two wait at most."""
+
+    def __init__(self, files: dict[str, IO[bytes]], format: str) -> None:
+        self._files = files
+        self._format = format
+        self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=2)
+        self._error: BaseException | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name="celltrain events", daemon=True)
+        self._thread.start()
+
+    def take(self, kind: str, columns: list[Values]) -> None:
+        """Takes a block; raises what could not be written before."""
+        self._waiting.put((kind, columns))
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Writes what waits, and the ends of the files."""
+        self._waiting.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        tables: list[_Table] = []
+        try:
+            self._write(tables)
+        except BaseException as error:
+            self._error = error
+            # Whoever hands over a block must not wait for ever.
+            while self._next() is not None:
+                pass
+            for table in tables:
+                with suppress(Exception):
+                    table.close()
+
+    def _next(self) -> tuple[str, list[Values]] | None:
+        """The next block; nothing from the last one on."""
+        if not self._ended:
+            block = self._waiting.get()
+            self._ended = block is None
+            return block
+        return None
+
+    def _write(self, tables: list[_Table]) -> None:
+        # pyarrow is imported here: the run goes on meanwhile.
+        by_kind = {kind: _Table(kind, file, self._format) for kind, file in self._files.items()}
+        tables += by_kind.values()
+        while (block := self._next()) is not None:
+            kind, columns = block
+            by_kind[kind].write(columns)
+        while tables:
+            tables.pop().close()
