@@ -38,6 +38,8 @@ class Scenario:
         engine: str = "fast",
         on_progress: Callable[[float], object] | None = None,
         cancel: Cancel | None = None,
+        events: tuple[Any, ...] | None = None,
+        on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 def build() -> Build: ...

@@ -121,14 +121,14 @@ class Events:
 class _Table:
     """The file of one kind."""
 
-    def __init__(self, kind: str, file: IO[bytes], format: str) -> None:
+    def __init__(self, kind: str, file: IO[bytes], file_format: str) -> None:
         import pyarrow as pa
 
         self.columns = [column_of(measure) for measure in EVENTS[kind].columns]
         metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning}
         self.schema = pa.schema([column.field() for column in self.columns], metadata=metadata)
         self.writer: Any
-        if format == "csv":
+        if file_format == "csv":
             import pyarrow.csv
 
             self.writer = pa.csv.CSVWriter(file, csv_schema(self.schema))
@@ -149,7 +149,7 @@ class _Table:
                 },
                 write_statistics=["time_s"],
             )
-        self.is_csv = format == "csv"
+        self.is_csv = file_format == "csv"
 
     def write(self, values: list[Values]) -> None:
         import pyarrow as pa
@@ -183,9 +183,9 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 class _Writer:
     """Writes blocks on a thread of its own, while the run goes on; two wait at most."""
 
-    def __init__(self, files: dict[str, IO[bytes]], format: str) -> None:
+    def __init__(self, files: dict[str, IO[bytes]], file_format: str) -> None:
         self._files = files
-        self._format = format
+        self._format = file_format
         self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=2)
         self._error: BaseException | None = None
         self._ended = False

@@ -101,9 +101,7 @@ def run(
             answer, series = accepted.run(seed, trace, step, links, chosen, progress, current())
         else:
             with kept.taking() as take:
-                answer, series = accepted.run(
-                    seed, trace, step, links, chosen, progress, current(), kept.asked(), take
-                )
+                answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), kept.asked(), take)
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series)

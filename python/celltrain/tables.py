@@ -38,6 +38,7 @@ class Column:
 
 
 def column_of(measure: Measure) -> Column:
+    """The column that holds a measure."""
     return Column(name=measure.column, kind=measure.kind, unit=measure.unit, meaning=measure.meaning)
 
 

@@ -91,7 +91,7 @@ def run(
         series = series or ["queue", "cwnd"]
     if out is not None:
         shell.folder(out)
-    kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, format=event_format)
+    kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, file_format=event_format)
     with shell.waiting(f"simulating {shown(file)}") as progress:
         result = simulate(
             file, seed=seed, trace=series, step=step, ports=port, engine=engine, events=kept, progress=progress
@@ -117,7 +117,7 @@ def _kept(
     flow: list[str] | None,
     vc: list[str] | None,
     port: list[str] | None,
-    format: str,
+    file_format: str,
 ) -> Events | None:
     """The events that are asked for; nothing where none are."""
     from celltrain.errors import Fault, InputError
@@ -126,11 +126,11 @@ def _kept(
     if folder is None:
         options = {"--kinds": kinds, "--window": window, "--flow": flow, "--vc": vc}
         problem = "chooses among events; say where they are written to with --events DIR"
-        if given := [Fault.of_option(name, shown(value), problem) for name, value in options.items() if value]:
+        if given := [Fault.of_option(name, shown(str(value)), problem) for name, value in options.items() if value]:
             raise InputError(given)
         return None
     named = [name.strip() for names in kinds or [] for name in names.split(",") if name.strip()]
-    return Events(folder=folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=format)
+    return Events(folder=folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=file_format)
 
 
 def show(result: RunResult, console: Console) -> None:

@@ -5,7 +5,7 @@
 //! real cells: [`tcp_segment_cells`] counts cells that were encoded, not divided.
 //!
 //! From the inside out: [`tcp_header`], [`ipv4`], [`llc_snap`], [`aal5`], [`cell_header`]. Beside
-//! them stands [`rm_cell`], whose cells carry no one's data.
+//! them stand [`udp_header`], for packets that nothing answers, and [`rm_cell`], whose cells carry no one's data.
 //!
 //! ```
 //! use celltrain_core::codec::{
@@ -43,6 +43,7 @@ pub mod ipv4;
 pub mod llc_snap;
 pub mod rm_cell;
 pub mod tcp_header;
+pub mod udp_header;
 
 pub use aal5::{Aal5Error, Pdu, Reassembler};
 pub use cell_header::{CELL_BYTES, CellHeader, CellHeaderError};
@@ -50,6 +51,7 @@ pub use ipv4::{Ipv4Error, Ipv4Header};
 pub use llc_snap::LlcSnapError;
 pub use rm_cell::RmCellError;
 pub use tcp_header::{SackBlock, TcpFlags, TcpHeader, TcpHeaderError, TcpOption};
+pub use udp_header::{UdpHeader, UdpHeaderError};
 
 /// A TCP segment with all that its cells say about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

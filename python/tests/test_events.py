@@ -1,0 +1,224 @@
+"""The events of a run as files: what is in them, that they change nothing, and what is refused."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from conftest import SMALL, Command
+
+import celltrain as ct
+from celltrain.measures import EVENTS
+
+KINDS = ("segments", "timers", "frames", "cells", "rates")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("events") / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def everything(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ct.RunResult, dict[str, pa.Table]]:
+    folder = tmp_path_factory.mktemp("everything") / "events"
+    result = ct.run(small, events=folder)
+    return result, {kind: pq.read_table(folder / f"{kind}.parquet") for kind in KINDS}
+
+
+def rows(table: pa.Table, **wanted: Any) -> pa.Table:
+    for column, value in wanted.items():
+        table = table.filter(pa.compute.equal(table[column].cast(pa.string()), value))
+    return table
+
+
+def test_a_folder_gets_every_kind_with_units_and_meanings(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+    _, tables = everything
+    for kind, table in tables.items():
+        assert table.schema.metadata[b"kind"] == kind.encode()
+        assert table.column_names == [column.name for column in EVENTS[kind].columns]
+        for field, column in zip(table.schema, EVENTS[kind].columns, strict=True):
+            assert field.metadata == {b"unit": column.unit.encode(), b"meaning": column.meaning.encode()}
+        assert len(table) > 0 or kind == "rates"
+    for column in ("time_s", "flow", "event", "sequence", "length", "reason", "cwnd", "ssthresh"):
+        assert column in tables["segments"].column_names
+    for column in ("time_s", "vc", "event", "port", "frame", "occupancy", "vc_cells", "active_vcs", "reason"):
+        assert column in tables["frames"].column_names
+    for column in ("time_s", "vc", "event", "port", "frame", "index"):
+        assert column in tables["cells"].column_names
+
+
+def test_a_run_with_events_is_the_run_without(
+    small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]]
+) -> None:
+    result, _ = everything
+    assert result.engine == "reference"
+    assert result.fingerprint == ct.run(small).fingerprint
+
+
+def test_events_add_up_to_the_result(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+    result, tables = everything
+    for flow in result.flows.to_pylist():
+        counts = Counter(rows(tables["segments"], flow=flow["name"])["event"].to_pylist())
+        assert counts["sent"] + counts["retransmitted"] == flow["segments_sent"]
+        assert counts["retransmitted"] == flow["retransmitted_segments"]
+        arrived = rows(tables["segments"], flow=flow["name"], event="arrived", reason="repeated")
+        assert len(arrived) == flow["repeated_segments"]
+        expired = rows(tables["timers"], flow=flow["name"], timer="retransmission", event="expired")
+        assert len(expired) == flow["timeouts"]
+    [port] = [port for port in result.ports.to_pylist() if port["name"] == "sw1->sw2"]
+    counts = Counter(tables["cells"]["event"].to_pylist())
+    assert counts["arrived"] == port["offered_cells"]
+    assert counts["departed"] == port["forwarded_cells"]
+    assert counts["lost"] == port["lost_overflow_cells"] + port["discarded_cells"]
+    frames = rows(tables["frames"], port="sw1->sw2", event="refused")
+    assert len(frames) == port["discarded_frames"] > 0
+    assert set(frames["reason"].to_pylist()) == {"X is above R"}
+    assert min(frames["occupancy"].to_pylist()) > 60 == frames["threshold_cells"][0].as_py()
+
+
+def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+    _, tables = everything
+    cells = rows(tables["cells"], vc="tcp1", frame="0")
+    by_event = {event: rows(cells, event=event)["index"].to_pylist() for event in ("arrived", "admitted", "departed")}
+    assert all(numbers == list(range(12)) for numbers in by_event.values()), by_event
+    assert rows(cells, event="arrived")["last"].to_pylist() == [False] * 11 + [True]
+
+
+def test_segments_alone_come_from_the_fast_engine_and_are_the_same(
+    small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
+) -> None:
+    result = ct.run(small, events=ct.Events(folder=tmp_path, kinds=["segments", "timers"]))
+    assert result.engine == "fast"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["segments.parquet", "timers.parquet"]
+    for kind in ("segments", "timers"):
+        assert pq.read_table(tmp_path / f"{kind}.parquet").equals(everything[1][kind])
+
+
+def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "events"
+    answer = celltrain(
+        "run", small, "--events", out, "--kinds", "segments,frames", "--flow", "tcp2", "--window", "0ms:1ms"
+    )
+    assert (answer.code, answer.err) == (0, "")
+    assert f"wrote {out / 'segments.parquet'}" in answer.out
+    for kind in ("segments", "frames"):
+        table = pq.read_table(out / f"{kind}.parquet")
+        assert set(table["flow"].to_pylist()) == {"tcp2"}
+        times = table["time_s"].to_pylist()
+        assert 0 <= min(times) <= max(times) < 0.001
+
+
+def test_tables_of_csv_have_the_same_rows(small: Path, tmp_path: Path) -> None:
+    ct.run(small, events=ct.Events(folder=tmp_path / "csv", kinds=["frames"], format="csv"))
+    ct.run(small, events=ct.Events(folder=tmp_path / "parquet", kinds=["frames"]))
+    csv = pa.csv.read_csv(tmp_path / "csv" / "frames.csv")
+    parquet = pq.read_table(tmp_path / "parquet" / "frames.parquet")
+    assert csv.column_names == parquet.column_names
+    assert csv["occupancy"].to_pylist() == parquet["occupancy"].to_pylist()
+    assert csv["reason"].to_pylist() == [reason or "" for reason in parquet["reason"].to_pylist()]
+
+
+def test_rates_say_the_rule_that_changed_them(tmp_path: Path) -> None:
+    result = ct.run(
+        abr(tmp_path),
+        events=ct.Events(folder=tmp_path / "out", kinds=["rates", "cells"]),
+    )
+    rates = pq.read_table(tmp_path / "out" / "rates.parquet")
+    assert any(reason.startswith("rule 9") for reason in rates["reason"].to_pylist())
+    for row in result.abr.to_pylist():
+        own = rows(rates, vc=row["vc"])["acr_mbps"].to_pylist()
+        assert not own or own[-1] == row["acr_mbps"]
+    cells = pq.read_table(tmp_path / "out" / "cells.parquet")
+    assert {"forward", "backward"} & set(cells["rm"].to_pylist())
+
+
+def abr(folder: Path) -> Path:
+    path = folder / "abr.toml"
+    path.write_text(
+        'duration = "20ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = 500\n'
+        "[port.bottleneck.policy.tail_drop]\n[port.bottleneck.allocator.erica]\n[port.default]\nbuffer = 500\n"
+        "[port.default.policy.tail_drop]\n[port.default.allocator.erica]\n[vc.tcp1.abr]\n[vc.tcp2.abr]\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--kinds", "segment"], "is not a kind of event; choose from segments, timers, frames, cells, rates"),
+        (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
+        (["--window", "5ms:1ms"], "ends before it begins"),
+        (["--window", "soon"], "is not a window such as 1.2s:1.3s"),
+        (["--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
+        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
+        (["--vc", "tcp9"], "is not a VC of this network; did you mean tcp1?"),
+        (["--format", "xlsx"], "is not a format; choose from parquet, csv"),
+        (["--engine", "fast"], "does not look at frames, cells, rates"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
+    celltrain: Command, small: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    out = tmp_path / "events"
+    answer = celltrain("run", small, "--events", out, *options)
+    assert answer.code == 2
+    assert words in " ".join(answer.err.split())
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    there = tmp_path / "timers.parquet"
+    there.write_text("mine")
+    answer = celltrain("run", small, "--events", tmp_path)
+    assert (answer.code, there.read_text()) == (2, "mine")
+    assert "timers.parquet: is there already" in answer.err
+    assert list(tmp_path.iterdir()) == [there]
+
+
+def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -> None:
+    answer = celltrain("run", small, "--window", "1ms:2ms")
+    assert answer.code == 2
+    assert "say where they are written to with --events DIR" in answer.err
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
+    lan = ct.n_source(
+        sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800), duration="60s"
+    )
+    cancel = ct.Cancel()
+
+    def progress(share: float) -> None:
+        if share > 0.01:
+            cancel.cancel()
+
+    with pytest.raises(ct.CancelledError):
+        ct.run(lan, events=ct.Events(folder=tmp_path, kinds=["segments"]), progress=progress, cancel=cancel)
+    assert [path.name for path in tmp_path.iterdir()] == ["segments.parquet"]
+    times = pq.read_table(tmp_path / "segments.parquet")["time_s"].to_pylist()
+    assert 0.5 < max(times) < 59
+
+
+def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    out = tmp_path / "events"
+    ended = subprocess.run(
+        [sys.executable, "-m", "celltrain", "run", scenario, "--events", out],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "cannot be written (File too large)" in " ".join(ended.stderr.split())
+    assert list(out.iterdir()) == []
