@@ -17,15 +17,15 @@ pub struct Cell {
     pub frame: FrameNumber,
 }
 
-/// The number of a frame within its VC, or of a resource management cell among those of its VC. Where a log's numbers have
-/// fewer bits than 32 ([`crate::aal5::FrameLog`]), they begin anew after the last, and the bits above tell the branch of a
-/// merge.
+/// The number of a frame within its VC, or of a resource management cell among those of its VC. Where a log's numbers
+/// have fewer bits than 32 ([`crate::aal5::FrameLog`]), they begin anew after the last, and the bits above tell the
+/// branch of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameNumber(u32);
 
 impl FrameNumber {
-    /// Bits of a number where VCs merge.
-    pub const BITS_OF_BRANCH: u32 = 24;
+    /// Bits of a number where VCs merge; those above tell the branch.
+    pub const BITS_WHERE_VCS_MERGE: u32 = 24;
 
     /// This number.
     #[inline]
@@ -56,7 +56,7 @@ impl FrameNumber {
     #[inline]
     #[must_use]
     pub const fn on_branch(self, branch: u8) -> Self {
-        Self(self.0 | (branch as u32) << Self::BITS_OF_BRANCH)
+        Self(self.0 | (branch as u32) << Self::BITS_WHERE_VCS_MERGE)
     }
 
     /// The branch it tells.

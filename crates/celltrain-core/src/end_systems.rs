@@ -271,7 +271,7 @@ impl EndSystems {
             let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
             let branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
             siblings.extend(vc.merge.map(|_| number));
-            let bits = if vc.merge.is_some() { FrameNumber::BITS_OF_BRANCH } else { u32::BITS };
+            let bits = if vc.merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
             let blocks = exchanges_blocks[number].then(|| FrameLog::with_numbers_of(bits));
             VcEnds { link: vc.path[0], label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }

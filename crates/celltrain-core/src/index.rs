@@ -1,9 +1,9 @@
-//! The indices of a network's parts and of what is kept by them, each a type of its own: to swap two of them, or to look
-//! into one list with the index of another, does not compile.
+//! The indices of a network's parts and of what is kept by them, each a type of its own: to swap two of them, or to
+//! look into one list with the index of another, does not compile.
 //!
-//! Lists are those of `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
-//! is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, as of the queues
-//! of a port or of the inputs of a node, is a plain one.
+//! Lists are those of `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An
+//! index is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, as of the
+//! queues of a port or of the inputs of a node, is a plain one.
 //!
 //! ```
 //! use celltrain_core::cell::{Cell, FrameNumber};
@@ -83,8 +83,8 @@ macro_rules! indices {
 }
 
 indices! {
-    /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits 24
-    /// bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
+    /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits
+    /// 24 bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
     Label;
 
     /// A link of a network, and the output port at its start.
