@@ -4,9 +4,12 @@
 //! what is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its
 //! path and the buffers on it hold. `docs/design/memory.md` says what grows with what.
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use crate::end_systems;
 use crate::engine::{Engine, fast, reference};
 use crate::gfr;
+use crate::index::{FlowIndex, LinkIndex, MergeIndex};
 use crate::metrics;
 use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
 use crate::port::{self, PortCounters};
@@ -76,7 +79,7 @@ impl Footprint {
         let of_link = size::<Link>() + SMALL;
         // Two VCs and their hops each.
         let of_flow = size::<Flow>() + 2 * (size::<Vc>() + 2 * SMALL) + SMALL + end_systems::BYTES_PER_FLOW;
-        let of_hop = 2 * (8 + size::<Next>() + port::BYTES_PER_VC);
+        let of_hop = 2 * (size::<LinkIndex>() + size::<Next>() + port::BYTES_PER_VC);
         let products = [(nodes, of_node), (links, of_link), (flows, of_flow), (hops, of_hop)];
         products.iter().fold(0, |sum: u64, (number, each)| sum.saturating_add(number.saturating_mul(*each)))
     }
@@ -92,15 +95,15 @@ pub fn in_units(bytes: u64) -> String {
 pub(crate) struct Shape<'a> {
     pub(crate) network: &'a Network,
     /// By link: the VCs that cross it, those that have merged counted once.
-    pub(crate) labels: Vec<u64>,
+    pub(crate) labels: TiVec<LinkIndex, u64>,
     /// By link: the links that feed its port.
     pub(crate) feeders: fast::Feeders,
     /// By flow: the frames of its data that are on their way at most.
-    frames: Vec<u64>,
+    frames: TiVec<FlowIndex, u64>,
     /// By link: the cells on their way of all flows that cross it.
-    crossing: Vec<u64>,
+    crossing: TiVec<LinkIndex, u64>,
     /// By link: the cells that wait at its port at most.
-    pub(crate) queues: Vec<u64>,
+    pub(crate) queues: TiVec<LinkIndex, u64>,
     hops: u64,
 }
 
@@ -124,9 +127,9 @@ impl PortRecords {
 
 impl<'a> Shape<'a> {
     pub(crate) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let mut labels = vec![0; network.links.len()];
-        let mut flows_over = vec![0u64; network.links.len()];
-        let mut has_branch = vec![false; network.merges.len()];
+        let mut labels = ti_vec![0; network.links.len()];
+        let mut flows_over = ti_vec![0u64; network.links.len()];
+        let mut has_branch: TiVec<MergeIndex, bool> = ti_vec![false; network.merges.len()];
         for vc in &network.vcs {
             stop.steps(vc.path.len())?;
             let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
@@ -143,8 +146,9 @@ impl<'a> Shape<'a> {
                 flows_over[link] += 1;
             }
         }
-        let frames: Vec<u64> = stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?;
-        let mut crossing = vec![0u64; network.links.len()];
+        let frames: TiVec<FlowIndex, u64> =
+            stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?.into();
+        let mut crossing = ti_vec![0u64; network.links.len()];
         for (flow, frames) in network.flows.iter().zip(&frames) {
             stop.step()?;
             let cells = frames * u64::from(flow.frame(&network.aal5).1);
@@ -238,9 +242,9 @@ impl<'a> Shape<'a> {
     }
 
     /// Whether cells of several links meet at a port, or it looks at single ones for another reason.
-    pub(crate) fn is_contended(&self, link: usize) -> bool {
+    pub(crate) fn is_contended(&self, link: LinkIndex) -> bool {
         let port = &self.network.links[link];
-        let rate = |link: u32| self.network.links[link as usize].rate;
+        let rate = |link: LinkIndex| self.network.links[link].rate;
         let is_fed_slowly = match self.feeders.of(link) {
             [] => true,
             [from] => rate(*from) <= port.rate,
@@ -251,7 +255,7 @@ impl<'a> Shape<'a> {
 
     /// What the port of a link keeps for the VCs that cross it, policy and scheduler included; `waiting` are the bytes
     /// of what may wait there.
-    pub(crate) fn port(&self, link: usize, records: &PortRecords, waiting: u64) -> u64 {
+    pub(crate) fn port(&self, link: LinkIndex, records: &PortRecords, waiting: u64) -> u64 {
         let (labels, port) = (self.labels[link], &self.network.links[link]);
         let queues = match port.scheduler {
             SchedulerConfig::Fifo(_) => 0,
@@ -268,10 +272,10 @@ impl<'a> Shape<'a> {
 /// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a
 /// buffer on its path has a limit and its own host's link is not what holds it back, not much more than path and
 /// buffers hold.
-fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
+fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64>) -> u64 {
     let path = &network.vcs[flow.data_vc].path;
     let cells = f64::from(flow.frame(&network.aal5).1.max(1));
-    let rate = |link: usize| network.links[link].rate.bits_per_second as f64 / CELL_BITS as f64 / cells;
+    let rate = |link: LinkIndex| network.links[link].rate.bits_per_second as f64 / CELL_BITS as f64 / cells;
     let seconds = network.duration.seconds();
     let first = path.first().copied().unwrap_or_default();
     let sent = match flow.traffic.packets() {
@@ -294,7 +298,7 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
     } else {
         f64::INFINITY
     };
-    let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
+    let share = |link: LinkIndex| rate(link) / flows_over[link].max(1) as f64;
     let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
     let limited = path.iter().any(|&link| network.links[link].buffer.is_some());
     let waits_at_home = share(first) <= least * NEARLY;
@@ -323,7 +327,7 @@ fn described(network: &Network) -> u64 {
     let flows = array(count(network.flows.capacity()), size::<Flow>());
     let texts = network.nodes.iter().map(|node| &node.name).chain(network.links.iter().map(|link| &link.name));
     let texts = texts.chain(network.vcs.iter().map(|vc| &vc.name)).chain(network.flows.iter().map(|flow| &flow.name));
-    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.capacity()), 8)).sum();
+    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.capacity()), size::<LinkIndex>())).sum();
     nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.capacity()), 1)).sum::<u64>()
 }
 
@@ -373,8 +377,9 @@ pub(crate) fn count(of: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::engine::fast::run_queues;
+    use crate::index::VcIndex;
     use crate::network::Merge;
-    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
+    use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -415,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
-        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[0];
+        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[FIRST];
         // 65535 bytes are 127 segments of 512; one source has the link to itself.
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
@@ -433,8 +438,8 @@ mod tests {
     fn what_no_answer_holds_back_is_bounded_by_its_rate() {
         let frames = |text: &str| {
             let mut network = sources(1, None, "10ms");
-            network.flows[0].traffic = serde_json::from_str(text).unwrap();
-            Shape::new(&network, &Stop::never()).unwrap().frames[0]
+            network.flows[FIRST].traffic = serde_json::from_str(text).unwrap();
+            Shape::new(&network, &Stop::never()).unwrap().frames[FIRST]
         };
         // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33
         // packets, and the first of all.
@@ -447,18 +452,18 @@ mod tests {
     #[test]
     fn branches_are_one_vc_behind_the_link_they_merge_at() {
         let mut network = sources(3, None, "1ms");
-        let exit = network.vcs[0].path[2];
-        network.merges.push(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
-        for branch in [0, 2, 4] {
+        let exit = network.vcs[VcIndex::new(0)].path[2];
+        let merge = network.merges.push_and_get_key(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
+        for branch in [0, 2, 4].map(VcIndex::new) {
             network.vcs[branch].path[2] = exit;
-            network.vcs[branch].merge = Some(0);
+            network.vcs[branch].merge = Some(merge);
         }
         let shape = Shape::new(&network, &Stop::never()).unwrap();
-        let labels = |link: usize| shape.labels[link];
-        assert_eq!([network.vcs[2].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
+        let labels = |link: LinkIndex| shape.labels[link];
+        assert_eq!([network.vcs[VcIndex::new(2)].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
         // A VC's acknowledgements merge with nobody's.
-        assert_eq!(labels(N_SOURCE_BOTTLENECK + 1), 3);
-        let of_routing: Vec<u64> =
+        assert_eq!(labels(N_SOURCE_WAY_BACK), 3);
+        let of_routing: TiVec<LinkIndex, u64> =
             network.routing(&Stop::never()).unwrap().next.iter().map(|next| count(next.len())).collect();
         assert_eq!(shape.labels, of_routing);
     }
@@ -470,7 +475,7 @@ mod tests {
         assert_eq!(of(1, 0, 0, 0), size::<Node>() + 32);
         assert_eq!(of(0, 1, 0, 0), size::<Link>() + 32);
         assert_eq!(of(0, 0, 1, 0), size::<Flow>() + size::<Vc>() * 2 + 5 * 32 + end_systems::BYTES_PER_FLOW);
-        assert_eq!(of(0, 0, 0, 1), 2 * (size::<usize>() + size::<Next>() + port::BYTES_PER_VC));
+        assert_eq!(of(0, 0, 0, 1), 2 * (size::<LinkIndex>() + size::<Next>() + port::BYTES_PER_VC));
         assert_eq!(of(2, 3, 5, 7), 2 * of(1, 0, 0, 0) + 3 * of(0, 1, 0, 0) + 5 * of(0, 0, 1, 0) + 7 * of(0, 0, 0, 1));
     }
 

@@ -10,10 +10,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use crate::cell::Cell;
 use crate::error::Fault;
 use crate::footprint::size;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
@@ -96,9 +98,9 @@ pub struct EdgeCounters {
 
 /// The contracts at the edge of a network.
 pub struct Edge {
-    by_vc: Vec<Option<Box<Policer>>>,
+    by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
     /// By VC: the link that brings it to the ATM network's first switch.
-    at: Vec<u32>,
+    at: TiVec<VcIndex, LinkIndex>,
 }
 
 impl Edge {
@@ -112,31 +114,30 @@ impl Edge {
             let contract = vc.contract.as_ref()?;
             Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
         };
-        let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
     }
 
     /// Whether a VC has a contract.
     #[inline]
-    pub fn polices(&self, vc: u32) -> bool {
-        self.by_vc[vc as usize].is_some()
+    pub fn polices(&self, vc: VcIndex) -> bool {
+        self.by_vc[vc].is_some()
     }
 
     /// Whether it is at the end of this link that the contract of a VC is looked after.
-    pub fn polices_at(&self, vc: u32, link: u32) -> bool {
-        self.polices(vc) && self.at[vc as usize] == link
+    pub fn polices_at(&self, vc: VcIndex, link: LinkIndex) -> bool {
+        self.polices(vc) && self.at[vc] == link
     }
 
     /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
-    pub fn on_cell(&mut self, vc: u32, now: Time, cell: Cell) -> Cell {
-        match &mut self.by_vc[vc as usize] {
+    pub fn on_cell(&mut self, vc: VcIndex, now: Time, cell: Cell) -> Cell {
+        match &mut self.by_vc[vc] {
             Some(policer) => policer.on_cell(now, cell),
             None => cell,
         }
     }
 
     /// What was found in the cells of each VC that has a contract.
-    pub fn counters(&self, vc: usize) -> Option<EdgeCounters> {
+    pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
         self.by_vc[vc].as_ref().map(|policer| policer.counters)
     }
 }
@@ -255,6 +256,7 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::network::tests::n_source_network;
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
@@ -277,7 +279,7 @@ mod tests {
         for frame in 0..frames {
             for i in 0..u64::from(FRAME) {
                 let now = Time::default() + cell_time * (frame * gap + i);
-                let cell = Cell::new(0, 0, i + 1 == u64::from(FRAME));
+                let cell = cell(0, 0, i + 1 == u64::from(FRAME));
                 tagged += u64::from(policer.on_cell(now, cell).tagged());
             }
         }
@@ -326,7 +328,7 @@ mod tests {
             let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
             for i in 0..36 {
                 let wait = if i < 24 { 0 } else { pause };
-                policer.on_cell(Time::default() + cell_time * (2 * i + wait), Cell::new(0, 0, i % 12 == 11));
+                policer.on_cell(Time::default() + cell_time * (2 * i + wait), cell(0, 0, i % 12 == 11));
             }
             let EdgeCounters { frames, eligible_frames, nonconforming_cells, .. } = policer.counters;
             assert_eq!((frames, eligible_frames, nonconforming_cells), (3, eligible, 0), "{pause} cell times");
@@ -360,30 +362,35 @@ mod tests {
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let policy = PolicyConfig::TailDrop(tail_drop::Config {});
         let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
-        network.vcs[2].contract = Some(contract(1_555_200));
+        let vcs = [0, 1, 2, 3].map(VcIndex::new);
+        let [without, _, with, _] = vcs;
+        network.vcs[with].contract = Some(contract(1_555_200));
         let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
+        assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
         // VC 2 crosses its host's link, the bottleneck and its destination's.
-        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));
-        assert_eq!(at(2).collect::<Vec<_>>(), [true, false, false]);
-        assert!(at(0).all(|polices| !polices), "where another VC reaches it is none of its business");
-        assert!((0..8).all(|link| !edge.polices_at(0, link)), "nor is a VC without a contract policed anywhere");
+        let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
+        assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
+        assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
+        assert!(
+            network.links.keys().all(|link| !edge.polices_at(without, link)),
+            "nor is a VC without a contract policed anywhere"
+        );
         // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
         // eligible, and two are tagged, all 14 cells of them.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {
-            let cell = Cell::new(0, 0, i % 12 == 11);
+            let cell = cell(0, 0, i % 12 == 11);
             assert_eq!(
-                edge.on_cell(0, Time::default() + cell_time * i, cell),
+                edge.on_cell(without, Time::default() + cell_time * i, cell),
                 cell,
                 "without a contract it goes on as it is"
             );
-            tagged += u64::from(edge.on_cell(2, Time::default() + cell_time * i, cell).tagged());
+            tagged += u64::from(edge.on_cell(with, Time::default() + cell_time * i, cell).tagged());
         }
         assert_eq!(tagged, 14);
         let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
+        assert_eq!(vcs.map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod file_delay;
 pub mod fingerprint;
 pub mod footprint;
 pub mod gfr;
+pub mod index;
 pub mod max_min;
 pub mod metrics;
 pub mod names;

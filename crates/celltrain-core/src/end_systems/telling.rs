@@ -1,9 +1,11 @@
 //! What end systems tell a probe that watches. Where the probe does not, every function here is nothing.
 
 use super::{Body, Connection, Departure, EndSystems, Packets};
+use crate::cell::FrameNumber;
 use crate::events::{
     AckNews, Event, Failure, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
+use crate::index::{FlowIndex, VcIndex};
 use crate::probe::Probe;
 use crate::tcp::sender::SenderCounters;
 use crate::tcp::{Ack, SackBlocks, Segment, Sender};
@@ -22,7 +24,7 @@ pub(super) struct Before {
 }
 
 /// A flow, and the number of a frame of its within the VC.
-type FrameOf = (u32, u32);
+type FrameOf = (FlowIndex, FrameNumber);
 
 /// A connection as it is now, for a probe that watches.
 #[inline]
@@ -52,7 +54,7 @@ impl EndSystems {
         probe: &mut impl Probe,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, data_vc, .. } = &self.flows[flow as usize];
+        let Connection { sender, receiver, data_vc, .. } = &self.flows[flow];
         let news = if receiver.counters().repeated_segments > before.repeated {
             News::Repeated
         } else if receiver.delivered() > before.delivered {
@@ -69,7 +71,7 @@ impl EndSystems {
     #[inline]
     pub(super) fn tell_packet_arrived<P: Probe>(&self, (flow, frame): FrameOf, packet: u64, now: Time, probe: &mut P) {
         if P::WATCHES {
-            let Connection { data_vc, packets, .. } = &self.flows[flow as usize];
+            let Connection { data_vc, packets, .. } = &self.flows[flow];
             let bytes = packets.as_ref().map_or(0, |packets| packets.bytes);
             let step = SegmentStep::Arrived { segment: place_of(packet, bytes), news: News::InOrder };
             probe.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
@@ -87,7 +89,7 @@ impl EndSystems {
         probe: &mut impl Probe,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, ack_vc, .. } = &self.flows[flow as usize];
+        let Connection { sender, ack_vc, .. } = &self.flows[flow];
         let news = match ack.ack.cmp(&before.acknowledged) {
             std::cmp::Ordering::Greater => AckNews::New,
             std::cmp::Ordering::Equal => AckNews::Duplicate,
@@ -103,13 +105,13 @@ impl EndSystems {
     #[inline]
     pub(super) fn tell_expired(
         &self,
-        flow: u32,
+        flow: FlowIndex,
         before: Option<Before>,
         now: Time,
         probe: &mut impl Probe,
     ) -> Option<Before> {
         let mut before = before?;
-        let sent = self.flows[flow as usize].sender.counters();
+        let sent = self.flows[flow].sender.counters();
         let [retransmission, persist] = before.timers;
         let ran_out = [sent.timeouts > before.sent.timeouts, persist == 1];
         before.timers = [retransmission.saturating_sub(1), persist.saturating_sub(1)];
@@ -124,7 +126,7 @@ impl EndSystems {
 
     /// The clock of delayed acknowledgements has ticked, and one waited.
     #[inline]
-    pub(super) fn tell_ack_expired<P: Probe>(&self, flow: u32, now: Time, probe: &mut P) {
+    pub(super) fn tell_ack_expired<P: Probe>(&self, flow: FlowIndex, now: Time, probe: &mut P) {
         if P::WATCHES {
             tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, probe);
         }
@@ -132,9 +134,9 @@ impl EndSystems {
 
     /// Timers that run now and did not before, or run no more, or have another number of ticks left.
     #[inline]
-    pub(super) fn tell_timers(&self, flow: u32, before: Option<Before>, now: Time, probe: &mut impl Probe) {
+    pub(super) fn tell_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, probe: &mut impl Probe) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, .. } = &self.flows[flow as usize];
+        let Connection { sender, receiver, .. } = &self.flows[flow];
         let [retransmission, persist] = sender.timers();
         let waits = [u64::from(before.ack_waits), u64::from(receiver.ack_waits())];
         let changes = [[before.timers[0], retransmission], [before.timers[1], persist], waits];
@@ -153,13 +155,13 @@ impl EndSystems {
 /// The timers of a sender, in the order of [`Sender::timers`].
 const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
-fn tell_timer(flow: u32, timer: Timer, step: TimerStep, now: Time, probe: &mut impl Probe) {
+fn tell_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, probe: &mut impl Probe) {
     probe.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
 /// A frame reached the host it was for.
 #[inline]
-pub(super) fn ended<P: Probe>(vc: u32, frame: u32, body: &Body, now: Time, probe: &mut P) {
+pub(super) fn ended<P: Probe>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, probe: &mut P) {
     if P::WATCHES {
         let step = match body {
             Body::Damaged => FrameStep::Failed(Failure::Damaged),
@@ -174,7 +176,7 @@ pub(super) fn ended<P: Probe>(vc: u32, frame: u32, body: &Body, now: Time, probe
 pub(super) fn sent<P: Probe>(
     connection: &Connection,
     Departure { vc, frame, .. }: Departure,
-    (flow, segment): (u32, Segment),
+    (flow, segment): (FlowIndex, Segment),
     resent: &mut u64,
     now: Time,
     probe: &mut P,
@@ -197,7 +199,7 @@ pub(super) fn sent<P: Probe>(
 pub(super) fn packet_sent<P: Probe>(
     packets: &Packets,
     Departure { vc, frame, .. }: Departure,
-    (flow, number): (u32, u64),
+    (flow, number): (FlowIndex, u64),
     now: Time,
     probe: &mut P,
 ) {
@@ -212,7 +214,7 @@ pub(super) fn packet_sent<P: Probe>(
 pub(super) fn ack_sent<P: Probe>(
     sender: &Sender,
     Departure { vc, frame, .. }: Departure,
-    (flow, ack, blocks): (u32, Ack, Option<SackBlocks>),
+    (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
     probe: &mut P,
 ) {

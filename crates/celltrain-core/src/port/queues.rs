@@ -3,14 +3,17 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use typed_index_collections::TiVec;
+
 use crate::cell::Cell;
 use crate::footprint::size;
+use crate::index::Label;
 use crate::scheduler::{AnyScheduler, Service, Waiting};
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
     /// By label.
-    queue_of: Vec<usize>,
+    queue_of: TiVec<Label, usize>,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
 }
@@ -57,7 +60,7 @@ impl CellQueues {
 
     /// Puts a cell at the end of its VC's queue.
     pub fn push(&mut self, cell: Cell) {
-        let number = self.queue_of[cell.label() as usize];
+        let number = self.queue_of[cell.label()];
         self.waiting.queues[number].push_back(cell);
         if self.waiting.queues[number].len() == 1 {
             self.scheduler.on_backlog(number);

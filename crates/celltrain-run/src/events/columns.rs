@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use celltrain_core::events::Kind;
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 
 use super::tables::mbps;
 
@@ -23,11 +24,11 @@ pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
     /// A flow's name, by its index.
-    Flow(fn(&Row<E>) -> Option<u32>),
+    Flow(fn(&Row<E>) -> Option<FlowIndex>),
     /// A VC's name, by its index.
-    Vc(fn(&Row<E>) -> Option<u32>),
+    Vc(fn(&Row<E>) -> Option<VcIndex>),
     /// A port's name, by the index of its link.
-    Port(fn(&Row<E>) -> Option<u32>),
+    Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A word; empty where there is none.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
@@ -47,7 +48,7 @@ pub struct Row<E> {
     /// Its instant, in seconds.
     pub time_s: f64,
     /// The flow of its VC, or its own.
-    pub flow: Option<u32>,
+    pub flow: Option<FlowIndex>,
     /// Seconds between two ticks of its flow's retransmission clock.
     pub tick_s: f64,
     /// Which of its frame's cells that came to the port it is, from 0.
@@ -133,7 +134,7 @@ impl<E> Column<E> {
     /// Its values of these rows.
     fn values(&self, rows: &[Row<E>], names: &Names) -> Values {
         let numbers = |of: &dyn Fn(&Row<E>) -> f64| Values::Numbers(rows.iter().map(of).collect());
-        let named = |of: fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
+        let named = |of: &dyn Fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
             Values::Words(rows.iter().map(|row| of(row).map_or(-1, place)).collect(), Arc::clone(names))
         };
         match self.value {
@@ -145,9 +146,9 @@ impl<E> Column<E> {
                 Values::Counts(rows.iter().map(count).collect())
             }
             Accessor::Flag(of) => Values::Flags(rows.iter().map(|row| of(row).map_or(-1, i8::from)).collect()),
-            Accessor::Flow(of) => named(of, &names.flows),
-            Accessor::Vc(of) => named(of, &names.vcs),
-            Accessor::Port(of) => named(of, &names.ports),
+            Accessor::Flow(of) => named(&|row| of(row).map(FlowIndex::number), &names.flows),
+            Accessor::Vc(of) => named(&|row| of(row).map(VcIndex::number), &names.vcs),
+            Accessor::Port(of) => named(&|row| of(row).map(LinkIndex::number), &names.ports),
             Accessor::Word(of) => {
                 let mut words = Vec::new();
                 let places = rows.iter().map(|row| word(&mut words, of(row))).collect();

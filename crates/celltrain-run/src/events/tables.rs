@@ -107,7 +107,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "frame",
         "1",
         "the number of its frame within the VC, as in the table of frames",
-        Accessor::Count(|row| Some(row.event.frame.into())),
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
     ),
 ];
 
@@ -171,7 +171,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
-    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.into()))),
+    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.number().into()))),
     column(
         "event",
         "",
@@ -280,7 +280,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
         "frame",
         "1",
         "the number of its frame within the VC; of an RM cell its own",
-        Accessor::Count(|row| Some(row.event.frame.into())),
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
     ),
     column(
         "index",

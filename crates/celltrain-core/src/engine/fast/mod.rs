@@ -23,11 +23,14 @@ mod turns;
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiSlice, TiVec};
+
 use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::gfr::Edge;
+use crate::index::{FlowIndex, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -96,7 +99,7 @@ struct Engine<'a> {
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
-    starts: VecDeque<(Time, u32)>,
+    starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
     edge: Edge,
@@ -104,7 +107,7 @@ struct Engine<'a> {
     event_list: TournamentTree,
     /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
     /// many of the cells whose departure is known arrive there only after the run.
-    late: Vec<Vec<u64>>,
+    late: TiVec<LinkIndex, Vec<u64>>,
     /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
     /// could not be taken back.
     ahead: Vec<Option<Time>>,
@@ -119,16 +122,15 @@ impl<'a> Engine<'a> {
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
         let plan = Plan::new(network, &routing, &rate_control, &times, stop)?;
-        let nic = |&link: &usize| {
+        let nic = |&link: &LinkIndex| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
         };
         let edge = Edge::new(network, clock, stop)?;
         let mut starts: Vec<_> = network
             .flows
-            .iter()
-            .zip(0..)
-            .map(|(flow, index)| (Time::default() + clock.span(flow.start), index))
+            .iter_enumerated()
+            .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
         let mut engine = Self {
@@ -194,7 +196,7 @@ impl<'a> Engine<'a> {
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
-                    let tagged = self.network.vcs[vc as usize].tagged;
+                    let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
@@ -214,21 +216,21 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc as usize] else {
+            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if self.edge.polices_at(vc, link) {
-                let at_switch = first_start + period + self.plan.delays[link as usize];
+                let at_switch = first_start + period + self.plan.delays[link];
                 let mut tagged = tagged;
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }
                 run.last = run.last.with_tag(tagged);
             }
-            self.go(link as usize, run, first_start, period);
+            self.go(link, run, first_start, period);
         }
         self.departures = departures;
     }
@@ -267,7 +269,7 @@ impl<'a> Engine<'a> {
     /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
     /// reach next.
     #[inline]
-    fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
+    fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         let (_, mut fabric, _) = self.parts();
         if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
             && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
@@ -308,8 +310,8 @@ impl<'a> Engine<'a> {
             }
         });
         for Arrival { run, first, period } in contended_port.arrivals() {
-            let vc = routing.vcs[link][run.last.label() as usize];
-            fabric.rate_control.on_arrival(index(link), vc, run, first, period);
+            let vc = routing.vcs[link][run.last.label()];
+            fabric.rate_control.on_arrival(link, vc, run, first, period);
         }
         let effect = contended_port.next_effect();
         fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
@@ -338,7 +340,7 @@ impl<'a> Engine<'a> {
                 }
             }
             What::Pass(place) => {
-                let Role::Contended(contended_port) = self.plan.roles[place.link as usize] else {
+                let Role::Contended(contended_port) = self.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
                 self.work(contended_port, now, stop)?;
@@ -369,36 +371,35 @@ impl<'a> Engine<'a> {
     /// in between.
     fn shape(&mut self, number: usize, now: Time) {
         let link = self.plan.shaped[number];
-        let port = self.rate_control.port_mut(index(link)).expect("it has this role");
+        let port = self.rate_control.port_mut(link).expect("it has this role");
         // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
-            let vc = self.routing.vcs[link][run.last.label() as usize];
-            if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
+            let vc = self.routing.vcs[link][run.last.label()];
+            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.end {
                 // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
             self.go(link, run, now, period);
         }
-        self.schedule_shaped(index(link), now);
+        self.schedule_shaped(link, now);
     }
 
     /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
     /// port anew.
-    fn take_back(&mut self, link: u32, now: Time) {
+    fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
-            else {
+            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link][label].end else {
                 unreachable!("cells are given away only to contended ports");
             };
             self.contended_ports[contended_port as usize].take_back(input as usize, cells);
         }
     }
 
-    fn schedule_shaped(&mut self, link: u32, now: Time) {
-        let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
+    fn schedule_shaped(&mut self, link: LinkIndex, now: Time) {
+        let Role::Shaped(number) = self.plan.roles[link] else { unreachable!("it has this role") };
         let leaf = self.contended_ports.len() + self.lanes.len() + number;
         let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
         let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
@@ -409,7 +410,7 @@ impl<'a> Engine<'a> {
     fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
-            let link = index(self.plan.shaped[number]);
+            let link = self.plan.shaped[number];
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
@@ -437,7 +438,7 @@ impl<'a> Engine<'a> {
 
 /// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
 /// which can give them back, and arrive there before the run ends. Policing cannot be undone.
-fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) -> Option<Time> {
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex) -> Option<Time> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
@@ -450,14 +451,14 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) ->
 fn contended_port(
     network: &Network,
     routing: &Routing,
-    times: &[LinkTimes],
+    times: &TiSlice<LinkIndex, LinkTimes>,
     plan: &Plan,
     rate_control: &mut RateControl,
     end: Time,
-    index: usize,
+    index: LinkIndex,
 ) -> ContendedPort {
     let link = &network.links[index];
-    let allocator = rate_control.allocator(self::index(index));
+    let allocator = rate_control.allocator(index);
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
@@ -490,7 +491,7 @@ fn contended_port(
         notes: allocator.is_some(),
     };
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
-    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
+    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from]).collect();
     ContendedPort::new(port, breaker, vcs, inputs, timing)
 }
 

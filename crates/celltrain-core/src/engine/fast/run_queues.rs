@@ -4,15 +4,18 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use typed_index_collections::TiVec;
+
 use super::batching_port::Counts;
-use crate::cell::{Cell, Label, Run};
+use crate::cell::{Cell, Run};
 use crate::footprint::size;
+use crate::index::Label;
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service, Waiting};
 
 /// Runs of cells that wait in several queues.
 pub struct RunQueues {
     /// By label.
-    queue_of: Vec<usize>,
+    queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
     /// What the latest service sent.
@@ -128,7 +131,7 @@ impl WaitingRuns<'_> {
 impl RunQueues {
     /// Those that a scheduler asks for, none with a cell.
     pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
-        let none = Run { last: Cell::new(0, 0, false), cells: 0 };
+        let none = Run { last: Cell::NONE, cells: 0 };
         let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
         Self { queue_of, all: vec![queue; queues], scheduler, sent: Vec::new() }
     }
@@ -136,7 +139,7 @@ impl RunQueues {
     /// Puts cells at the end of their VC's queue.
     #[inline]
     pub fn push(&mut self, run: Run) {
-        let number = self.queue_of[run.last.label() as usize];
+        let number = self.queue_of[run.last.label()];
         let queue = &mut self.all[number];
         queue.cells += run.cells;
         if queue.front.cells == 0 {
@@ -186,7 +189,7 @@ impl RunQueues {
     /// Cells waiting in the queue of a VC.
     #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
-        self.all[self.queue_of[label as usize]].cells
+        self.all[self.queue_of[label]].cells
     }
 
     /// A lower bound on the number of cells that go up to the next last cell of a frame, itself among them, in queues
@@ -213,6 +216,7 @@ const FEW: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::scheduler::round_robin::InTurns;
     use crate::turns::RoundRobin;
 
@@ -227,7 +231,7 @@ mod tests {
         assert!(!queues([0, 1, 1]).one_a_vc(), "two share one, and one has none");
         assert_eq!(own.least_to_an_end(), 1, "no bound where nothing waits");
         for (label, cells) in [(0, 5), (2, 3)] {
-            own.push(Run { last: Cell::new(label, 7, true), cells });
+            own.push(Run { last: cell(label, 7, true), cells });
         }
         assert_eq!(own.least_to_an_end(), 3, "VC 2 ends a frame with its third cell");
     }

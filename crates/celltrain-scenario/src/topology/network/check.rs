@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, Merge, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 
@@ -220,7 +223,7 @@ fn without_a_path(
     scope: &mut Scope<'_>,
     stop: &Stop<'_>,
 ) -> Result<(), Interrupted> {
-    let joined: BTreeSet<[usize; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
+    let joined: BTreeSet<[NodeIndex; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
     let mut list = scope.at("flows");
     for i in flows {
         stop.step()?;
@@ -271,8 +274,8 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
             continue;
         }
         let path = |i: usize| layout.flows[i].data.as_slice();
-        let name = |link: usize| layout.graph.links[link].name.as_str();
-        let paths: Vec<&[usize]> = branches.iter().map(|&i| path(i)).collect();
+        let name = |link: LinkIndex| layout.graph.links[link].name.as_str();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&i| path(i)).collect();
         let Some(at) = meeting(&paths) else {
             refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
             continue;
@@ -302,9 +305,9 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
     for (i, flow) in layout.flows.iter().enumerate() {
         stop.step()?;
         let Some((_, behind)) = flow.data.split_first() else { continue };
-        let kind = |node: usize| layout.graph.nodes[node].kind;
-        let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
-        let misplaced = |&(j, &node): &(usize, &usize)| {
+        let kind = |node: NodeIndex| layout.graph.nodes[node].kind;
+        let inner: Vec<NodeIndex> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
+        let misplaced = |&(j, &node): &(usize, &NodeIndex)| {
             kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j.saturating_add(1) == inner.len()))
         };
         if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
@@ -322,21 +325,21 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
 pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
     let graph = &layout.graph;
     // Each node points towards one that stands for all its links lead to.
-    let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
-    let mut is_on_a_link = vec![false; graph.nodes.len()];
+    let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
+    let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for link in stop.each(&graph.links) {
         let link = link?;
         let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
         towards[a.max(b)] = a.min(b);
         is_on_a_link[link.from] = true;
     }
-    let mut is_used = vec![false; graph.nodes.len()];
+    let mut is_used: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for flow in stop.each(&layout.flows) {
         let flow = flow?;
         is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
     }
     let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
-    for (node, &is_on_a_link) in is_on_a_link.iter().enumerate() {
+    for (node, &is_on_a_link) in is_on_a_link.iter_enumerated() {
         if !is_on_a_link {
             alone.push(node);
         } else if !is_used[root(&mut towards, node)] {
@@ -373,7 +376,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
 }
 
 /// The node that stands for all that links lead to from this one. Each search halves the way, so that ways stay short.
-fn root(towards: &mut [usize], mut node: usize) -> usize {
+fn root(towards: &mut TiSlice<NodeIndex, NodeIndex>, mut node: NodeIndex) -> NodeIndex {
     while towards[node] != node {
         towards[node] = towards[towards[node]];
         node = towards[node];
