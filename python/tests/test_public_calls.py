@@ -237,6 +237,7 @@ NAMES = [
     "check",
     "load",
     "Cancel",
+    "Events",
     "n_source",
     "save",
     "draw",

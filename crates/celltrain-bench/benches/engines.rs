@@ -16,7 +16,7 @@ use celltrain_core::cell::{Cell, FrameNumber, Run};
 use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
 use celltrain_core::engine::fast::batching_port::BatchingPort;
-use celltrain_core::engine::fast::tournament_tree::{Key, TournamentTree};
+use celltrain_core::engine::fast::tournament_tree::{Key, Rank, TournamentTree};
 use celltrain_core::index::Label;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
@@ -121,13 +121,12 @@ fn tournament_tree(criterion: &mut Criterion) {
             let mut rng = Stream::new(1, "bench");
             let mut event_list = TournamentTree::new(keys as usize);
             for leaf in 0..keys {
-                event_list.set(leaf as usize, Key::new(Time(rng.below(1024).into()), 0, leaf));
+                event_list.set(leaf as usize, Key::new(Time(rng.below(1024).into()), Rank::Settle, leaf as usize));
             }
             bencher.iter(|| {
                 let first = black_box(event_list.first());
-                let leaf = u32::try_from(first.leaf()).expect("as many keys as there are");
                 let later = first.time() + Span(1 + u64::from(rng.below(1024)));
-                event_list.set(first.leaf(), Key::new(later, 0, leaf));
+                event_list.set(first.leaf(), Key::new(later, Rank::Settle, first.leaf()));
             });
         });
     }

@@ -443,7 +443,7 @@ impl EndSystems {
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        self.tell_ack_expired(flow, now, probe);
+                        telling::ack_expired(flow, now, probe);
                         self.acknowledge(flow, ack, now, probe, out);
                     }
                 }

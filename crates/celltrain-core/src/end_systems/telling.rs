@@ -124,14 +124,6 @@ impl EndSystems {
         Some(before)
     }
 
-    /// The clock of delayed acknowledgements has ticked, and one waited.
-    #[inline]
-    pub(super) fn tell_ack_expired<P: Probe>(&self, flow: FlowIndex, now: Time, probe: &mut P) {
-        if P::WATCHES {
-            tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, probe);
-        }
-    }
-
     /// Timers that run now and did not before, or run no more, or have another number of ticks left.
     #[inline]
     pub(super) fn tell_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, probe: &mut impl Probe) {
@@ -157,6 +149,14 @@ const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
 fn tell_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, probe: &mut impl Probe) {
     probe.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
+}
+
+/// The clock of delayed acknowledgements has ticked, and one waited.
+#[inline]
+pub(super) fn ack_expired<P: Probe>(flow: FlowIndex, now: Time, probe: &mut P) {
+    if P::WATCHES {
+        tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, probe);
+    }
 }
 
 /// A frame reached the host it was for.

@@ -101,7 +101,7 @@ pub(super) struct Names {
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    rows: Vec<Row<E>>,
+    under_way: Vec<Row<E>>,
 }
 
 /// Rows that are handed over at a time: a few megabytes.
@@ -109,23 +109,23 @@ pub(super) const ROWS: usize = 1 << 15;
 
 impl<E> Rows<E> {
     pub(super) fn new(kind: Kind, table: &'static [Column<E>]) -> Self {
-        Self { kind, table, rows: Vec::new() }
+        Self { kind, table, under_way: Vec::new() }
     }
 
     /// Adds a row; whether the block is full.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>) -> bool {
-        self.rows.push(row);
-        self.rows.len() == ROWS
+        self.under_way.push(row);
+        self.under_way.len() == ROWS
     }
 
     /// The rows so far; none remain.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
-        if self.rows.is_empty() {
+        if self.under_way.is_empty() {
             return None;
         }
-        let columns = self.table.iter().map(|column| column.values(&self.rows, names)).collect();
-        self.rows.clear();
+        let columns = self.table.iter().map(|column| column.values(&self.under_way, names)).collect();
+        self.under_way.clear();
         Some(Block { kind: self.kind, columns })
     }
 }
@@ -134,7 +134,7 @@ impl<E> Column<E> {
     /// Its values of these rows.
     fn values(&self, rows: &[Row<E>], names: &Names) -> Values {
         let numbers = |of: &dyn Fn(&Row<E>) -> f64| Values::Numbers(rows.iter().map(of).collect());
-        let named = |of: &dyn Fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
+        let by_index = |of: &dyn Fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
             Values::Words(rows.iter().map(|row| of(row).map_or(-1, place)).collect(), Arc::clone(names))
         };
         match self.value {
@@ -146,9 +146,9 @@ impl<E> Column<E> {
                 Values::Counts(rows.iter().map(count).collect())
             }
             Accessor::Flag(of) => Values::Flags(rows.iter().map(|row| of(row).map_or(-1, i8::from)).collect()),
-            Accessor::Flow(of) => named(&|row| of(row).map(FlowIndex::number), &names.flows),
-            Accessor::Vc(of) => named(&|row| of(row).map(VcIndex::number), &names.vcs),
-            Accessor::Port(of) => named(&|row| of(row).map(LinkIndex::number), &names.ports),
+            Accessor::Flow(of) => by_index(&|row| of(row).map(FlowIndex::number), &names.flows),
+            Accessor::Vc(of) => by_index(&|row| of(row).map(VcIndex::number), &names.vcs),
+            Accessor::Port(of) => by_index(&|row| of(row).map(LinkIndex::number), &names.ports),
             Accessor::Word(of) => {
                 let mut words = Vec::new();
                 let places = rows.iter().map(|row| word(&mut words, of(row))).collect();

@@ -99,8 +99,8 @@ impl<'a> Log<'a> {
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, index: None }
     }
 
-    fn of_vc(&self, vc: VcIndex) -> Option<Option<FlowIndex>> {
-        self.chosen.vcs[vc].then(|| self.flow_of[vc])
+    fn keeps(&self, vc: VcIndex) -> bool {
+        self.chosen.vcs[vc]
     }
 }
 
@@ -130,21 +130,27 @@ impl Probe for Log<'_> {
                 if self.timers.push(row) { self.timers.take(&self.names) } else { None }
             }
             Event::Frame(event) if has(Kind::Frames) => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
+                if !self.keeps(event.vc) {
+                    return;
+                }
                 if link_of(&event).is_some_and(|link| !self.chosen.frames[link]) {
                     return;
                 }
-                let row = self.row(now, event, flow);
+                let row = self.row(now, event, self.flow_of[event.vc]);
                 if self.frames.push(row) { self.frames.take(&self.names) } else { None }
             }
             Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link] => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
-                let row = Row { index, ..self.row(now, event, flow) };
+                if !self.keeps(event.vc) {
+                    return;
+                }
+                let row = Row { index, ..self.row(now, event, self.flow_of[event.vc]) };
                 if self.cells.push(row) { self.cells.take(&self.names) } else { None }
             }
             Event::Rate(event) if has(Kind::Rates) => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
-                let row = self.row(now, event, flow);
+                if !self.keeps(event.vc) {
+                    return;
+                }
+                let row = self.row(now, event, self.flow_of[event.vc]);
                 if self.rates.push(row) { self.rates.take(&self.names) } else { None }
             }
             _ => None,

@@ -199,9 +199,10 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
             FrameStep::Admitted(_) | FrameStep::Delivered => "",
             FrameStep::Refused(judged) => judged.grounds.rule,
             FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
-            FrameStep::Cut { pushed_out: true, .. } => "made room for another",
+            FrameStep::Cut { pushed_out: true, .. } | FrameStep::Dropped { rate_fell: false, .. } => {
+                "made room for another"
+            }
             FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
-            FrameStep::Dropped { rate_fell: false, .. } => "made room for another",
             FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
             FrameStep::Failed(Failure::Incomplete) => "cells are missing",
             FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",

@@ -8,7 +8,7 @@ use typed_index_collections::TiSlice;
 use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::{FIRST_LINK, Key, RM_END, RM_PASS, TournamentTree};
+use super::tournament_tree::{Key, Rank, TournamentTree};
 use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
 use crate::index::{Label, LinkIndex, VcIndex};
@@ -167,7 +167,7 @@ pub(super) fn schedule_lane(
     frames: &VecDeque<Delivery>,
 ) {
     let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link.number(), index(leaf));
+    let key = |frame: &Delivery| Key::new(frame.time, Rank::Delivery(frame.link), leaf);
     event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
@@ -188,13 +188,9 @@ pub(super) fn schedule_rm_events(
 ) {
     let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
     let key = |rm_event: &RmEvent| {
-        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(rm_event.time, first_rank + rm_event.link.number(), index(leaf))
+        let at_end = matches!(rm_event.what, What::End(_));
+        let rank = if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) };
+        Key::new(rm_event.time, rank, leaf)
     };
     event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
-}
-
-#[inline]
-fn index(leaf: usize) -> u32 {
-    u32::try_from(leaf).expect("indices fit 32 bits")
 }

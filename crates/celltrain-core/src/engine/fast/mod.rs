@@ -49,7 +49,7 @@ use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, sched
 use nic::{Nic, Phase};
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, SETTLE, SHAPED, START, TICK, TournamentTree};
+use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -168,13 +168,13 @@ impl<'a> Engine<'a> {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
-            TICK => {
+            Rank::Tick => {
                 let ticked = self.end_systems.on_tick(now, probe, &mut self.departures);
                 stop.steps_of([ticked, self.departures.len()])?;
                 self.schedule_ticks();
                 Phase::Timers
             }
-            START => {
+            Rank::Start => {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
                     self.end_systems.start(flow, probe, &mut self.departures);
@@ -183,14 +183,15 @@ impl<'a> Engine<'a> {
                 self.schedule_starts();
                 Phase::BeforeService
             }
-            SHAPED => {
+            Rank::Shape => {
                 self.shape(leaf - self.contended_ports.len() - self.lanes.len(), now);
                 return Ok(());
             }
-            _ if leaf >= self.first_rm_event_leaf() => {
+            Rank::RmEnd(_) | Rank::RmPass(_) => {
                 return self.run_rm_event(index(leaf - self.first_rm_event_leaf()), now, stop);
             }
-            _ => {
+            Rank::Settle => unreachable!("contended ports come first among the leaves"),
+            Rank::Delivery(_) => {
                 let lane = leaf - self.contended_ports.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the event list has a frame");
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
@@ -314,7 +315,7 @@ impl<'a> Engine<'a> {
             fabric.rate_control.on_arrival(link, vc, run, first, period);
         }
         let effect = contended_port.next_effect();
-        fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
+        fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
         until
     }
 
@@ -402,7 +403,7 @@ impl<'a> Engine<'a> {
         let Role::Shaped(number) = self.plan.roles[link] else { unreachable!("it has this role") };
         let leaf = self.contended_ports.len() + self.lanes.len() + number;
         let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
-        let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
+        let key = |time: Time| Key::new(time.max(now), Rank::Shape, leaf);
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
 
@@ -425,13 +426,13 @@ impl<'a> Engine<'a> {
 
     fn schedule_starts(&mut self) {
         let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len();
-        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, Rank::Start, leaf));
         self.event_list.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len() + 1;
-        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, Rank::Tick, leaf));
         self.event_list.set(leaf, key);
     }
 }
@@ -503,7 +504,7 @@ fn index(leaf: usize) -> u32 {
 /// A port settles everything before `time` at that time at the latest.
 #[inline]
 fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
-    let key = Key::new(time, SETTLE, index(contended_port));
+    let key = Key::new(time, Rank::Settle, contended_port);
     if key < event_list.key(contended_port) {
         event_list.set(contended_port, key);
     }
