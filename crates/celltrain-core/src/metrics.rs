@@ -5,7 +5,6 @@
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::end_systems::{Connection, EndSystems, VcCounters};
-use crate::engine::Outcome;
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::footprint::size;
@@ -50,6 +49,9 @@ pub struct RunResult {
     /// 64 bits that change when any segment's or acknowledgement's instant changes.
     pub fingerprint: Fingerprint,
 }
+
+/// The result of a run, unless the run was interrupted.
+pub type Outcome = Result<RunResult, Interrupted>;
 
 /// One flow's measures.
 #[derive(Clone, Debug, PartialEq)]
