@@ -2,7 +2,7 @@
 //!
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
 //! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
-//! probe that watches ([`telling`]).
+//! watcher that watches ([`telling`]).
 
 mod clocks;
 mod telling;
@@ -14,20 +14,19 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
-use crate::events::Failure;
+use crate::events::{Failure, Watcher};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
-use crate::footprint::size;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
-use crate::probe::Probe;
 use crate::rng::Stream;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
-use crate::units::{Clock, Duration, Span, Time};
+use crate::units::{Clock, Span, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -214,9 +213,6 @@ const RECOVERY_BYTES: u64 = 64;
 /// Its congestion control, likewise; CUBIC's is the largest.
 const CONTROL_BYTES: u64 = size::<Cubic>();
 
-/// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
-pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
-
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.
     ///
@@ -291,18 +287,18 @@ impl EndSystems {
     }
 
     /// A connection starts to send.
-    pub fn start(&mut self, flow: FlowIndex, probe: &mut impl Probe, out: &mut Vec<Departure>) {
+    pub fn start(&mut self, flow: FlowIndex, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
         match packets {
             None => {
-                let before = telling::before(&self.flows[flow], probe);
-                self.send(flow, start, probe, out);
-                self.tell_timers(flow, before, start, probe);
+                let before = telling::before(&self.flows[flow], watcher);
+                self.send(flow, start, watcher, out);
+                self.tell_timers(flow, before, start, watcher);
             }
             Some(packets) => {
                 packets.emissions.next_emission();
-                self.emit(flow, start, probe, out);
+                self.emit(flow, start, watcher, out);
             }
         }
     }
@@ -335,28 +331,28 @@ impl EndSystems {
         vc: VcIndex,
         number: FrameNumber,
         now: Time,
-        probe: &mut impl Probe,
+        watcher: &mut impl Watcher,
         out: &mut Vec<Departure>,
     ) {
         let sender = sender_of(&self.branches[vc], vc, number);
         let VcEnds { log, blocks, .. } = &mut self.vcs[sender];
         log.forget_before(number);
         let body = log.frame(number).body;
-        telling::ended(sender, number, &body, now, probe);
+        telling::ended(sender, number, &body, now, watcher);
         match body {
             Body::Data { flow, segment } => {
-                let before = telling::before(&self.flows[flow], probe);
+                let before = telling::before(&self.flows[flow], watcher);
                 let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
                 let ack = connection.receiver.on_segment(segment);
-                self.tell_arrived((flow, number), segment, before, now, probe);
+                self.tell_arrived((flow, number), segment, before, now, watcher);
                 if let Some(ack) = ack {
-                    self.acknowledge(flow, ack, now, probe, out);
+                    self.acknowledge(flow, ack, now, watcher, out);
                 }
-                self.tell_timers(flow, before, now, probe);
+                self.tell_timers(flow, before, now, watcher);
             }
             Body::Ack { flow, ack } => {
-                let before = telling::before(&self.flows[flow], probe);
+                let before = telling::before(&self.flows[flow], watcher);
                 let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
                 let mut reported = SackBlocks::NONE;
@@ -368,7 +364,7 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
-                self.tell_acknowledged((flow, number), (ack, reported), before, now, probe);
+                self.tell_acknowledged((flow, number), (ack, reported), before, now, watcher);
                 let connection = &mut self.flows[flow];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
@@ -384,8 +380,8 @@ impl EndSystems {
                         Some(_) => {}
                     }
                 }
-                self.send(flow, now, probe, out);
-                self.tell_timers(flow, before, now, probe);
+                self.send(flow, now, watcher, out);
+                self.tell_timers(flow, before, now, watcher);
             }
             Body::Packet { flow, number: packet } => {
                 let connection = &mut self.flows[flow];
@@ -393,7 +389,7 @@ impl EndSystems {
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
-                self.tell_packet_arrived((flow, number), packet, now, probe);
+                self.tell_packet_arrived((flow, number), packet, now, watcher);
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
@@ -417,7 +413,7 @@ impl EndSystems {
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
     /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
     /// tick.
-    pub fn on_tick(&mut self, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) -> usize {
+    pub fn on_tick(&mut self, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
@@ -426,7 +422,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = telling::before(&self.flows[flow], probe);
+            let before = telling::before(&self.flows[flow], watcher);
             let connection = &mut self.flows[flow];
             match kind {
                 ClockKind::Retransmission => {
@@ -435,16 +431,16 @@ impl EndSystems {
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
                     }
-                    let before = self.tell_expired(flow, before, now, probe);
+                    let before = self.tell_expired(flow, before, now, watcher);
                     if may_send {
-                        self.send(flow, now, probe, out);
+                        self.send(flow, now, watcher, out);
                     }
-                    self.tell_timers(flow, before, now, probe);
+                    self.tell_timers(flow, before, now, watcher);
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        telling::ack_expired(flow, now, probe);
-                        self.acknowledge(flow, ack, now, probe, out);
+                        telling::ack_expired(flow, now, watcher);
+                        self.acknowledge(flow, ack, now, watcher, out);
                     }
                 }
             }
@@ -454,10 +450,10 @@ impl EndSystems {
             self.departures.pop();
             let connection = &mut self.flows[flow];
             if connection.packets.is_some() {
-                self.emit(flow, now, probe, out);
+                self.emit(flow, now, watcher, out);
                 continue;
             }
-            let before = telling::before(&self.flows[flow], probe);
+            let before = telling::before(&self.flows[flow], watcher);
             let connection = &mut self.flows[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
@@ -466,8 +462,8 @@ impl EndSystems {
                 }
                 None => connection.departure = None,
             }
-            self.send(flow, now, probe, out);
-            self.tell_timers(flow, before, now, probe);
+            self.send(flow, now, watcher, out);
+            self.tell_timers(flow, before, now, watcher);
         }
         ticked
     }
@@ -508,18 +504,18 @@ impl EndSystems {
         }
     }
 
-    fn send(&mut self, flow: FlowIndex, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
+    fn send(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
-            // A window probe carries a byte; everything else is a full segment.
+            // A window watcher carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
             let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
             out.push(departure);
-            telling::sent(connection, departure, (flow, segment), &mut resent, now, probe);
+            telling::sent(connection, departure, (flow, segment), &mut resent, now, watcher);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.
@@ -534,7 +530,7 @@ impl EndSystems {
     }
 
     /// A packet is put in, and the instant of the next one is noted.
-    fn emit(&mut self, flow: FlowIndex, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
+    fn emit(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let number = packets.counters.sent;
@@ -543,11 +539,18 @@ impl EndSystems {
         let vc = connection.data_vc;
         let departure = self.vcs[vc].put(vc, frame, None);
         out.push(departure);
-        telling::packet_sent(packets, departure, (flow, number), now, probe);
+        telling::packet_sent(packets, departure, (flow, number), now, watcher);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
-    fn acknowledge(&mut self, flow: FlowIndex, ack: Ack, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
+    fn acknowledge(
+        &mut self,
+        flow: FlowIndex,
+        ack: Ack,
+        now: Time,
+        watcher: &mut impl Watcher,
+        out: &mut Vec<Departure>,
+    ) {
         let connection = &self.flows[flow];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
@@ -558,7 +561,7 @@ impl EndSystems {
         let vc = connection.ack_vc;
         let departure = self.vcs[vc].put(vc, frame, blocks);
         out.push(departure);
-        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, probe);
+        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
     }
 
     /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.

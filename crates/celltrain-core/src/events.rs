@@ -1,16 +1,27 @@
-//! What happens in a run, told one thing at a time to a probe that watches ([`Probe::on_event`]).
+//! What happens in a run, told one thing at a time to whoever watches ([`Watcher`]).
 //!
 //! `docs/design/events.md` says who tells what. An event holds indices and numbers; names and units are given to it
 //! where it is written down. Each is told at its instant, in the order in which the engine works.
-//!
-//! [`Probe::on_event`]: crate::probe::Probe::on_event
 
 use crate::abr::RmCell;
+pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::policy::Grounds;
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
+use crate::units::Time;
+
+/// Someone who is told what happens.
+pub trait Watcher {
+    /// Whether it watches at all. Where it does not, the engines are compiled without the telling.
+    const WATCHES: bool = false;
+
+    /// This happened at `now`.
+    fn on_event(&mut self, now: Time, event: Event) {
+        let _ = (now, event);
+    }
+}
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -312,22 +323,4 @@ pub struct RateEvent {
     pub after: f64,
     /// By which rule of the source.
     pub rule: Rule,
-}
-
-/// The rules by which an ABR source changes ACR (`docs/mechanisms.md` 4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// Rule 2: it starts at ICR.
-    #[default]
-    Initial,
-    /// Rule 5: it has sent no forward RM cell for ADTF, and falls to ICR.
-    Idle,
-    /// Rule 6: CRM forward RM cells are unanswered, and it falls by CDF.
-    Unanswered,
-    /// Rule 8: an RM cell came back with CI, and it falls by RDF.
-    CongestionIndication,
-    /// Rule 8: an RM cell came back without CI and NI, and it rises by RIF.
-    Increase,
-    /// Rule 9: an RM cell came back with an ER below that.
-    ExplicitRate,
 }

@@ -10,14 +10,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
 
 use crate::cell::Cell;
 use crate::error::Fault;
-use crate::footprint::size;
-use crate::index::{LinkIndex, VcIndex};
-use crate::network::{Network, Vc};
-use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -96,59 +91,8 @@ pub struct EdgeCounters {
     pub nonconforming_cells: u64,
 }
 
-/// The contracts at the edge of a network.
-pub struct Edge {
-    by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
-    /// By VC: the link that brings it to the ATM network's first switch.
-    at: TiVec<VcIndex, LinkIndex>,
-}
-
-impl Edge {
-    /// The contracts of a network's VCs, before a cell has come.
-    ///
-    /// # Errors
-    /// When it is told to stop.
-    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
-        let policer = |vc: &Vc| {
-            let contract = vc.contract.as_ref()?;
-            Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
-        };
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
-    }
-
-    /// Whether a VC has a contract.
-    #[inline]
-    pub fn polices(&self, vc: VcIndex) -> bool {
-        self.by_vc[vc].is_some()
-    }
-
-    /// Whether it is at the end of this link that the contract of a VC is looked after.
-    pub fn polices_at(&self, vc: VcIndex, link: LinkIndex) -> bool {
-        self.polices(vc) && self.at[vc] == link
-    }
-
-    /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
-    pub fn on_cell(&mut self, vc: VcIndex, now: Time, cell: Cell) -> Cell {
-        match &mut self.by_vc[vc] {
-            Some(policer) => policer.on_cell(now, cell),
-            None => cell,
-        }
-    }
-
-    /// What was found in the cells of each VC that has a contract.
-    pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
-        self.by_vc[vc].as_ref().map(|policer| policer.counters)
-    }
-}
-
-/// Memory of a VC, whether it has a contract or not.
-pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
-/// Memory of a contract.
-pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
-
 /// The tests of one VC.
-struct Policer {
+pub(crate) struct Policer {
     frame_rate: Bucket,
     /// F-GCRA's tau in the bucket's unit.
     tau: u128,
@@ -160,7 +104,7 @@ struct Policer {
     in_frame: u32,
     passed: bool,
     tags: bool,
-    counters: EdgeCounters,
+    pub(crate) counters: EdgeCounters,
 }
 
 /// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits
@@ -203,7 +147,7 @@ impl Policer {
         clippy::arithmetic_side_effects,
         reason = "MBS has 33 bits and a cell 49, a rate 64 and a span 62; pcr is positive and no less than mcr"
     )]
-    fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
+    pub(crate) fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
@@ -226,7 +170,7 @@ impl Policer {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells and frames that came")]
-    fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
+    pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
             // F-GCRA: the first cell decides for the frame.
@@ -254,20 +198,17 @@ impl Policer {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cell::tests::cell;
-    use crate::network::tests::n_source_network;
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
 
     const FRAME: u32 = 12;
 
-    fn clock() -> Clock {
+    pub(crate) fn clock() -> Clock {
         Clock::covering([BitRate::from_bits_per_second(155_520_000)], [])
     }
 
-    fn contract(mcr: u64) -> Gfr {
+    pub(crate) fn contract(mcr: u64) -> Gfr {
         let mcr = BitRate::from_bits_per_second(mcr);
         Gfr { mcr, pcr: None, mfs: FRAME, mbs: None, cdvt: Duration::default(), tagging: true }
     }
@@ -355,42 +296,6 @@ mod tests {
         // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where
         // MFS is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
-    }
-
-    #[test]
-    fn the_edge_polices_the_vcs_with_contracts_where_they_reach_a_switch_and_counts_their_frames() {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
-        let vcs = [0, 1, 2, 3].map(VcIndex::new);
-        let [without, _, with, _] = vcs;
-        network.vcs[with].contract = Some(contract(1_555_200));
-        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
-        assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
-        // VC 2 crosses its host's link, the bottleneck and its destination's.
-        let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
-        assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
-        assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
-        assert!(
-            network.links.keys().all(|link| !edge.polices_at(without, link)),
-            "nor is a VC without a contract policed anywhere"
-        );
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
-        // eligible, and two are tagged, all 14 cells of them.
-        let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
-        let mut tagged = 0;
-        for i in 0..38 {
-            let cell = cell(0, 0, i % 12 == 11);
-            assert_eq!(
-                edge.on_cell(without, Time::default() + cell_time * i, cell),
-                cell,
-                "without a contract it goes on as it is"
-            );
-            tagged += u64::from(edge.on_cell(with, Time::default() + cell_time * i, cell).tagged());
-        }
-        assert_eq!(tagged, 14);
-        let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
-        assert_eq!(vcs.map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
     }
 
     #[test]

@@ -4,17 +4,18 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use crate::contracts::Edge;
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
-use crate::footprint::size;
-use crate::gfr::{Edge, EdgeCounters};
+use crate::gfr::EdgeCounters;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::scheduler::Class;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 

@@ -4,22 +4,14 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::events::Event;
+use crate::events::Watcher;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
-pub trait Probe {
-    /// Whether it is told of events. Where it is not, the engines are compiled without the telling.
-    const WATCHES: bool = false;
-
-    /// This happened at `now`.
-    fn on_event(&mut self, now: Time, event: Event) {
-        let _ = (now, event);
-    }
-
+pub trait Probe: Watcher {
     /// The next instant this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None
@@ -54,6 +46,8 @@ pub trait Queues {
 /// The probe that looks at nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
+
+impl Watcher for Nothing {}
 
 impl Probe for Nothing {}
 
@@ -162,6 +156,8 @@ impl Recorder {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 }
+
+impl Watcher for Recorder {}
 
 impl Probe for Recorder {
     fn next_look(&self) -> Option<Time> {

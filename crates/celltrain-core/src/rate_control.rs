@@ -9,12 +9,12 @@ use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
 use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
-use crate::footprint::size;
 use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Span, Time};
 

@@ -11,9 +11,9 @@ use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet, PacketFate};
-use crate::footprint::size;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::sizes::size;
 use crate::units::{Span, Time};
 
 /// An output port that shapes its VCs.

@@ -9,6 +9,7 @@ use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::topology::Layout;
+use crate::topology::links::meeting;
 
 /// The virtual channels of a layout.
 #[derive(Default)]
@@ -60,16 +61,4 @@ pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupte
         }
     }
     Ok(channels)
-}
-
-/// The first link from which on all these paths are the same.
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-pub fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
-    let (first, others) = paths.split_first()?;
-    let shared = |behind: &usize| {
-        let link = |path: &[LinkIndex]| path.len().checked_sub(behind + 1).map(|place| path[place]);
-        link(first).is_some() && others.iter().all(|path| link(path) == link(first))
-    };
-    let shared = (0..first.len()).take_while(shared).count();
-    (shared > 0).then(|| first[first.len() - shared])
 }

@@ -6,9 +6,9 @@ use typed_index_collections::TiVec;
 
 use super::Memory;
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::footprint::size;
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::sizes::size;
 
 /// A packet at an edge device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! The clocks of hosts: which connections have a tick at the same instants.
 
-use super::DELAYED_ACK_TICK;
 use crate::index::FlowIndex;
 use crate::network::Network;
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
-use crate::tcp::timers::Ticks;
+use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TickPhase};
 use crate::units::{Clock, Span};
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::units::Duration;
 use crate::index::FlowIndex;
 use crate::network::tests::n_source_network;
 use crate::policy::{PolicyConfig, tail_drop};

@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use crate::aal5::Encapsulation;
+use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::engine::{Engine, Outcome, Progress, fast, reference};
-use crate::gfr::{Edge, EdgeCounters, Gfr};
+use crate::gfr::{EdgeCounters, Gfr};
 use crate::index::VcIndex;
 use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};

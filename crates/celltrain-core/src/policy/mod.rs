@@ -6,10 +6,9 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-mod per_vc;
 mod virtual_queues;
 
-pub use per_vc::PerVc;
+pub use crate::per_vc::PerVc;
 
 use typed_index_collections::TiSlice;
 

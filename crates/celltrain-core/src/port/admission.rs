@@ -8,10 +8,10 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::PortCounters;
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::events::Loss;
-use crate::footprint::size;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
+use crate::sizes::size;
 
 /// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
 pub(crate) struct Admission {

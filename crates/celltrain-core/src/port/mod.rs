@@ -11,7 +11,7 @@ pub(crate) mod admission;
 mod queues;
 
 pub use admission::Fate;
-pub use queues::{CellQueues, WaitingCells};
+pub use queues::CellQueues;
 
 use std::collections::VecDeque;
 
@@ -19,11 +19,11 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::Cell;
 use crate::events::Loss;
-use crate::footprint::{PortRecords, size};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::rng::Stream;
 use crate::scheduler::Service;
+use crate::sizes::{PortRecords, size};
 use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
 
 /// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of

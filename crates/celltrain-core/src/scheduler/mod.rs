@@ -5,6 +5,10 @@
 //! says which of them goes next. A new scheduler is one file beside these, one line in the list below and one page
 //! under `docs/models/`.
 
+pub(crate) mod waiting;
+
+pub use waiting::{WaitingCells, WaitingRuns};
+
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -12,11 +16,9 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use crate::cost::Cost;
-use crate::engine::fast::run_queues::WaitingRuns;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::policy::PerVc;
-use crate::port::WaitingCells;
 use crate::registry;
 
 registry! {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher};
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe};
@@ -104,7 +104,9 @@ impl<'a> Log<'a> {
     }
 }
 
-impl Probe for Log<'_> {
+impl Probe for Log<'_> {}
+
+impl Watcher for Log<'_> {
     const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
@@ -175,9 +177,7 @@ const PICOSECONDS_PER_SECOND: f64 = 1e12;
 /// Two probes, the first of which looks and the second of which is told.
 pub(crate) struct Both<'a, L, W>(pub(crate) &'a mut L, pub(crate) &'a mut W);
 
-impl<L: Probe, W: Probe> Probe for Both<'_, L, W> {
-    const WATCHES: bool = true;
-
+impl<L: Probe, W: Watcher> Probe for Both<'_, L, W> {
     fn next_look(&self) -> Option<Time> {
         self.0.next_look()
     }
@@ -185,6 +185,10 @@ impl<L: Probe, W: Probe> Probe for Both<'_, L, W> {
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         self.0.look(now, view);
     }
+}
+
+impl<L, W: Watcher> Watcher for Both<'_, L, W> {
+    const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         self.1.on_event(now, event);

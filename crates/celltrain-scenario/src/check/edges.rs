@@ -4,9 +4,9 @@ use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop};
 
-use super::closest;
 use super::traffic::frame_cells;
 use crate::build::Laid;
+use crate::hints::closest;
 use crate::scope::Scope;
 use crate::tables::matches;
 

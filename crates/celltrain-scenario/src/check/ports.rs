@@ -13,9 +13,10 @@ use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
+use super::any;
 use super::traffic::frame_cells;
-use super::{any, closest, did_you_mean, hint};
 use crate::build::Laid;
+use crate::hints::{closest, did_you_mean, hint};
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
 use crate::tables::matches;

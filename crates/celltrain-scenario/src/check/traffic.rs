@@ -10,10 +10,11 @@ use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, Duration};
 
-use super::{any, did_you_mean, hint};
+use super::any;
 use crate::build::Laid;
 use crate::document::join;
 use crate::fault::Warning;
+use crate::hints::{did_you_mean, hint};
 use crate::limits::{MAX_DURATION, MAX_RATE, MIN_RATE};
 use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;

@@ -16,8 +16,8 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
 use super::traffic::frame_cells;
-use super::{closest, did_you_mean};
 use crate::build::Laid;
+use crate::hints::{closest, did_you_mean};
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 

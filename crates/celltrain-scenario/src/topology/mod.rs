@@ -4,7 +4,7 @@
 //! its name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it
 //! step by step.
 
-mod links;
+pub(crate) mod links;
 
 use celltrain_core::footprint::Footprint;
 use celltrain_core::index::LinkIndex;

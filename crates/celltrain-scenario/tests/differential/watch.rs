@@ -6,7 +6,7 @@ use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
     CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, RateEvent, SegmentEvent, SegmentStep, Timer,
-    TimerEvent, TimerStep,
+    TimerEvent, TimerStep, Watcher,
 };
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
@@ -282,8 +282,6 @@ impl Told {
 }
 
 impl Probe for Told {
-    const WATCHES: bool = true;
-
     fn next_look(&self) -> Option<Time> {
         (self.next <= self.end).then_some(self.next)
     }
@@ -298,6 +296,10 @@ impl Probe for Told {
             }
         }
     }
+}
+
+impl Watcher for Told {
+    const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         let before = self.now;

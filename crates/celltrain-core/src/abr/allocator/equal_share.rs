@@ -12,7 +12,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::{Allocator, Configure, PortKind, some_time};
 use crate::abr::RmCell;
 use crate::error::Fault;
-use crate::footprint::size;
+use crate::sizes::size;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 

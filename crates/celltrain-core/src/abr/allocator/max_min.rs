@@ -9,7 +9,7 @@ use typed_index_collections::TiVec;
 
 use super::{Allocator, Configure, PortKind};
 use crate::abr::RmCell;
-use crate::footprint::size;
+use crate::sizes::size;
 use crate::index::Label;
 use crate::units::Time;
 

@@ -10,8 +10,8 @@ use typed_index_collections::TiVec;
 
 use super::PortKind;
 use crate::abr::RmCell;
-use crate::footprint::size;
 use crate::index::Label;
+use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
 
 /// The state of one port.

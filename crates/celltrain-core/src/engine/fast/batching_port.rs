@@ -6,17 +6,18 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::run_queues::{self, ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
-use crate::footprint::{PortRecords, array, size};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::rng::Stream;
+use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
+use crate::sizes::{PortRecords, array, size};
 
 /// An output port's buffer with its policy.
 pub struct BatchingPort {
@@ -46,38 +47,6 @@ pub struct BatchingPort {
     /// Of these, those reported to the policy, if it follows cells.
     reported_gone: u64,
     follows: bool,
-}
-
-/// Waiting cells by VC.
-#[derive(Clone, Debug)]
-pub struct Counts {
-    /// By label.
-    per_vc: TiVec<Label, u32>,
-    /// VCs with at least one.
-    active_vcs: u32,
-}
-
-impl Counts {
-    /// None of any of so many VCs.
-    pub fn new(vcs: usize) -> Self {
-        Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
-    }
-
-    /// Cells of a VC come.
-    #[inline]
-    pub fn put(&mut self, label: Label, cells: u32) {
-        let count = &mut self.per_vc[label];
-        self.active_vcs += u32::from(*count == 0);
-        *count += cells;
-    }
-
-    /// Cells of a VC go.
-    #[inline]
-    pub fn take(&mut self, label: Label, cells: u32) {
-        let count = &mut self.per_vc[label];
-        *count -= cells;
-        self.active_vcs -= u32::from(*count == 0);
-    }
 }
 
 /// The waiting cells of a VC's frame that is not yet whole.

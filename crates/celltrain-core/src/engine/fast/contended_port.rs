@@ -15,10 +15,10 @@ use super::batching_port::{self, BatchingPort};
 use super::run_queues::ReportGranularity;
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Run};
-use crate::footprint::size;
 use crate::index::Label;
 use crate::port::Fate;
 use crate::scheduler::BacklogSensitivity;
+use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 

@@ -9,9 +9,10 @@ use super::rm;
 use super::tournament_tree::Key;
 use super::turns::Turn;
 use crate::cell::Run;
-use crate::footprint::{LIST, Shape, array, count, grown, size};
 use crate::index::LinkIndex;
 use crate::network::NodeKind;
+use crate::shape::Shape;
+use crate::sizes::{LIST, array, count, grown, size};
 
 /// A frame on its way is a train at a port or in front of it, and one to be delivered at last.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Train>() + size::<Delivery>();

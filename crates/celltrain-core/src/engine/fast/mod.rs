@@ -9,7 +9,6 @@
 pub mod batching_port;
 mod contended_port;
 mod fabric;
-mod feeders;
 mod footprint;
 mod measure;
 mod nic;
@@ -27,9 +26,9 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
+use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::gfr::Edge;
 use crate::index::{FlowIndex, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
@@ -40,7 +39,6 @@ use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use batching_port::BatchingPort;

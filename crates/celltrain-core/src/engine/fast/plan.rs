@@ -16,11 +16,11 @@ use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::feeders::Feeders;
-use crate::footprint::size;
+use crate::feeders::Feeders;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 

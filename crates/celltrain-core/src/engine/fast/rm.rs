@@ -8,9 +8,9 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
 use crate::cell::FrameNumber;
-use crate::footprint::size;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::Place;
+use crate::sizes::size;
 use crate::units::Time;
 
 /// An event of one RM cell.

@@ -2,15 +2,15 @@
 //! at once.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use typed_index_collections::TiVec;
 
-use super::batching_port::Counts;
 use crate::cell::{Cell, Run};
-use crate::footprint::size;
 use crate::index::Label;
-use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service, Waiting};
+pub use crate::scheduler::waiting::ReportGranularity;
+use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
+use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
+use crate::sizes::size;
 
 /// Runs of cells that wait in several queues.
 pub struct RunQueues {
@@ -22,111 +22,10 @@ pub struct RunQueues {
     sent: Vec<Sent>,
 }
 
-/// The cells of a class or of a VC, first in, first out.
-#[derive(Clone, Debug)]
-struct Queue {
-    /// Cells waiting.
-    cells: u32,
-    /// Those of one frame that go first; none when the queue is empty.
-    front: Run,
-    behind: VecDeque<Run>,
-    /// Cells of the first run that were sent and not yet reported.
-    unreported: u32,
-}
-
 /// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
 pub(crate) const BYTES: u64 = size::<RunQueues>() + 2 * 64 + 8 * size::<Sent>();
 /// Memory of a queue, its label and its place in its scheduler's turns.
 pub(crate) const BYTES_PER_QUEUE: u64 = size::<Queue>() + 8 + 48;
-
-/// Cells of one frame that were sent.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    run: Run,
-    /// Of the cells of the same service, how many went before the first of these, where each is reported; otherwise
-    /// before the last.
-    after: u32,
-}
-
-/// How finely departures are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportGranularity {
-    /// Runs of cells that go one after the other: how many cells went before the first.
-    Each,
-    /// What waits together may go with other queues' cells in between, and is reported when the last of it has gone:
-    /// how many cells went before that one.
-    Runs,
-}
-
-/// What waits at a port, as its scheduler serves it.
-pub struct WaitingRuns<'a> {
-    queues: &'a mut [Queue],
-    counts: &'a mut Counts,
-    sent: &'a mut Vec<Sent>,
-    granularity: ReportGranularity,
-    /// Cells sent in this service.
-    number: u32,
-}
-
-impl Waiting for WaitingRuns<'_> {
-    #[inline]
-    fn queues(&self) -> Range<usize> {
-        0..self.queues.len()
-    }
-
-    #[inline]
-    fn cells(&self, queue: usize) -> u32 {
-        self.queues[queue].cells
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
-    fn send(&mut self, queue: usize, most: u32) -> u32 {
-        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
-        let sent = most.min(front.cells);
-        *cells -= sent;
-        front.cells -= sent;
-        *unreported += sent;
-        self.counts.take(front.last.label(), sent);
-        self.number += sent;
-        if front.cells == 0 || self.granularity == ReportGranularity::Each {
-            self.report_departures(queue);
-        }
-        sent
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
-    fn send_one(&mut self, queue: usize) -> bool {
-        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
-        *cells -= 1;
-        front.cells -= 1;
-        *unreported += 1;
-        let others_wait = *cells > 0;
-        self.counts.take(front.last.label(), 1);
-        self.number += 1;
-        if front.cells == 0 || self.granularity == ReportGranularity::Each {
-            self.report_departures(queue);
-        }
-        others_wait
-    }
-}
-
-impl WaitingRuns<'_> {
-    /// Notes what was sent of the run in front, and turns to the next one if that was all.
-    #[inline(never)]
-    fn report_departures(&mut self, queue: usize) {
-        let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
-        let cells = std::mem::take(unreported);
-        let after = self.number - if self.granularity == ReportGranularity::Each { cells } else { 1 };
-        let is_rest = front.cells == 0;
-        let last = if is_rest { front.last } else { front.last.not_last() };
-        self.sent.push(Sent { run: Run { last, cells }, after });
-        if is_rest && let Some(next) = behind.pop_front() {
-            *front = next;
-        }
-    }
-}
 
 impl RunQueues {
     /// Those that a scheduler asks for, none with a cell.

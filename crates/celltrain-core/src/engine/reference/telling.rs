@@ -6,7 +6,7 @@ use crate::abr::RmCell;
 use crate::cell::{Cell, FrameNumber};
 use crate::edge_device::{PacketFate, PacketStep};
 use crate::end_systems::EndSystems;
-use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent, Rule};
+use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Routing;
 use crate::policy::Grounds;
@@ -119,7 +119,6 @@ impl<P: Probe> Teller<'_, P> {
         let Some(source) = self.rate_control.port(link).and_then(|port| port.source(label)) else { return };
         let (after, rule) = (source.acr(), source.rule());
         if after != before {
-            debug_assert_ne!(rule, Rule::Initial, "a source that has changed its rate knows why");
             let vc = self.routing.vcs[link][label];
             self.probe.on_event(self.now, Event::Rate(RateEvent { vc, before, after, rule }));
         }

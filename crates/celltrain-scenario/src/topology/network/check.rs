@@ -9,12 +9,11 @@ use celltrain_core::network::{Graph, Merge, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use super::{Config, FlowConfig, Layout, Nodes};
-use crate::channels::meeting;
-use crate::check::{closest, hint};
 use crate::fault::Warning;
+use crate::hints::{closest, hint};
 use crate::limits::{MAX_CROSSINGS, MAX_DURATION};
 use crate::scope::{Scope, quoted};
-use crate::topology::links::{check_delay, check_rate};
+use crate::topology::links::{check_delay, check_rate, meeting};
 
 pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
     let before = scope.found().len();

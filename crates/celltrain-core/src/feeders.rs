@@ -56,7 +56,7 @@ impl Feeders {
     }
 
     /// The number of a feeding link among the inputs of a port.
-    pub(super) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
+    pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))
     }
