@@ -6,6 +6,7 @@
 
 mod clocks;
 mod telling;
+mod vc_ends;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,6 +29,7 @@ use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Span, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
+use vc_ends::{VcEnds, sender_of};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,20 +148,6 @@ impl Connection {
             Some(_) => [0.0; 2],
         }
     }
-}
-
-/// The two ends of a VC: what was put in, and what has been collected.
-struct VcEnds {
-    link: LinkIndex,
-    label: Label,
-    /// Which branch of a merge it is.
-    branch: u8,
-    tagged: bool,
-    log: FrameLog<Body>,
-    /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
-    blocks: Option<FrameLog<SackBlocks>>,
-    offered: u64,
-    damaged: u64,
 }
 
 /// What the host at a VC's end has collected.
@@ -568,25 +556,6 @@ impl EndSystems {
     #[inline]
     pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
         sender_of(&self.branches[vc], vc, frame)
-    }
-}
-
-/// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
-#[inline]
-fn sender_of(branches: &[VcIndex], vc: VcIndex, frame: FrameNumber) -> VcIndex {
-    if branches.is_empty() { vc } else { branches[usize::from(frame.branch())] }
-}
-
-impl VcEnds {
-    #[inline]
-    fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
-        if let Some(log) = &mut self.blocks {
-            log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
-        }
-        self.offered += u64::from(frame.cells);
-        let number = self.log.push(frame).on_branch(self.branch);
-        let VcEnds { link, label, tagged, .. } = *self;
-        Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
     }
 }
 

@@ -1,10 +1,10 @@
 use super::*;
-use crate::units::Duration;
 use crate::index::FlowIndex;
 use crate::network::tests::n_source_network;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::probe::Nothing;
 use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
+use crate::units::Duration;
 
 /// A source for each of these options, all with their first segment to send.
 fn network(of_flows: &[TcpOptions]) -> Network {
