@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher};
+use celltrain_core::events::{
+    CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher,
+};
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe};

@@ -12,8 +12,8 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::{Allocator, Configure, PortKind, some_time};
 use crate::abr::RmCell;
 use crate::error::Fault;
-use crate::sizes::size;
 use crate::index::Label;
+use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
 
 /// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer

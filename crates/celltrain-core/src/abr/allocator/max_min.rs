@@ -9,8 +9,8 @@ use typed_index_collections::TiVec;
 
 use super::{Allocator, Configure, PortKind};
 use crate::abr::RmCell;
-use crate::sizes::size;
 use crate::index::Label;
+use crate::sizes::size;
 use crate::units::Time;
 
 /// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
