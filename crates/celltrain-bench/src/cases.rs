@@ -281,6 +281,41 @@ policy.{policy}
     }
 }
 
+/// A network that is written out: the text of its lists, of the last two only what is in them.
+struct Listed<'a> {
+    hosts: String,
+    switches: String,
+    links: String,
+    flows: String,
+    tcp: &'a str,
+    buffer: &'a str,
+    policy: &'a str,
+}
+
+impl Listed<'_> {
+    fn toml(self, duration: &str) -> String {
+        let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
+        format!(
+            r#"duration = "{duration}"
+
+[topology.network]
+hosts = {hosts}
+switches = {switches}
+links = [
+{links}]
+flows = [
+{flows}]
+
+[tcp.{tcp}]
+
+[port.default]
+buffer = {buffer}
+policy.{policy}
+"#
+        )
+    }
+}
+
 /// Groups of sources, each group behind a local switch and bound for a host of its own; a group's VCs merge into one in
 /// the local switch, or stay apart.
 fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
@@ -302,25 +337,10 @@ fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> String {
         switches.push(local);
     }
     let link = |between: &[String; 2]| format!("    {{ between = {between:?}, delay = \"5us\" }},\n");
-    let links: String = links.iter().map(link).collect();
-    format!(
-        r#"duration = "{duration}"
-
-[topology.network]
-hosts = {hosts:?}
-switches = {switches:?}
-links = [
-{links}]
-flows = [
-{flows}]
-
-[tcp.vanilla]
-
-[port.default]
-buffer = "infinite"
-policy.tail_drop = {{}}
-"#
-    )
+    let links = links.iter().map(link).collect();
+    let (hosts, switches) = (format!("{hosts:?}"), format!("{switches:?}"));
+    let network = Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: INFINITE, policy: TAIL_DROP };
+    network.toml(duration)
 }
 
 /// N sources in IP networks around an ATM network, as in draft-jagan: one after the other begins, under `ubr`, or under
@@ -386,25 +406,9 @@ fn chain(trunks: u32, duration: &str) -> String {
             .expect("a string takes all");
     }
     let switches: Vec<String> = (0..=trunks).map(|i| format!("\"sw{i}\"")).collect();
-    let switches = switches.join(", ");
-    format!(
-        r#"duration = "{duration}"
-
-[topology.network]
-hosts = [{hosts}]
-switches = [{switches}]
-links = [
-{links}]
-flows = [
-{flows}]
-
-[tcp.vanilla]
-
-[port.default]
-buffer = 4000
-policy.selective_drop = {{ threshold = 0.9, z = 0.8 }}
-"#
-    )
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
+    let policy = "selective_drop = { threshold = 0.9, z = 0.8 }";
+    Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
 }
 
 /// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
@@ -436,25 +440,10 @@ fn mesh(switches: u32, flows: u32, duration: &str) -> String {
         writeln!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#).expect("a string takes all");
     }
     let switches: Vec<String> = (0..switches).map(|i| format!("\"sw{i}\"")).collect();
-    let switches = switches.join(", ");
-    format!(
-        r#"duration = "{duration}"
-
-[topology.network]
-hosts = [{hosts}]
-switches = [{switches}]
-links = [
-{trunks}{links}]
-flows = [
-{ends}]
-
-[tcp.reno]
-
-[port.default]
-buffer = 1000
-policy.epd = {{ threshold = 800 }}
-"#
-    )
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
+    let links = trunks + &links;
+    let policy = "epd = { threshold = 800 }";
+    Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.toml(duration)
 }
 
 #[cfg(test)]

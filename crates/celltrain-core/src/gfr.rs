@@ -48,13 +48,9 @@ fn tags() -> bool {
 impl Gfr {
     /// What is wrong with the contract of a VC whose first link has this rate and whose longest frame so many cells.
     pub fn check(&self, link_rate: BitRate, longest_frame: u32) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
         let pcr = self.pcr.unwrap_or(link_rate);
-        if pcr > link_rate || pcr.bits_per_second == 0 {
-            let problem = format!("is not a positive rate up to that of the VC's first link, {link_rate}");
-            refuse("pcr", format!("\"{pcr}\""), problem);
-        }
+        let mut faults = Vec::from_iter(check_pcr(pcr, link_rate));
+        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
         if self.mcr > pcr || self.mcr.bits_per_second == 0 {
             refuse("mcr", format!("\"{}\"", self.mcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
         }
@@ -74,6 +70,13 @@ impl Gfr {
         }
         faults
     }
+}
+
+/// What is wrong with the PCR of a VC, of whatever class, whose first link has this rate.
+pub(crate) fn check_pcr(pcr: BitRate, link_rate: BitRate) -> Option<Fault> {
+    let is_wrong = pcr > link_rate || pcr.bits_per_second == 0;
+    let problem = || format!("is not a positive rate up to that of the VC's first link, {link_rate}");
+    is_wrong.then(|| Fault::new("pcr", format!("\"{pcr}\""), problem()))
 }
 
 const MAX_CDVT: Duration = Duration::from_milliseconds(1_000);

@@ -147,18 +147,6 @@ impl MinimumShares {
         let rest = ONE.saturating_sub(self.promised) as f64 / f64::from(self.ring.members.max(1));
         (self.shares[vc] as f64 + rest) / ONE as f64
     }
-
-    /// A VC's next cell is due then.
-    #[inline]
-    fn play(&mut self, vc: usize, mut winner: (u64, u32)) {
-        let mut place = self.tournament.len() / 2 + vc;
-        self.tournament[place] = winner;
-        while place > 1 {
-            winner = winner.min(self.tournament[place ^ 1]);
-            place /= 2;
-            self.tournament[place] = winner;
-        }
-    }
 }
 
 impl Turns for MinimumShares {
@@ -171,7 +159,7 @@ impl Turns for MinimumShares {
         self.promised += self.shares[vc];
         if self.steps[vc] > 0 {
             self.due[vc] = self.due[vc].max(self.now);
-            self.play(vc, (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits")));
+            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits")));
         }
     }
 
@@ -193,7 +181,7 @@ impl Turns for MinimumShares {
         }
         if self.steps[vc] > 0 && (is_due || !goes_on) {
             let next = (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits"));
-            self.play(vc, if goes_on { next } else { NOBODY });
+            play(&mut self.tournament, vc, if goes_on { next } else { NOBODY });
         }
     }
 
@@ -203,15 +191,30 @@ impl Turns for MinimumShares {
     }
 }
 
-/// All turns, in billionths.
-const ONE: u64 = 1_000_000_000;
+/// A VC of a tournament has another player. Its places are, from 1 on, the first of all, the first of each half, and so
+/// on; the players themselves, by VC, are the second half.
+#[inline]
+pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
+    let mut winner = player;
+    let mut place = tournament.len() / 2 + vc;
+    tournament[place] = winner;
+    while place > 1 {
+        winner = winner.min(tournament[place ^ 1]);
+        place /= 2;
+        tournament[place] = winner;
+    }
+}
 
+/// All turns, or a whole link, in billionths.
+pub const ONE: u64 = 1_000_000_000;
+
+/// A share from 0 to 1 in billionths.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a share from 0 to 1 of a number of 30 bits"
 )]
-fn billionths(share: f64) -> u64 {
+pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 

@@ -9,12 +9,15 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import IO
+from types import FrameType, TracebackType
+from typing import IO, TYPE_CHECKING
 
 from celltrain.errors import Fault, StoreError
 from celltrain.text import shown
 from celltrain.writing import NO_LINK, replacing
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: The suffix of a file until it is whole.
 TEMPORARY = ".*.tmp"
@@ -110,6 +113,26 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+class Locked:
+    """A folder, and the lock by which this process writes it until it is closed."""
+
+    _lock: Lock | None = None
+
+    def close(self) -> None:
+        """Lets others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _not_ours(path: Path, problem: str) -> StoreError:

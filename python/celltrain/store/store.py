@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import Answer, checked
@@ -18,7 +17,7 @@ from celltrain.running import RunRecord
 from celltrain.store import columns, parts, rewrite, shapes
 from celltrain.store.check import disagreements, miscounted, strange, verify
 from celltrain.store.columns import Measured, measured
-from celltrain.store.files import Lock, clear, put, sync, uninterrupted
+from celltrain.store.files import Lock, Locked, clear, put, sync, uninterrupted
 from celltrain.store.layout import FOLDERS, JOURNAL, KIND, LEDGER, LOCK, MANIFEST, PARTS, SERIES
 from celltrain.store.ledger import Entry, Ledger, Part, Repeat
 from celltrain.text import shown
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Store(Answer):
+class Store(Locked, Answer):
     """Rows of a plan's runs, in a folder."""
 
     _call = "celltrain.sweep or celltrain.Store.open"
@@ -38,7 +37,6 @@ class Store(Answer):
     keeper: object = None
     """What holds the folder while the store is used, where it is a temporary one."""
     _plan: Plan | None
-    _lock: Lock | None = None
     _ledger: Ledger | None = None
     _next: int = 1
 
@@ -256,17 +254,7 @@ class Store(Answer):
         if self._ledger is not None:
             self._ledger.close()
             self._ledger = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().close()
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from celltrain.errors import Fault, TuneError, warn
 from celltrain.files import UnreadableError, read_json
 from celltrain.quantities import exact
-from celltrain.store.files import Lock, clear, put, sync
+from celltrain.store.files import Lock, Locked, clear, put, sync
 from celltrain.store.manifest import Kind
 from celltrain.text import shown
 from celltrain.tuning.ask import Trial, directions, frozen, quiet, silent_optuna
@@ -24,14 +23,13 @@ MANIFEST, ASKED, RUNS, JOURNAL, LOCK = "tune.json", "asked.json", "runs", "optun
 KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen="in the order of what it says")
 
 
-class Folder:
+class Folder(Locked):
     """A folder that one search writes. Its truth is what was asked and the stores; the journal is made anew from them."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan) -> None:
         self.path = path
         self.plan = plan
         self.manifest = manifest
-        self._lock: Lock | None = None
         self._asked: list[list[list[Numbers]]] = []
 
     @classmethod
@@ -137,20 +135,6 @@ class Folder:
             if not there:
                 study.set_metric_names([objective.measure for objective in plan.objectives])
             study.add_trials([frozen(plan, trial) for trial in history[there:]])
-
-    def close(self) -> None:
-        """Lets others write."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read_asked(self) -> list[list[list[Numbers]]]:
         path, plan = self.path / ASKED, self.plan

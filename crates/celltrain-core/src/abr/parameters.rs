@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Rate;
 use crate::error::Fault;
+use crate::gfr::check_pcr;
 use crate::units::{BitRate, CELL_BITS, Duration};
 
 /// The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells too.
@@ -143,13 +144,9 @@ impl Parameters {
 
     /// What is wrong with the parameters of a VC whose first link has this rate.
     pub fn check(&self, link_rate: BitRate) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
         let pcr = self.pcr.unwrap_or(link_rate);
-        if pcr > link_rate || pcr.bits_per_second == 0 {
-            let problem = format!("is not a positive rate up to that of the VC's first link, {link_rate}");
-            refuse("pcr", format!("\"{pcr}\""), problem);
-        }
+        let mut faults = Vec::from_iter(check_pcr(pcr, link_rate));
+        let mut refuse = |key, value: String, problem: String| faults.push(Fault::new(key, value, problem));
         if self.mcr > pcr {
             refuse("mcr", format!("\"{}\"", self.mcr), format!("is not a rate up to pcr = \"{pcr}\""));
         }

@@ -84,6 +84,24 @@ pub enum Phase {
     One,
 }
 
+/// The answers of a [`Discard`] that are those of one VC of the list in the field `$vcs`.
+macro_rules! keep_state {
+    ($vcs:ident) => {
+        fn on_served(&mut self, vc: Label) {
+            self.$vcs[vc].on_served();
+        }
+
+        fn on_put_back(&mut self, vc: Label) {
+            self.$vcs[vc].on_put_back();
+        }
+
+        fn state(&self, vc: Label) -> Option<AdaState> {
+            Some(self.$vcs[vc].state)
+        }
+    };
+}
+pub(super) use keep_state;
+
 impl Configure for Config {
     type Discard = AdaptiveDiscard;
 
@@ -125,17 +143,7 @@ impl Discard for AdaptiveDiscard {
         }
     }
 
-    fn on_served(&mut self, vc: Label) {
-        self.vcs[vc].on_served();
-    }
-
-    fn on_put_back(&mut self, vc: Label) {
-        self.vcs[vc].on_put_back();
-    }
-
-    fn state(&self, vc: Label) -> Option<AdaState> {
-        Some(self.vcs[vc].state)
-    }
+    keep_state!(vcs);
 }
 
 impl AdaptiveDiscard {

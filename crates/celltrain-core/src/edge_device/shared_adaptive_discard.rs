@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::adaptive_discard::{AdaState, DEFAULT_LT, Phase, Thresholds, Vc};
+use super::adaptive_discard::{AdaState, DEFAULT_LT, Phase, Thresholds, Vc, keep_state};
 use super::{Cause, Configure, Discard, Memory, Packets};
 use crate::error::Fault;
 use crate::index::Label;
@@ -93,17 +93,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    fn on_served(&mut self, vc: Label) {
-        self.vcs[vc].on_served();
-    }
-
-    fn on_put_back(&mut self, vc: Label) {
-        self.vcs[vc].on_put_back();
-    }
-
-    fn state(&self, vc: Label) -> Option<AdaState> {
-        Some(self.vcs[vc].state)
-    }
+    keep_state!(vcs);
 }
 
 impl SharedAdaptiveDiscard {

@@ -69,6 +69,33 @@ impl<T: Turns> VirtualQueues<T> {
     }
 }
 
+/// The questions of a [`BufferPolicy`](super::BufferPolicy) that its virtual queues answer, in the field `$queues`: they
+/// are told of every cell.
+macro_rules! keep_virtual_queues {
+    ($queues:ident) => {
+        fn follows_cells(&self) -> bool {
+            true
+        }
+
+        fn on_enter(&mut self, vc: $crate::index::Label, cells: u32) {
+            self.$queues.enter(vc, cells);
+        }
+
+        fn on_leave(&mut self, cells: u32) {
+            self.$queues.leave(cells);
+        }
+
+        fn enters_at_once(&self, vc: $crate::index::Label, left: u32, close: bool) -> bool {
+            self.$queues.enters_at_once(vc, left, close)
+        }
+
+        fn virtual_queues(&self) -> Option<&typed_index_collections::TiSlice<$crate::index::Label, u32>> {
+            Some(&self.$queues.cells)
+        }
+    };
+}
+pub(super) use keep_virtual_queues;
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;

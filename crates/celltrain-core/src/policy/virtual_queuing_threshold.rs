@@ -8,10 +8,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
-use super::virtual_queues::VirtualQueues;
+use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
@@ -81,25 +80,7 @@ impl BufferPolicy for VirtualQueuingThreshold {
         }
     }
 
-    fn follows_cells(&self) -> bool {
-        true
-    }
-
-    fn on_enter(&mut self, vc: Label, cells: u32) {
-        self.queues.enter(vc, cells);
-    }
-
-    fn on_leave(&mut self, cells: u32) {
-        self.queues.leave(cells);
-    }
-
-    fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
-        self.queues.enters_at_once(vc, left, close)
-    }
-
-    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
-        Some(&self.queues.cells)
-    }
+    keep_virtual_queues!(queues);
 }
 
 #[cfg(test)]

@@ -59,9 +59,7 @@ impl Configure for Config {
     type Policy = Wba;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = self.weights.check_weights();
-        faults.extend(needs_a_limit(capacity, "threshold", self.threshold));
-        faults
+        check(&self.weights, self.threshold, capacity)
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
@@ -93,6 +91,13 @@ impl BufferPolicy for Wba {
             ..Grounds::default()
         }
     }
+}
+
+/// What is wrong with weights and a threshold, for a buffer of `capacity` cells (`None`: without limit).
+pub(super) fn check(weights: &PerVc, threshold: f64, capacity: Option<u32>) -> Vec<Fault> {
+    let mut faults = weights.check_weights();
+    faults.extend(needs_a_limit(capacity, "threshold", threshold));
+    faults
 }
 
 /// The weights of the VCs that cross a port.

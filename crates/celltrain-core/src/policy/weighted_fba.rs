@@ -7,8 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wba::Weights;
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
+use super::wba::{self, Weights};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
@@ -58,9 +58,7 @@ impl Configure for Config {
     type Policy = WeightedFba;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = self.weights.check_weights();
-        faults.extend(needs_a_limit(capacity, "threshold", self.threshold));
-        faults
+        wba::check(&self.weights, self.threshold, capacity)
     }
 
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {

@@ -112,6 +112,18 @@ impl Admission {
         }
     }
 
+    /// That VCs may merge at its port.
+    pub(crate) fn assert_may_merge(&self) {
+        assert!(!self.policy.follows_cells(), "a policy follows cells only where none wait for others");
+    }
+
+    /// That its port may have a scheduler's queues; `merges`: VCs merge there.
+    pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
+        assert!(!merges, "VCs merge only where one queue holds all");
+        assert!(!self.policy.follows_cells(), "a policy follows cells only where one queue holds all");
+        assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all");
+    }
+
     /// Whether a cell that finds no room pushes out another.
     pub(crate) fn pushes_out(&self) -> bool {
         self.overflow == Overflow::PushOutFront

@@ -165,7 +165,7 @@ impl Port {
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
-            assert!(!self.admission.policy.follows_cells(), "a policy follows cells only where none wait for others");
+            self.admission.assert_may_merge();
         }
         self.held = merging.iter().map(|&merges| merges.then(Vec::new)).collect();
         self
@@ -176,9 +176,7 @@ impl Port {
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if service.is_some() {
-            assert!(self.held.iter().all(Option::is_none), "VCs merge only where one queue holds all");
-            assert!(!self.admission.policy.follows_cells(), "a policy follows cells only where one queue holds all");
-            assert!(!self.admission.pushes_out(), "cells are pushed out only where one queue holds all");
+            self.admission.assert_may_be_scheduled(self.held.iter().any(Option::is_some));
         }
         self.queues = service.map(CellQueues::new);
         self

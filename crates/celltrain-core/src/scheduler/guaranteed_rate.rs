@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{CELLS, Cost, FACTOR, TAG, Work};
+use crate::turns::{ONE, billionths};
 
 /// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
 /// share of the link while it has cells; each of the two first in, first out.
@@ -44,18 +45,8 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let queue_of = vcs.iter().map(|vc| if vc.class == Class::Ubr { UBR } else { OTHERS }).collect();
-        Some(Service::new(2, queue_of, GuaranteedRate { g: billionths(self.share), credit: 0 }))
+        Some(Service::new(2, queue_of, GuaranteedRate { g: billionths(self.share.clamp(0.0, 1.0)), credit: 0 }))
     }
-}
-
-/// A share of a cell, in the unit of credit.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share from 0 to 1 of a number of 30 bits"
-)]
-fn billionths(share: f64) -> u64 {
-    (share.clamp(0.0, 1.0) * CELL as f64).round() as u64
 }
 
 /// The two queues.
@@ -63,7 +54,7 @@ const OTHERS: usize = 0;
 const UBR: usize = 1;
 
 /// Credit for one cell.
-const CELL: u64 = 1_000_000_000;
+const CELL: u64 = ONE;
 
 /// The scheduler.
 struct GuaranteedRate {

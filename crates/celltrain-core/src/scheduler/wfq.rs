@@ -17,6 +17,7 @@ use super::{Configure, Scheduler, Service, VcKind, Waiting};
 use crate::cost::{Cost, FACTOR, TAG, VCS, Work};
 use crate::error::Fault;
 use crate::policy::PerVc;
+use crate::turns::play;
 use crate::units::gcd;
 
 /// Weighted fair queuing: every VC has a queue of its own, and those that have cells waiting share the link in
@@ -166,19 +167,6 @@ impl<N: Number> Wfq<N> {
         }
     }
 
-    /// A VC's first cell has another tag.
-    #[inline]
-    fn play(&mut self, vc: usize, player: N) {
-        let mut winner = player;
-        let mut place = self.tournament.len() / 2 + vc;
-        self.tournament[place] = winner;
-        while place > 1 {
-            winner = winner.min(self.tournament[place ^ 1]);
-            place /= 2;
-            self.tournament[place] = winner;
-        }
-    }
-
     /// Counts tags from `v_now` on: only their differences matter, and none that is to come or waits is below it.
     #[cold]
     fn lower_tags(&mut self) {
@@ -198,7 +186,7 @@ impl<N: Number> Scheduler for Wfq<N> {
     #[inline]
     fn on_backlog(&mut self, queue: usize) {
         let Vc { step, previous } = self.vcs[queue];
-        self.play(queue, (previous.max(self.v_now) + step).player(queue));
+        play(&mut self.tournament, queue, (previous.max(self.v_now) + step).player(queue));
     }
 
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
@@ -212,7 +200,7 @@ impl<N: Number> Scheduler for Wfq<N> {
                 self.vcs[queue].previous = self.v_now;
                 N::NO_PLAYER
             };
-            self.play(queue, next);
+            play(&mut self.tournament, queue, next);
             if self.v_now >= N::MOST_TAG {
                 self.lower_tags();
             }

@@ -336,7 +336,7 @@ impl Sender {
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => {
                 self.cause = Cause::Hole;
-                self.recovery.choose(&self.flight(), &self.windows)
+                self.recovery.choose(&self.flight(&self.board), &self.windows)
             }
         };
         let choice = choice.filter(|choice| choice.seq() < self.end)?;
@@ -402,8 +402,9 @@ impl Sender {
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    fn flight(&self) -> Flight<'_> {
-        Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board: &self.board }
+    /// What is outstanding. It borrows the scoreboard alone: the recovery and the windows change while they look at it.
+    fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
+        Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
 
     fn on_new_ack(&mut self, ack: u64, now: Time) {
@@ -417,8 +418,7 @@ impl Sender {
         if !self.board.is_empty() {
             self.board.forget_before(ack);
         }
-        let flight =
-            Flight { una: ack, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board: &self.board };
+        let flight = self.flight(&self.board);
         let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
         if ack == self.snd_max {
             self.timer.stop();
@@ -445,13 +445,7 @@ impl Sender {
         if self.duplicate_acks == DuplicateAcks::GrowWindow {
             self.windows.on_new_ack(now, 1.0);
         }
-        let flight = Flight {
-            una: self.snd_una,
-            max: self.snd_max,
-            end: self.end,
-            mss: u64::from(self.mss),
-            board: &self.board,
-        };
+        let flight = self.flight(&self.board);
         match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
             Reaction::Ignore => {}
             Reaction::GoBack => {
@@ -476,13 +470,7 @@ impl Sender {
             self.rtt.back_off();
         }
         self.windows.on_timeout((self.snd_max - self.snd_una) as f64 / f64::from(self.mss));
-        let flight = Flight {
-            una: self.snd_una,
-            max: self.snd_max,
-            end: self.end,
-            mss: u64::from(self.mss),
-            board: &self.board,
-        };
+        let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
         self.chosen = false;
         self.pending = Pending::Nothing;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rate_book::{self, RateBook};
-use super::{Allocator, Configure, PortKind, some_time, within};
+use super::{Allocator, Configure, PortKind, within};
 use crate::abr::RmCell;
 use crate::error::Fault;
 use crate::index::Label;
@@ -61,10 +61,8 @@ impl Configure for Config {
     type Allocator = Erica;
 
     fn check(&self, _capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = within("target_utilisation", self.target_utilisation, 0.1, 1.0);
-        faults.extend(some_time("interval", self.interval));
-        faults.extend(within("delta", self.delta, 0.0, 1.0));
-        faults
+        let target = within("target_utilisation", self.target_utilisation, 0.1, 1.0);
+        [target, rate_book::check(self.interval, self.delta)].concat()
     }
 
     fn bytes_per_vc(&self) -> u64 {
@@ -98,7 +96,7 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::VcKind;
+    use crate::abr::allocator::{VcKind, some_time};
     use crate::abr::allocator::conformance::{C, brm, port};
 
     /// U = 0.9 of 100,000 cells per second: 90 cells an interval of 1 ms, or 1000 units.

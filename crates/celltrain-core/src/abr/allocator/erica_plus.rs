@@ -104,8 +104,7 @@ impl Configure for Config {
         faults.extend(within("a", self.a, 1.0, 10.0));
         faults.extend(within("b", self.b, 1.0, 10.0));
         faults.extend(within("qdlf", self.qdlf, 0.1, 1.0));
-        faults.extend(some_time("interval", self.interval));
-        faults.extend(within("delta", self.delta, 0.0, 1.0));
+        faults.extend(rate_book::check(self.interval, self.delta));
         faults
     }
 

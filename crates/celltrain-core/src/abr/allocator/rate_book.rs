@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use typed_index_collections::TiVec;
 
-use super::PortKind;
+use super::{PortKind, some_time, within};
 use crate::abr::RmCell;
+use crate::error::Fault;
 use crate::index::Label;
 use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
@@ -40,6 +41,13 @@ struct Vc {
     seen: Option<u64>,
     /// The interval it was last given a rate in, and that rate.
     er: Option<(u64, f64)>,
+}
+
+/// What is wrong with an averaging interval and delta.
+pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
+    let mut faults = some_time("interval", interval);
+    faults.extend(within("delta", delta, 0.0, 1.0));
+    faults
 }
 
 /// Memory of a VC.

@@ -87,7 +87,7 @@ fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
 }
 
 impl BatchingPort {
-    /// A port with room for `capacity` waiting cells (`None`: without limit), crossed by `vcs` VCs.
+    /// A port as [`Port::new`](crate::port::Port::new) makes one.
     pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
@@ -108,26 +108,22 @@ impl BatchingPort {
         }
     }
 
-    /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
-    /// sent in one go. One that loses a cell is discarded whole.
+    /// The same port where VCs merge, as in [`Port::merging`](crate::port::Port::merging).
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
-            assert!(!self.follows, "a policy follows cells only where none wait for others");
+            self.admission.assert_may_merge();
             self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
             self.apart = true;
         }
         self
     }
 
-    /// The same port with a scheduler's queues instead of one, where it has any. No VCs merge there, and its policy
-    /// pushes out no cell.
+    /// The same port with a scheduler's queues, as in [`Port::scheduled`](crate::port::Port::scheduled).
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if let Some(service) = service {
-            assert!(!self.merges(), "VCs merge only where one queue holds all");
-            assert!(!self.follows, "a policy follows cells only where one queue holds all");
-            assert!(!self.admission.pushes_out(), "cells are pushed out only where one queue holds all");
+            self.admission.assert_may_be_scheduled(self.merges());
             self.queues = Some(Box::new(RunQueues::new(service)));
             self.apart = true;
         }

@@ -95,19 +95,9 @@ impl Engine<'_> {
                 }
             }
         }
-        let final_state = FinalState {
-            network: self.network,
-            routing: &self.routing,
-            clock: self.clock,
-            end: self.end,
-            ports: &ports,
-            end_systems: &self.end_systems,
-            on_links: &on_links,
-            edge: &self.edge,
-            rate_control: &self.rate_control,
-            stop,
-        };
-        final_state.measure()
+        let (ports, on_links) = (&ports, &on_links);
+        let &Self { network, ref routing, clock, end, ref end_systems, ref edge, ref rate_control, .. } = &*self;
+        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, stop }.measure()
     }
 }
 

@@ -237,32 +237,18 @@ impl<'a> Engine<'a> {
     /// Borrows three parts at once: the contended ports, the fabric, and the routing.
     #[inline]
     fn parts(&mut self) -> (&mut [ContendedPort], Fabric<'_>, &Routing) {
-        let Self {
-            contended_ports,
-            plan,
-            lanes,
-            end_systems,
-            event_list,
-            late,
-            rate_control,
-            rm_events,
-            end,
-            routing,
-            ..
-        } = self;
-        let count = contended_ports.len();
         let fabric = Fabric {
-            plan,
-            lanes,
-            end_systems,
-            event_list,
-            late,
-            rate_control,
-            rm_events,
-            end: *end,
-            contended_ports: count,
+            plan: &self.plan,
+            lanes: &mut self.lanes,
+            end_systems: &mut self.end_systems,
+            event_list: &mut self.event_list,
+            late: &mut self.late,
+            rate_control: &mut self.rate_control,
+            rm_events: &mut self.rm_events,
+            end: self.end,
+            contended_ports: self.contended_ports.len(),
         };
-        (contended_ports, fabric, routing)
+        (&mut self.contended_ports, fabric, &self.routing)
     }
 
     /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
