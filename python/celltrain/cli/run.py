@@ -85,7 +85,7 @@ def run(
     if plot and out is None:
         raise InputError([Fault.of_option("--plot", "on", "draws files; say where to with --out DIR")])
     if plot:
-        from celltrain.plot import require_matplotlib
+        from celltrain.axes import require_matplotlib
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]
