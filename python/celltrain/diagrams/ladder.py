@@ -133,8 +133,11 @@ class _Ladder:
         self._origin = origin
         self._by = by
         self._labels: set[str] = set()
+        self._cells = self._lost = 0
 
     def draw(self, ports: list[list[_Visit]], end: tuple[float, str] | None) -> None:
+        self._cells = max(map(len, ports))
+        self._lost = sum(visit.lost is not None for visits in ports for visit in visits)
         lines = len(ports) + (end is not None)
         for place in range(lines):
             self._ax.axvline(place, color="#999999", linewidth=0.8, zorder=0)
@@ -150,7 +153,7 @@ class _Ladder:
             style: dict[str, Any] = {"color": ORANGE, "linewidth": 4, "alpha": 0.55, "solid_capstyle": "butt"}
             self._line(place, visit.arrived, place, visit.departed, "waits", **style)
         if visit.lost is not None:
-            label = f"lost: {visit.how}"
+            label = f"lost: {visit.how} ({self._lost:,} of {self._cells:,})"
             self._ax.plot(
                 *([place], [self._y(visit.lost)], "x"),
                 color=RED,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _COLOURS = {"timeout": RED, "third duplicate ACK": ORANGE, "partial ACK": PURPLE, "SACK hole": SKY}
 #: A segment that is a smaller part of the axis is a dot.
 _BAR = 0.012
+#: Losses up to which a cross is large.
+_FEW = 40
 _LOST = ("refused", "cut", "dropped")
 
 
@@ -71,9 +73,11 @@ def draw(
         rows = again & (reasons == reason)
         bars.add(x[rows], first[rows] / by, last[rows] / by, colour, f"sent again: {reason}")
     _acks(ax, table, events, x, by, high)
-    for label, rows in _losses(log, own, table, str(vc), events, frames).items():
+    for label, rows in _losses(log, own, str(vc), events, frames).items():
         middle = (first[rows] + last[rows]) / 2 / by
-        ax.plot(x[rows], middle, "x", color=RED, markersize=6, markeredgewidth=1.5, zorder=5, label=legible(label))
+        # Many of them side by side would be a blot.
+        cross = {"markersize": 6, "markeredgewidth": 1.5} if len(rows) <= _FEW else {"markersize": 3.5}
+        ax.plot(x[rows], middle, "x", color=RED, zorder=5, label=f"{legible(label)}: {len(rows):,}", **cross)
     timers = kept(log, "timers", span)
     if timers is not None:
         timers = rows_of(timers, flow=flow, timer="retransmission", event="expired")
@@ -140,9 +144,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
     )
 
 
-def _losses(
-    log: Mapping[str, pa.Table], own: pa.Table, table: pa.Table, vc: str, events: Any, frames: Any
-) -> dict[str, Any]:
+def _losses(log: Mapping[str, pa.Table], own: pa.Table, vc: str, events: Any, frames: Any) -> dict[str, Any]:
     """The rows of segments that were lost, by what became of them."""
     import numpy as np
 
@@ -152,7 +154,7 @@ def _losses(
     is_lost = is_sent & lost_frames(frames, arrived)
     told = kept(log, "frames", None)
     if told is None:
-        return {"lost": is_lost} if is_lost.any() else {}
+        return {"lost": np.flatnonzero(is_lost)} if is_lost.any() else {}
     told = rows_of(told, vc=vc)
     what, ports, numbers_ = texts(told, "event"), texts(told, "port"), numbers(told, "frame")
     fates: dict[float, str] = {}

@@ -245,8 +245,12 @@ class _Story:
         history, episode = self.history, self.episode
         expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
         found = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
+        # A sender that goes back sends many segments for the reason it began with. It began at the duplicate ACK that asks
+        # for the very segment.
+        duplicates = np.flatnonzero((history.event == "acknowledged") & (history.reason == "duplicate"))
+        asked = {(history.time[row], history.ack[row]) for row in duplicates}
         for place in self.again:
-            if history.reason[place] == _FAST:
+            if history.reason[place] == _FAST and (history.time[place], history.first[place]) in asked:
                 found.append((float(history.time[place]), _FAST, int(place)))
         return sorted(found)
 

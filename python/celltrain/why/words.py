@@ -60,7 +60,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
         return f"At {when} the port {port} refused {what}."
     if row["event"] == "dropped":
         why = "because the rate had fallen" if reason == "the rate fell" else "to make room for another"
-        return f"At {when} the edge device dropped {what} before {port}, {why}."
+        return f"At {when} the edge device dropped {what} at {port}, {why}."
     if row["event"] == "cut":
         waiting = f"{counted(row['occupancy'], 'cell')} were waiting"
         if reason == "no room":
@@ -92,7 +92,7 @@ def grounds(row: Mapping[str, Any]) -> str | None:
         parts.append(f"the probability of a refusal was {row['drop_probability']:.3g}")
     if row["tagged"]:
         parts.append("the frame was tagged")
-    return f"It refuses a frame when {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
+    return f"The port refuses a frame when {row['reason']}: {', '.join(parts[:-1])}, and {parts[-1]}."
 
 
 #: What is done with a frame, for many of them.
