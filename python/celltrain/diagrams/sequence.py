@@ -76,7 +76,8 @@ def draw(
     for label, rows in _losses(log, own, str(vc), events, frames).items():
         middle = (first[rows] + last[rows]) / 2 / by
         # Many of them side by side would be a blot.
-        cross = {"markersize": 6, "markeredgewidth": 1.5} if len(rows) <= _FEW else {"markersize": 3.5}
+        width, size_of_cross = (1.5, 6) if len(rows) <= _FEW else (1, 3.5)
+        cross: dict[str, Any] = {"markersize": size_of_cross, "markeredgewidth": width}
         ax.plot(x[rows], middle, "x", color=RED, zorder=5, label=f"{legible(label)}: {len(rows):,}", **cross)
     timers = kept(log, "timers", span)
     if timers is not None:
