@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from celltrain.toml import save as save
     from celltrain.tuning import Tuned as Tuned
     from celltrain.tuning import tune as tune
-    from celltrain.why import Why as Why
-    from celltrain.why import why as why
+    from celltrain.reasons import Why as Why
+    from celltrain.reasons import why as why
 
     __version__: str
 
@@ -85,7 +85,7 @@ _HOMES = {
     "StoreError": "errors",
     "TuneError": "errors",
     "Tuned": "tuning",
-    "Why": "why",
+    "Why": "reasons",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
@@ -101,7 +101,7 @@ _HOMES = {
     "study": "reproduction",
     "sweep": "sweeps",
     "tune": "tuning",
-    "why": "why",
+    "why": "reasons",
 }
 
 

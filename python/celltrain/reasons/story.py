@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from celltrain.text import shown
-from celltrain.why.history import NEVER, Episode, Fates, History, Rows
-from celltrain.why.words import DONE, counted, grounds, instant, loss, span, stretch, window
+from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
+from celltrain.reasons.words import DONE, counted, grounds, instant, loss, span, stretch, window
 
 #: As the table of segments has it.
 _FAST = "third duplicate ACK"

@@ -21,8 +21,8 @@ from celltrain.network import Network
 from celltrain.quantities import QUANTITIES
 from celltrain.scenario import read, table
 from celltrain.text import shown
-from celltrain.why.history import NEVER, Episode, Fates, History, Rows
-from celltrain.why.story import Told, nothing, of_episode
+from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
+from celltrain.reasons.story import Told, nothing, of_episode
 
 if TYPE_CHECKING:
     import pyarrow as pa
