@@ -2,8 +2,9 @@
 #![no_main]
 
 use celltrain_core::aal5::{Reassembled, Reassembler};
-use celltrain_core::cell::Cell;
+use celltrain_core::cell::{Cell, FrameNumber};
 use celltrain_core::codec::aal5;
+use celltrain_core::index::Label;
 use libfuzzer_sys::fuzz_target;
 
 // Each byte of the input decides the fate of one cell of a stream of frames: lost or not, and how long its frame is.
@@ -23,7 +24,9 @@ fuzz_target!(|data: &[u8]| {
                 continue;
             }
             let whole = bytes.accept(&cell, last).is_some_and(|pdu| pdu.is_ok());
-            let answer = engine.on_cell(Cell::new(0, frame, last), 1366, |frame| lengths[frame as usize]);
+            let answer = engine.on_cell(Cell::new(Label::new(0), FrameNumber::new(frame), last), 1366, |frame| {
+                lengths[frame.number() as usize]
+            });
             assert_eq!(whole, matches!(answer, Reassembled::Whole(_)));
         }
     }

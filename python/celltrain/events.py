@@ -7,14 +7,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from celltrain.arguments import checked
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError
 from celltrain.measures import EVENTS
 from celltrain.tables import column_of, csv_rows, csv_schema
-from celltrain.text import described
 from celltrain.writing import replacing, writing
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ Values = tuple[Any, Sequence[str] | None]
 Take = Callable[[str, list[Values]], None]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Events:
     """Which events of a run are kept, and where.
 
@@ -35,26 +33,55 @@ class Events:
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result = ct.run(lan, events=ct.Events(folder=folder, kinds=["segments"], flows=["tcp1"]))
+    ...     result = ct.run(lan, events=ct.Events(folder, kinds=["segments"], flows=["tcp1"]))
     ...     segments = result.events["segments"]
     >>> result.engine, segments["event"][0].as_py()
     ('fast', 'sent')
     """
 
-    folder: str | os.PathLike[str]
-    """Gets a file for each kind, such as `segments.parquet`; it is made if needed, and holds no such file yet."""
-    kinds: Sequence[str] = ()
-    """`segments`, `timers`, `frames`, `cells`, `rates`; all when empty. The last three come from the reference engine."""
-    ports: Sequence[str] | None = None
-    """Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells."""
-    vcs: Sequence[str] | None = None
-    """VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None."""
-    flows: Sequence[str] | None = None
-    """Flows whose segments and timers are kept, and what becomes of their VCs; all when None."""
-    window: str | None = None
-    """From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None."""
-    format: str = "parquet"
-    """`parquet`, or `csv`."""
+    @checked(ScenarioError)
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        kinds: str | Sequence[str] = (),
+        ports: str | Sequence[str] | None = None,
+        vcs: str | Sequence[str] | None = None,
+        flows: str | Sequence[str] | None = None,
+        window: str | None = None,
+        format: str = "parquet",  # noqa: A002, as Arrow has it
+    ) -> None:
+        """Chooses events.
+
+        Args:
+            folder: Gets a file for each kind, such as `segments.parquet`. It is made if needed, and holds no such file
+                yet.
+            kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. The last three come from
+                the reference engine alone.
+            ports: Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells.
+            vcs: VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None.
+            flows: Flows whose segments and timers are kept, and what becomes of their VCs; all when None.
+            window: From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+            format: `"parquet"`, or `"csv"`.
+
+        Raises:
+            ScenarioError: When an option is refused.
+        """
+        self.folder = Path(folder)
+        self.kinds = _names(kinds) or ()
+        self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
+        self.window = window
+        self.format = format
+        faults = [
+            Fault.of_option("kinds", repr(name), f"is not a kind of event; choose from {', '.join(EVENTS)}")
+            for name in dict.fromkeys(self.kinds)
+            if name not in EVENTS
+        ]
+        if format not in FORMATS:
+            problem = f"is not a format; choose from {', '.join(FORMATS)}"
+            faults.append(Fault.of_option("format", repr(format), problem))
+        if faults:
+            raise ScenarioError(faults)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -64,19 +91,7 @@ class Events:
     @property
     def paths(self) -> list[Path]:
         """The files of the kinds."""
-        return [Path(self.folder) / f"{name}.{self.format}" for name in self.chosen]
-
-    def faults(self) -> list[Fault]:
-        """What is wrong with it, as far as that shows without the network."""
-        faults = [
-            Fault.of_option("kinds", repr(name), f"is not a kind of event; choose from {', '.join(EVENTS)}")
-            for name in dict.fromkeys(self.kinds)
-            if name not in EVENTS
-        ]
-        if self.format not in FORMATS:
-            problem = f"is not a format; choose from {', '.join(FORMATS)}"
-            faults.append(Fault.of_option("format", described(self.format), problem))
-        return faults
+        return [self.folder / f"{name}.{self.format}" for name in self.chosen]
 
     def engine(self, asked: str | None) -> str:
         """The engine that tells of these kinds: the one that is asked for, or the fast one if it does."""
@@ -99,7 +114,7 @@ class Events:
         Args:
             run: What the metadata of the tables say of the run: its scenario's name, and its seed.
         """
-        folder = Path(self.folder)
+        folder = self.folder
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         there = [path for path in self.paths if path.exists() or path.is_symlink()]
@@ -120,6 +135,10 @@ class Events:
                 writer.close()
         if ended is not None:
             raise ended
+
+
+def _names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return names if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 class _Table:

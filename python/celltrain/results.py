@@ -87,9 +87,7 @@ def run(
         faults.append(Fault.of_option("engine", repr(engine), f"is not an engine; choose from {', '.join(ENGINES)}"))
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
-    kept = events if events is None or isinstance(events, Events) else Events(folder=events)
-    if kept is not None:
-        faults += kept.faults()
+    kept = events if events is None or isinstance(events, Events) else Events(events)
     if faults:
         raise ScenarioError(faults)
     chosen = kept.engine(engine) if kept is not None else engine or "fast"
@@ -107,7 +105,7 @@ def run(
                 answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), kept.asked(), take)
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
-    return RunResult._of(json.loads(answer), series, None if kept is None else Path(kept.folder))
+    return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
 
 
 class RunResult(Answer):

@@ -97,7 +97,7 @@ def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, d
 def test_segments_alone_come_from_the_fast_engine_and_are_the_same(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
-    result = ct.run(small, events=ct.Events(folder=tmp_path, kinds=["segments", "timers"]))
+    result = ct.run(small, events=ct.Events(tmp_path, kinds=["segments", "timers"]))
     assert result.engine == "fast"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["segments.parquet", "timers.parquet"]
     for kind in ("segments", "timers"):
@@ -119,8 +119,8 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
 
 
 def test_tables_of_csv_have_the_same_rows(small: Path, tmp_path: Path) -> None:
-    ct.run(small, events=ct.Events(folder=tmp_path / "csv", kinds=["frames"], format="csv"))
-    ct.run(small, events=ct.Events(folder=tmp_path / "parquet", kinds=["frames"]))
+    ct.run(small, events=ct.Events(tmp_path / "csv", kinds=["frames"], format="csv"))
+    ct.run(small, events=ct.Events(tmp_path / "parquet", kinds=["frames"]))
     csv = pa.csv.read_csv(tmp_path / "csv" / "frames.csv")
     parquet = pq.read_table(tmp_path / "parquet" / "frames.parquet")
     assert csv.column_names == parquet.column_names
@@ -131,7 +131,7 @@ def test_tables_of_csv_have_the_same_rows(small: Path, tmp_path: Path) -> None:
 def test_rates_say_the_rule_that_changed_them(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
-        events=ct.Events(folder=tmp_path / "out", kinds=["rates", "cells"]),
+        events=ct.Events(tmp_path / "out", kinds=["rates", "cells"]),
     )
     rates = pq.read_table(tmp_path / "out" / "rates.parquet")
     assert any(reason.startswith("rule 9") for reason in rates["reason"].to_pylist())
@@ -202,7 +202,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
             cancel.cancel()
 
     with pytest.raises(ct.CancelledError):
-        ct.run(lan, events=ct.Events(folder=tmp_path, kinds=["segments"]), progress=progress, cancel=cancel)
+        ct.run(lan, events=ct.Events(tmp_path, kinds=["segments"]), progress=progress, cancel=cancel)
     assert [path.name for path in tmp_path.iterdir()] == ["segments.parquet"]
     times = pq.read_table(tmp_path / "segments.parquet")["time_s"].to_pylist()
     assert 0.5 < max(times) < 59

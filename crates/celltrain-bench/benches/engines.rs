@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use celltrain_bench::{Group, all};
 use celltrain_core::aal5::{Aal5Options, Reassembler};
-use celltrain_core::cell::{Cell, Run};
+use celltrain_core::cell::{Cell, FrameNumber, Run};
 use celltrain_core::codec::{Ipv4Header, TcpHeader, TcpSegment, encode_tcp_segment, parse_tcp_segment};
 use celltrain_core::engine::Engine;
 use celltrain_core::engine::fast::batching_port::BatchingPort;
-use celltrain_core::engine::fast::tournament_tree::{Key, TournamentTree};
+use celltrain_core::engine::fast::tournament_tree::{Key, Rank, TournamentTree};
+use celltrain_core::index::Label;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
@@ -46,7 +47,11 @@ fn port(criterion: &mut Criterion) {
                 bencher.iter(|| {
                     frame += 1;
                     for i in 1..=FRAME_CELLS {
-                        port.offer(black_box(Cell::new(frame % VCS, frame, i == FRAME_CELLS)));
+                        port.offer(black_box(Cell::new(
+                            Label::new(frame % VCS),
+                            FrameNumber::new(frame),
+                            i == FRAME_CELLS,
+                        )));
                         if i % arrivals_per_departure == 0 {
                             black_box(port.take());
                         }
@@ -69,10 +74,10 @@ fn filled(policy: &str, occupancy: u32) -> BatchingPort {
     let mut port = BatchingPort::new(Some(CAPACITY), VCS as usize, built, Stream::new(1, "bench"));
     // The policy may refuse frames before that, so these are one long frame of each VC, begun while there is room.
     for i in 0..occupancy {
-        port.offer(Cell::new(i % VCS, 0, false));
+        port.offer(Cell::new(Label::new(i % VCS), FrameNumber::new(0), false));
     }
     for vc in 0..VCS {
-        port.offer(Cell::new(vc, 0, true));
+        port.offer(Cell::new(Label::new(vc), FrameNumber::new(0), true));
     }
     port
 }
@@ -116,20 +121,19 @@ fn tournament_tree(criterion: &mut Criterion) {
             let mut rng = Stream::new(1, "bench");
             let mut event_list = TournamentTree::new(keys as usize);
             for leaf in 0..keys {
-                event_list.set(leaf as usize, Key::new(Time(rng.below(1024).into()), 0, leaf));
+                event_list.set(leaf as usize, Key::new(Time(rng.below(1024).into()), Rank::Settle, leaf as usize));
             }
             bencher.iter(|| {
                 let first = black_box(event_list.first());
-                let leaf = u32::try_from(first.leaf()).expect("as many keys as there are");
                 let later = first.time() + Span(1 + u64::from(rng.below(1024)));
-                event_list.set(first.leaf(), Key::new(later, 0, leaf));
+                event_list.set(first.leaf(), Key::new(later, Rank::Settle, first.leaf()));
             });
         });
     }
 }
 
 fn frame_of(vc: u32, frame: u32, cells: u32) -> Run {
-    Run { last: Cell::new(vc, frame, true), cells }
+    Run { last: Cell::new(Label::new(vc), FrameNumber::new(frame), true), cells }
 }
 
 fn reassembler(criterion: &mut Criterion) {

@@ -460,6 +460,7 @@ policy.epd = {{ threshold = 800 }}
 #[cfg(test)]
 mod tests {
     use celltrain_core::engine::Engine;
+    use celltrain_core::index::FlowIndex;
     use celltrain_core::metrics::RunResult;
     use celltrain_core::probe::Nothing;
 
@@ -501,7 +502,7 @@ mod tests {
     #[test]
     fn the_idle_network_is_idle_because_of_its_window_and_not_of_its_timer() {
         let result = run(&named("idle").unwrap());
-        assert_eq!(result.flows[0].timeouts, 0);
+        assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));
     }
 

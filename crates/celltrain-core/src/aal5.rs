@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::units::Bytes;
 
 /// Payload bytes of one cell.
@@ -92,7 +92,7 @@ fn cells_of(sdu: u64) -> u32 {
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest one kept.
-    first: u32,
+    first: FrameNumber,
     /// The bits a number has.
     mask: u32,
     frames: VecDeque<Frame<B>>,
@@ -117,36 +117,36 @@ impl<B> Default for FrameLog<B> {
 impl<B> FrameLog<B> {
     /// A log whose numbers have so many bits and then begin anew.
     pub fn with_numbers_of(bits: u32) -> Self {
-        Self { first: 0, mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
+        Self { first: FrameNumber::default(), mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
     }
 }
 
 impl<B: Copy> FrameLog<B> {
     /// Notes a frame that is sent now; its number within the VC.
-    pub fn push(&mut self, frame: Frame<B>) -> u32 {
+    pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
         let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
         assert!(ahead < self.mask, "frames on their way have different numbers");
         self.frames.push_back(frame);
-        self.first.wrapping_add(ahead) & self.mask
+        self.first.later(ahead, self.mask)
     }
 
     /// The frame of this number.
-    pub fn frame(&self, number: u32) -> Frame<B> {
-        let index = (number.wrapping_sub(self.first) & self.mask) as usize;
+    pub fn frame(&self, number: FrameNumber) -> Frame<B> {
+        let index = number.since(self.first, self.mask) as usize;
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
     /// The frame of this number, to be written into on its way.
-    pub fn frame_mut(&mut self, number: u32) -> &mut Frame<B> {
-        let index = (number.wrapping_sub(self.first) & self.mask) as usize;
+    pub fn frame_mut(&mut self, number: FrameNumber) -> &mut Frame<B> {
+        let index = number.since(self.first, self.mask) as usize;
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
     /// Forgets every frame before this number.
-    pub fn forget_before(&mut self, number: u32) {
-        while self.first != number & self.mask {
+    pub fn forget_before(&mut self, number: FrameNumber) {
+        while number.since(self.first, self.mask) > 0 {
             assert!(self.frames.pop_front().is_some(), "only frames that were sent are forgotten");
-            self.first = self.first.wrapping_add(1) & self.mask;
+            self.first = self.first.later(1, self.mask);
         }
     }
 }
@@ -157,7 +157,7 @@ impl<B: Copy> FrameLog<B> {
 /// frame's remains to the next one and kills both; any other lost cell kills one.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
-    frame: u32,
+    frame: FrameNumber,
     cells: u32,
     mixed: bool,
     overlong: bool,
@@ -169,7 +169,7 @@ pub enum Reassembled {
     /// Nothing yet.
     Incomplete,
     /// A whole frame: its number.
-    Whole(u32),
+    Whole(FrameNumber),
     /// Cells that make no frame; they are discarded.
     Damaged {
         /// How many cells were discarded.
@@ -186,7 +186,7 @@ impl Reassembler {
 
     /// Takes one cell. `cells_of` tells the length of the frame of a number, `max_cells` the longest frame collected.
     #[inline]
-    pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(u32) -> u32) -> Reassembled {
+    pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.overlong {
             self.overlong = !cell.last_cell();
             return Reassembled::Damaged { cells: 1 };
@@ -219,7 +219,7 @@ impl Reassembler {
 impl Reassembler {
     /// Takes the cells of a run, one after the other; discarded cells are those of all together.
     #[inline]
-    pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(u32) -> u32) -> Reassembled {
+    pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
             // All but the last are only counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
@@ -242,6 +242,7 @@ impl Reassembler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use proptest::prelude::*;
 
     #[test]
@@ -278,8 +279,8 @@ mod tests {
         let mut receiver = Reassembler::default();
         (0..frames * 3)
             .filter(|i| !lost.contains(&(*i as usize)))
-            .filter_map(|i| match receiver.on_cell(Cell::new(0, i / 3, i % 3 == 2), 10, |_| 3) {
-                Reassembled::Whole(frame) => Some(frame),
+            .filter_map(|i| match receiver.on_cell(cell(0, i / 3, i % 3 == 2), 10, |_| 3) {
+                Reassembled::Whole(frame) => Some(frame.number()),
                 _ => None,
             })
             .collect()
@@ -304,13 +305,13 @@ mod tests {
     #[test]
     fn an_overlong_frame_is_given_up_before_its_last_cell() {
         let mut receiver = Reassembler::default();
-        let cell = |last| Cell::new(0, 0, last);
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Incomplete);
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 2 });
-        assert_eq!(receiver.on_cell(cell(false), 2, |_| 5), Reassembled::Damaged { cells: 1 });
-        assert_eq!(receiver.on_cell(cell(true), 2, |_| 5), Reassembled::Damaged { cells: 1 });
-        let next = Cell::new(0, 1, true);
-        assert_eq!(receiver.on_cell(next, 2, |_| 1), Reassembled::Whole(1));
+        let of_frame = |last| cell(0, 0, last);
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Incomplete);
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Damaged { cells: 2 });
+        assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        assert_eq!(receiver.on_cell(of_frame(true), 2, |_| 5), Reassembled::Damaged { cells: 1 });
+        let next = cell(0, 1, true);
+        assert_eq!(receiver.on_cell(next, 2, |_| 1), Reassembled::Whole(FrameNumber::new(1)));
     }
 
     proptest! {
@@ -323,9 +324,9 @@ mod tests {
         ) {
             let [mut in_runs, mut one_by_one] = [(); 2].map(|()| Reassembler::default());
             for (frame, cells, last) in runs {
-                let run = Run { last: Cell::new(0, frame, last), cells };
-                let of_run = in_runs.on_run(run, max_cells, |frame| frame + 3);
-                let single: Vec<_> = run.iter().map(|cell| one_by_one.on_cell(cell, max_cells, |frame| frame + 3)).collect();
+                let run = Run { last: cell(0, frame, last), cells };
+                let of_run = in_runs.on_run(run, max_cells, |frame| frame.number() + 3);
+                let single: Vec<_> = run.iter().map(|cell| one_by_one.on_cell(cell, max_cells, |frame| frame.number() + 3)).collect();
                 let damaged = single.iter().map(|now| if let Reassembled::Damaged { cells } = now { *cells } else { 0 }).sum();
                 let whole = single.into_iter().find(|now| matches!(now, Reassembled::Whole(_)));
                 let incomplete = if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete };
@@ -352,11 +353,11 @@ mod tests {
             let mut collected = 0;
             for (&(frame, last), _) in cells.iter().zip(&lost).filter(|(_, lost)| !**lost) {
                 collected += 1;
-                match receiver.on_cell(Cell::new(0, frame, last), 100, |f| lengths[f as usize]) {
+                match receiver.on_cell(cell(0, frame, last), 100, |f| lengths[f.number() as usize]) {
                     Reassembled::Incomplete => {}
                     Reassembled::Whole(frame) => {
-                        prop_assert_eq!(std::mem::take(&mut collected), lengths[frame as usize]);
-                        got.push(frame);
+                        prop_assert_eq!(std::mem::take(&mut collected), lengths[frame.number() as usize]);
+                        got.push(frame.number());
                     }
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
                 }

@@ -6,17 +6,65 @@
 
 use std::collections::VecDeque;
 
+use crate::index::Label;
+
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The label in the low 24 bits, the header bits above.
     label_and_bits: u32,
     /// Number of the frame this cell belongs to, counted within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
 }
 
-/// The VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch.
-pub type Label = u32;
+/// The number of a frame within its VC, or of a resource management cell among those of its VC. Where a log's numbers
+/// have fewer bits than 32 ([`crate::aal5::FrameLog`]), they begin anew after the last, and the bits above tell the
+/// branch of a merge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameNumber(u32);
+
+impl FrameNumber {
+    /// Bits of a number where VCs merge; those above tell the branch.
+    pub const BITS_WHERE_VCS_MERGE: u32 = 24;
+
+    /// This number.
+    #[inline]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// It as a plain number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The number so many frames later, where numbers have the bits of this mask.
+    #[inline]
+    #[must_use]
+    pub const fn later(self, frames: u32, mask: u32) -> Self {
+        Self(self.0.wrapping_add(frames) & mask)
+    }
+
+    /// How many frames it is later than another, where numbers have the bits of this mask.
+    #[inline]
+    pub const fn since(self, earlier: FrameNumber, mask: u32) -> u32 {
+        self.0.wrapping_sub(earlier.0) & mask
+    }
+
+    /// This number of the frame of a branch, which has the bits above.
+    #[inline]
+    #[must_use]
+    pub const fn on_branch(self, branch: u8) -> Self {
+        Self(self.0 | (branch as u32) << Self::BITS_WHERE_VCS_MERGE)
+    }
+
+    /// The branch it tells.
+    #[inline]
+    pub const fn branch(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
+}
 
 const LABEL_MASK: u32 = 0x00ff_ffff;
 const LAST_CELL: u32 = 1 << 24;
@@ -27,18 +75,20 @@ const RM: u32 = 1 << 27;
 impl Cell {
     /// The most VCs one link can carry.
     pub const MAX_LABELS: u32 = LABEL_MASK + 1;
+    /// Stands where there is none.
+    pub const NONE: Self = Self::new(Label::new(0), FrameNumber::new(0), false);
 
     /// A cell of frame `frame` on the VC labelled `label`.
     #[inline]
-    pub const fn new(label: Label, frame: u32, last_cell: bool) -> Self {
-        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
-        Self { label_and_bits: label | if last_cell { LAST_CELL } else { 0 }, frame }
+    pub const fn new(label: Label, frame: FrameNumber, last_cell: bool) -> Self {
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label.number() | if last_cell { LAST_CELL } else { 0 }, frame }
     }
 
     /// The VC's label on the link this cell is on.
     #[inline]
     pub fn label(self) -> Label {
-        self.label_and_bits & LABEL_MASK
+        Label::new(self.label_and_bits & LABEL_MASK)
     }
 
     /// Whether this is the last cell of its frame (PTI user bit; it carries the AAL5 trailer).
@@ -62,9 +112,9 @@ impl Cell {
 
     /// A resource management cell (PTI 110), the `number`th its VC's source has sent.
     #[inline]
-    pub fn rm(label: Label, number: u32) -> Self {
-        debug_assert!(label < Self::MAX_LABELS, "a label fits 24 bits");
-        Self { label_and_bits: label | RM, frame: number }
+    pub fn rm(label: Label, number: FrameNumber) -> Self {
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        Self { label_and_bits: label.number() | RM, frame: number }
     }
 
     /// Whether it is a resource management cell; its number then stands for that of a frame.
@@ -104,7 +154,7 @@ impl Cell {
     #[inline]
     #[must_use]
     pub fn relabelled(self, label: Label) -> Self {
-        Self { label_and_bits: self.label_and_bits & !LABEL_MASK | label, ..self }
+        Self { label_and_bits: self.label_and_bits & !LABEL_MASK | label.number(), ..self }
     }
 }
 
@@ -180,16 +230,21 @@ impl Run {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A cell of these numbers.
+    pub(crate) const fn cell(label: u32, frame: u32, last_cell: bool) -> Cell {
+        Cell::new(Label::new(label), FrameNumber::new(frame), last_cell)
+    }
 
     #[test]
     fn only_the_last_cell_of_a_run_may_end_the_frame() {
-        let run = Run { last: Cell::new(3, 77, true), cells: 3 };
+        let run = Run { last: cell(3, 77, true), cells: 3 };
         let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
         assert_eq!(ends, [false, false, true]);
         let (first, rest) = run.split_first();
-        assert_eq!((first, rest), (Cell::new(3, 77, false), Some(Run { cells: 2, ..run })));
+        assert_eq!((first, rest), (cell(3, 77, false), Some(Run { cells: 2, ..run })));
         assert!(!run.first(2).last.last_cell());
         assert_eq!(Run { cells: 1, ..run }.split_first(), (run.last, None));
     }
@@ -201,9 +256,12 @@ mod tests {
 
     #[test]
     fn relabelling_keeps_the_frame_and_its_end() {
-        let cell = Cell::new(3, 77, true).with_tag(true).relabelled(Cell::MAX_LABELS - 1);
-        assert_eq!((cell.label(), cell.frame, cell.last_cell()), (Cell::MAX_LABELS - 1, 77, true));
-        assert!(cell.tagged() && cell.not_last().tagged() && !cell.with_tag(false).tagged());
-        assert!(!Cell::new(3, 77, false).last_cell());
+        let tagged = cell(3, 77, true).with_tag(true).relabelled(Label::new(Cell::MAX_LABELS - 1));
+        assert_eq!(
+            (tagged.label().number(), tagged.frame.number(), tagged.last_cell()),
+            (Cell::MAX_LABELS - 1, 77, true)
+        );
+        assert!(tagged.tagged() && tagged.not_last().tagged() && !tagged.with_tag(false).tagged());
+        assert!(!cell(3, 77, false).last_cell());
     }
 }

@@ -2,42 +2,46 @@
 //!
 //! An engine hands over each cell that reaches a host and each instant at which something is due; it gets back frames
 //! to put on the output port of a host. Nothing in here knows when that port will send them. What happens is told to a
-//! probe that watches ([`telling`]).
+//! watcher that watches ([`telling`]).
 
 mod clocks;
 mod telling;
+mod vc_ends;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
-use crate::cell::{Label, Run};
-use crate::events::Failure;
+use crate::cell::{FrameNumber, Run};
+use crate::events::{Failure, Watcher};
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
-use crate::footprint::size;
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
-use crate::probe::Probe;
 use crate::rng::Stream;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
-use crate::units::{Clock, Duration, Span, Time};
+use crate::units::{Clock, Span, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
+use vc_ends::{VcEnds, sender_of};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Index of the VC.
-    pub vc: u32,
-    /// Index of the link the host sends on.
-    pub link: u32,
+    /// The VC.
+    pub vc: VcIndex,
+    /// The link the host sends on.
+    pub link: LinkIndex,
     /// The VC's label there.
     pub label: Label,
     /// The frame's number within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// Its length.
     pub cells: u32,
     /// Whether all its cells are tagged (CLP = 1).
@@ -47,16 +51,16 @@ pub struct Departure {
 /// The ends of all connections.
 pub struct EndSystems {
     max_cells: u32,
-    flows: Vec<Connection>,
-    vcs: Vec<VcEnds>,
+    flows: TiVec<FlowIndex, Connection>,
+    vcs: TiVec<VcIndex, VcEnds>,
     /// By VC, apart from the rest of its ends: looked at for every cell.
-    collections: Vec<Collection>,
+    collections: TiVec<VcIndex, Collection>,
     /// By first branch: all VCs that have become one with it; none for a VC that merges with no other.
-    branches: Vec<Vec<u32>>,
+    branches: TiVec<VcIndex, Vec<VcIndex>>,
     clocks: Vec<HostClock>,
-    due: Vec<(ClockKind, u32)>,
+    due: Vec<(ClockKind, FlowIndex)>,
     /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
-    departures: BinaryHeap<Reverse<(Time, u32)>>,
+    departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     aal5: Aal5Options,
 }
 
@@ -66,8 +70,8 @@ pub struct Connection {
     pub sender: Sender,
     /// The receiving end.
     pub receiver: Receiver,
-    data_vc: u32,
-    ack_vc: u32,
+    data_vc: VcIndex,
+    ack_vc: VcIndex,
     data_cells: u32,
     ack_cells: u32,
     /// Whether its ends exchange SACK blocks.
@@ -146,20 +150,6 @@ impl Connection {
     }
 }
 
-/// The two ends of a VC: what was put in, and what has been collected.
-struct VcEnds {
-    link: u32,
-    label: Label,
-    /// The high bits of its frames' numbers: which branch of a merge it is.
-    branch: u32,
-    tagged: bool,
-    log: FrameLog<Body>,
-    /// The blocks of acknowledgements on their way, in step with the frames; only where some ends exchange them.
-    blocks: Option<FrameLog<SackBlocks>>,
-    offered: u64,
-    damaged: u64,
-}
-
 /// What the host at a VC's end has collected.
 #[derive(Clone, Default)]
 struct Collection {
@@ -181,15 +171,15 @@ pub struct VcCounters {
 #[derive(Clone, Copy, Debug)]
 enum Body {
     Data {
-        flow: u32,
+        flow: FlowIndex,
         segment: Segment,
     },
     Ack {
-        flow: u32,
+        flow: FlowIndex,
         ack: Ack,
     },
     Packet {
-        flow: u32,
+        flow: FlowIndex,
         number: u64,
     },
     /// A segment in which a bit changes on the way: all its cells arrive, and AAL5 discards them for their CRC.
@@ -199,9 +189,9 @@ enum Body {
 /// Memory of a connection: its ends, its algorithms for recovery and congestion, its places among clocks and
 /// departures.
 pub(crate) const BYTES_PER_FLOW: u64 =
-    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, u32)>();
+    size::<Connection>() + RECOVERY_BYTES + CONTROL_BYTES + 4 * 4 + size::<(Time, FlowIndex)>();
 /// Memory of a VC's two ends.
-pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<u32>>();
+pub(crate) const BYTES_PER_VC: u64 = size::<VcEnds>() + size::<Collection>() + size::<Vec<VcIndex>>();
 /// Memory of a frame on its way, as long as it is not forgotten.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Frame<Body>>();
 /// Memory of the blocks of an acknowledgement on its way.
@@ -211,16 +201,12 @@ const RECOVERY_BYTES: u64 = 64;
 /// Its congestion control, likewise; CUBIC's is the largest.
 const CONTROL_BYTES: u64 = size::<Cubic>();
 
-/// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
-pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
-
 impl EndSystems {
     /// The ends of a network's connections, before anything was sent.
     ///
     /// # Errors
     /// When it is told to stop.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         let over_tcp = |flow: &Flow| flow.traffic.packets().is_none();
         let connection = |flow: &Flow| {
             let options = flow.tcp.options();
@@ -243,8 +229,8 @@ impl EndSystems {
                     None => sender,
                 },
                 receiver: Receiver::new(&flow.tcp),
-                data_vc: index(flow.data_vc),
-                ack_vc: index(flow.ack_vc),
+                data_vc: flow.data_vc,
+                ack_vc: flow.ack_vc,
                 data_cells,
                 ack_cells: network.aal5.segment_cells(0),
                 selective: flow.tcp.selective(),
@@ -258,28 +244,28 @@ impl EndSystems {
                 fingerprint: Fingerprint::default(),
             }
         };
-        let flows = stop.map(&network.flows, connection)?;
-        let mut exchanges_blocks = vec![false; network.vcs.len()];
+        let flows = stop.map(&network.flows, connection)?.into();
+        let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
-        let mut branches = vec![Vec::new(); network.vcs.len()];
+        let mut branches = ti_vec![Vec::new(); network.vcs.len()];
         let first_branches = network.first_branches();
-        let ends = |((vc, &label), number): ((&Vc, &Label), u32)| {
-            let siblings: &mut Vec<u32> = &mut branches[first_branches[number as usize] as usize];
-            let branch = index(siblings.len()) << NUMBER_BITS;
+        let ends = |((number, vc), &label): ((VcIndex, &Vc), &Label)| {
+            let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
+            let branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
             siblings.extend(vc.merge.map(|_| number));
-            let bits = if vc.merge.is_some() { NUMBER_BITS } else { u32::BITS };
+            let bits = if vc.merge.is_some() { FrameNumber::BITS_WHERE_VCS_MERGE } else { u32::BITS };
             let log = FrameLog::with_numbers_of(bits);
-            let blocks = exchanges_blocks[number as usize].then(|| FrameLog::with_numbers_of(bits));
-            VcEnds { link: index(vc.path[0]), label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
+            let blocks = exchanges_blocks[number].then(|| FrameLog::with_numbers_of(bits));
+            VcEnds { link: vc.path[0], label, branch, tagged: vc.tagged, log, blocks, offered: 0, damaged: 0 }
         };
-        let vcs = stop.map(network.vcs.iter().zip(&routing.first_label).zip(0..), ends)?;
+        let vcs = stop.map(network.vcs.iter_enumerated().zip(&routing.first_label), ends)?.into();
         Ok(Self {
             max_cells: network.aal5.max_cells(),
             flows,
             vcs,
-            collections: vec![Collection::default(); network.vcs.len()],
+            collections: ti_vec![Collection::default(); network.vcs.len()],
             branches,
             clocks: host_clocks(network, clock, stop)?,
             due: Vec::new(),
@@ -289,18 +275,18 @@ impl EndSystems {
     }
 
     /// A connection starts to send.
-    pub fn start(&mut self, flow: u32, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let Connection { start, packets, .. } = &mut self.flows[flow as usize];
+    pub fn start(&mut self, flow: FlowIndex, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+        let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
         match packets {
             None => {
-                let before = telling::before(&self.flows[flow as usize], probe);
-                self.send(flow, start, probe, out);
-                self.tell_timers(flow, before, start, probe);
+                let before = telling::before(&self.flows[flow], watcher);
+                self.send(flow, start, watcher, out);
+                self.tell_timers(flow, before, start, watcher);
             }
             Some(packets) => {
                 packets.emissions.next_emission();
-                self.emit(flow, start, probe, out);
+                self.emit(flow, start, watcher, out);
             }
         }
     }
@@ -309,15 +295,15 @@ impl EndSystems {
     /// order, but they may be collected ahead of the instant they arrive at: nothing else sees them before
     /// [`EndSystems::deliver`]. Why a frame is not whole whose last cell came is told.
     #[inline]
-    pub fn collect(&mut self, vc: u32, run: Run, tell: impl FnOnce(Failure)) -> Option<u32> {
-        let Collection { reassembler, delivered } = &mut self.collections[vc as usize];
+    pub fn collect(&mut self, vc: VcIndex, run: Run, tell: impl FnOnce(Failure)) -> Option<FrameNumber> {
+        let Collection { reassembler, delivered } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
-        let (vcs, branches) = (&self.vcs, &self.branches[vc as usize]);
-        let cells_of = |frame| vcs[sender_of(branches, vc, frame) as usize].log.frame(frame).cells;
+        let (vcs, branches) = (&self.vcs, &self.branches[vc]);
+        let cells_of = |frame| vcs[sender_of(branches, vc, frame)].log.frame(frame).cells;
         match reassembler.on_run(run, self.max_cells, cells_of) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
-                self.vcs[vc as usize].damaged += u64::from(cells);
+                self.vcs[vc].damaged += u64::from(cells);
                 if run.last.last_cell() {
                     tell(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
                 }
@@ -328,27 +314,34 @@ impl EndSystems {
     }
 
     /// A frame of `vc` that was collected whole is handed to TCP at the instant of its last cell.
-    pub fn deliver(&mut self, vc: u32, number: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let sender = sender_of(&self.branches[vc as usize], vc, number);
-        let VcEnds { log, blocks, .. } = &mut self.vcs[sender as usize];
+    pub fn deliver(
+        &mut self,
+        vc: VcIndex,
+        number: FrameNumber,
+        now: Time,
+        watcher: &mut impl Watcher,
+        out: &mut Vec<Departure>,
+    ) {
+        let sender = sender_of(&self.branches[vc], vc, number);
+        let VcEnds { log, blocks, .. } = &mut self.vcs[sender];
         log.forget_before(number);
         let body = log.frame(number).body;
-        telling::ended(sender, number, &body, now, probe);
+        telling::ended(sender, number, &body, now, watcher);
         match body {
             Body::Data { flow, segment } => {
-                let before = telling::before(&self.flows[flow as usize], probe);
-                let connection = &mut self.flows[flow as usize];
+                let before = telling::before(&self.flows[flow], watcher);
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Segment as u64, now.0, segment.seq]);
                 let ack = connection.receiver.on_segment(segment);
-                self.tell_arrived((flow, number), segment, before, now, probe);
+                self.tell_arrived((flow, number), segment, before, now, watcher);
                 if let Some(ack) = ack {
-                    self.acknowledge(flow, ack, now, probe, out);
+                    self.acknowledge(flow, ack, now, watcher, out);
                 }
-                self.tell_timers(flow, before, now, probe);
+                self.tell_timers(flow, before, now, watcher);
             }
             Body::Ack { flow, ack } => {
-                let before = telling::before(&self.flows[flow as usize], probe);
-                let connection = &mut self.flows[flow as usize];
+                let before = telling::before(&self.flows[flow], watcher);
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Ack as u64, now.0, ack.ack]);
                 let mut reported = SackBlocks::NONE;
                 match blocks {
@@ -359,8 +352,8 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
-                self.tell_acknowledged((flow, number), (ack, reported), before, now, probe);
-                let connection = &mut self.flows[flow as usize];
+                self.tell_acknowledged((flow, number), (ack, reported), before, now, watcher);
+                let connection = &mut self.flows[flow];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
                         None => {
@@ -375,20 +368,20 @@ impl EndSystems {
                         Some(_) => {}
                     }
                 }
-                self.send(flow, now, probe, out);
-                self.tell_timers(flow, before, now, probe);
+                self.send(flow, now, watcher, out);
+                self.tell_timers(flow, before, now, watcher);
             }
             Body::Packet { flow, number: packet } => {
-                let connection = &mut self.flows[flow as usize];
+                let connection = &mut self.flows[flow];
                 connection.fingerprint.fold_all([Seen::Packet as u64, now.0, packet]);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
-                self.tell_packet_arrived((flow, number), packet, now, probe);
+                self.tell_packet_arrived((flow, number), packet, now, watcher);
             }
             Body::Damaged => {
                 let cells = log.frame(number).cells;
-                self.vcs[vc as usize].damaged += u64::from(cells);
+                self.vcs[vc].damaged += u64::from(cells);
             }
         }
     }
@@ -408,7 +401,7 @@ impl EndSystems {
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
     /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
     /// tick.
-    pub fn on_tick(&mut self, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) -> usize {
+    pub fn on_tick(&mut self, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
             clock.ticks.advance();
@@ -417,8 +410,8 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = telling::before(&self.flows[flow as usize], probe);
-            let connection = &mut self.flows[flow as usize];
+            let before = telling::before(&self.flows[flow], watcher);
+            let connection = &mut self.flows[flow];
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
@@ -426,16 +419,16 @@ impl EndSystems {
                     if connection.sender.counters().timeouts > timeouts {
                         connection.fingerprint.fold_all([Seen::Timeout as u64, now.0]);
                     }
-                    let before = self.tell_expired(flow, before, now, probe);
+                    let before = self.tell_expired(flow, before, now, watcher);
                     if may_send {
-                        self.send(flow, now, probe, out);
+                        self.send(flow, now, watcher, out);
                     }
-                    self.tell_timers(flow, before, now, probe);
+                    self.tell_timers(flow, before, now, watcher);
                 }
                 ClockKind::DelayedAck => {
                     if let Some(ack) = connection.receiver.on_delayed_ack_tick() {
-                        self.tell_ack_expired(flow, now, probe);
-                        self.acknowledge(flow, ack, now, probe, out);
+                        telling::ack_expired(flow, now, watcher);
+                        self.acknowledge(flow, ack, now, watcher, out);
                     }
                 }
             }
@@ -443,13 +436,13 @@ impl EndSystems {
         self.due = due;
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
-            let connection = &mut self.flows[flow as usize];
+            let connection = &mut self.flows[flow];
             if connection.packets.is_some() {
-                self.emit(flow, now, probe, out);
+                self.emit(flow, now, watcher, out);
                 continue;
             }
-            let before = telling::before(&self.flows[flow as usize], probe);
-            let connection = &mut self.flows[flow as usize];
+            let before = telling::before(&self.flows[flow], watcher);
+            let connection = &mut self.flows[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
                     bursts.next = None;
@@ -457,19 +450,19 @@ impl EndSystems {
                 }
                 None => connection.departure = None,
             }
-            self.send(flow, now, probe, out);
-            self.tell_timers(flow, before, now, probe);
+            self.send(flow, now, watcher, out);
+            self.tell_timers(flow, before, now, watcher);
         }
         ticked
     }
 
     /// The connections, by flow.
-    pub fn connections(&self) -> &[Connection] {
+    pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.flows
     }
 
     /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
-    pub fn vc_counters(&self, vc: usize) -> VcCounters {
+    pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let VcEnds { offered, damaged, .. } = self.vcs[vc];
         VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
     }
@@ -493,24 +486,24 @@ impl EndSystems {
                 fingerprint.fold(ended.0);
             }
         }
-        for vc in 0..self.vcs.len() {
+        for vc in self.vcs.keys() {
             let VcCounters { offered, delivered, damaged } = self.vc_counters(vc);
             fingerprint.fold_all([offered, delivered, damaged]);
         }
     }
 
-    fn send(&mut self, flow: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow as usize];
+    fn send(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+        let connection = &mut self.flows[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
-            // A window probe carries a byte; everything else is a full segment.
+            // A window watcher carries a byte; everything else is a full segment.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            let departure = self.vcs[vc as usize].put(vc, Frame { cells, body }, None);
+            let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
             out.push(departure);
-            telling::sent(connection, departure, (flow, segment), &mut resent, now, probe);
+            telling::sent(connection, departure, (flow, segment), &mut resent, now, watcher);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.
@@ -525,21 +518,28 @@ impl EndSystems {
     }
 
     /// A packet is put in, and the instant of the next one is noted.
-    fn emit(&mut self, flow: u32, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow as usize];
+    fn emit(&mut self, flow: FlowIndex, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
+        let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let number = packets.counters.sent;
         let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number } };
         packets.counters.sent += 1;
         let vc = connection.data_vc;
-        let departure = self.vcs[vc as usize].put(vc, frame, None);
+        let departure = self.vcs[vc].put(vc, frame, None);
         out.push(departure);
-        telling::packet_sent(packets, departure, (flow, number), now, probe);
+        telling::packet_sent(packets, departure, (flow, number), now, watcher);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
 
-    fn acknowledge(&mut self, flow: u32, ack: Ack, now: Time, probe: &mut impl Probe, out: &mut Vec<Departure>) {
-        let connection = &self.flows[flow as usize];
+    fn acknowledge(
+        &mut self,
+        flow: FlowIndex,
+        ack: Ack,
+        now: Time,
+        watcher: &mut impl Watcher,
+        out: &mut Vec<Departure>,
+    ) {
+        let connection = &self.flows[flow];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
         if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
@@ -547,37 +547,15 @@ impl EndSystems {
         }
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
-        let departure = self.vcs[vc as usize].put(vc, frame, blocks);
+        let departure = self.vcs[vc].put(vc, frame, blocks);
         out.push(departure);
-        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, probe);
+        telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
     }
 
     /// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
     #[inline]
-    pub fn sender_of(&self, vc: u32, frame: u32) -> u32 {
-        sender_of(&self.branches[vc as usize], vc, frame)
-    }
-}
-
-/// The VC a frame was sent on, by its number: `vc` itself, or one of those that have become one with it.
-#[inline]
-fn sender_of(branches: &[u32], vc: u32, frame: u32) -> u32 {
-    if branches.is_empty() { vc } else { branches[(frame >> NUMBER_BITS) as usize] }
-}
-
-/// Bits of a frame's number where VCs merge; those above tell the branch.
-const NUMBER_BITS: u32 = 24;
-
-impl VcEnds {
-    #[inline]
-    fn put(&mut self, vc: u32, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
-        if let Some(log) = &mut self.blocks {
-            log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
-        }
-        self.offered += u64::from(frame.cells);
-        let number = self.log.push(frame) | self.branch;
-        let VcEnds { link, label, tagged, .. } = *self;
-        Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
+    pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
+        sender_of(&self.branches[vc], vc, frame)
     }
 }
 

@@ -1,14 +1,27 @@
-//! What happens in a run, told one thing at a time to a probe that watches ([`Probe::on_event`]).
+//! What happens in a run, told one thing at a time to whoever watches ([`Watcher`]).
 //!
 //! `docs/design/events.md` says who tells what. An event holds indices and numbers; names and units are given to it
 //! where it is written down. Each is told at its instant, in the order in which the engine works.
-//!
-//! [`Probe::on_event`]: crate::probe::Probe::on_event
 
 use crate::abr::RmCell;
+pub use crate::abr::Rule;
+use crate::cell::FrameNumber;
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::policy::Grounds;
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
+use crate::units::Time;
+
+/// Someone who is told what happens.
+pub trait Watcher {
+    /// Whether it watches at all. Where it does not, the engines are compiled without the telling.
+    const WATCHES: bool = false;
+
+    /// This happened at `now`.
+    fn on_event(&mut self, now: Time, event: Event) {
+        let _ = (now, event);
+    }
+}
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,12 +63,12 @@ impl Kind {
 /// What happened to a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
-    /// Index of the flow.
-    pub flow: u32,
-    /// Index of the VC that carries its frame.
-    pub vc: u32,
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The VC that carries its frame.
+    pub vc: VcIndex,
     /// The frame's number within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// What it was.
     pub step: SegmentStep,
     /// The sender after it; nothing without TCP.
@@ -129,8 +142,8 @@ pub enum AckNews {
 /// What happened to a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerEvent {
-    /// Index of the flow.
-    pub flow: u32,
+    /// The flow.
+    pub flow: FlowIndex,
     /// Which of its timers.
     pub timer: Timer,
     /// What it was.
@@ -170,10 +183,10 @@ pub enum TimerStep {
 /// What happened to a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameEvent {
-    /// Index of the VC it was sent on.
-    pub vc: u32,
+    /// The VC it was sent on.
+    pub vc: VcIndex,
     /// Its number within that.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// What it was.
     pub step: FrameStep,
 }
@@ -187,8 +200,8 @@ pub enum FrameStep {
     Refused(Judged),
     /// It loses a cell at a port for want of room, and no longer can become whole.
     Cut {
-        /// Index of the port's link.
-        link: u32,
+        /// The port's link.
+        link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
         /// Whether it made room for another.
@@ -197,15 +210,15 @@ pub enum FrameStep {
     /// It loses a cell at a port that takes it for a part of the frame before, whose last cell was lost on the way
     /// there.
     LostJoined {
-        /// Index of the port's link.
-        link: u32,
+        /// The port's link.
+        link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
     },
     /// It waited whole before the ATM network, and an edge device drops it.
     Dropped {
-        /// Index of the port's link.
-        link: u32,
+        /// The port's link.
+        link: LinkIndex,
         /// Cells waiting there before.
         occupancy: u32,
         /// Whether because the VC's rate fell, and not to make room.
@@ -220,8 +233,8 @@ pub enum FrameStep {
 /// A frame as a port judged it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// Index of the port's link.
-    pub link: u32,
+    /// The port's link.
+    pub link: LinkIndex,
     /// X: cells waiting.
     pub occupancy: u32,
     /// `Y_i`: cells of its VC waiting.
@@ -248,12 +261,12 @@ pub enum Failure {
 /// What happened to a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellEvent {
-    /// Index of the port's link.
-    pub link: u32,
-    /// Index of the VC it was sent on.
-    pub vc: u32,
+    /// The port's link.
+    pub link: LinkIndex,
+    /// The VC it was sent on.
+    pub vc: VcIndex,
     /// Number of its frame within that, or of the RM cell among those of its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// Whether it ends its frame.
     pub last: bool,
     /// Whether it is tagged (CLP = 1).
@@ -302,30 +315,12 @@ pub enum Loss {
 /// How the rate of an ABR VC changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateEvent {
-    /// Index of the VC.
-    pub vc: u32,
+    /// The VC.
+    pub vc: VcIndex,
     /// ACR before, in cells per second.
     pub before: f64,
     /// ACR now.
     pub after: f64,
     /// By which rule of the source.
     pub rule: Rule,
-}
-
-/// The rules by which an ABR source changes ACR (`docs/mechanisms.md` 4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// Rule 2: it starts at ICR.
-    #[default]
-    Initial,
-    /// Rule 5: it has sent no forward RM cell for ADTF, and falls to ICR.
-    Idle,
-    /// Rule 6: CRM forward RM cells are unanswered, and it falls by CDF.
-    Unanswered,
-    /// Rule 8: an RM cell came back with CI, and it falls by RDF.
-    CongestionIndication,
-    /// Rule 8: an RM cell came back without CI and NI, and it rises by RIF.
-    Increase,
-    /// Rule 9: an RM cell came back with an ER below that.
-    ExplicitRate,
 }

@@ -4,18 +4,18 @@
 //! what is on its way, of which there is a bound: no flow has more on its way than its window, nor much more than its
 //! path and the buffers on it hold. `docs/design/memory.md` says what grows with what.
 
+use crate::contracts;
 use crate::end_systems;
 use crate::engine::{Engine, fast, reference};
-use crate::gfr;
+use crate::index::LinkIndex;
 use crate::metrics;
-use crate::network::{Flow, Link, Network, Next, Node, NodeKind, Vc};
+use crate::network::{Flow, Link, Network, Next, Node, Vc};
 use crate::port::{self, PortCounters};
 use crate::rate_control;
-use crate::rng::Stream;
-use crate::scheduler::{Class, SchedulerConfig};
+use crate::shape::Shape;
 use crate::shaped_port;
+use crate::sizes::{LIST, SMALL, array, count, grown, size};
 use crate::stop::{Interrupted, Stop};
-use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
 /// What a run needs of memory, and for how many things.
@@ -76,7 +76,7 @@ impl Footprint {
         let of_link = size::<Link>() + SMALL;
         // Two VCs and their hops each.
         let of_flow = size::<Flow>() + 2 * (size::<Vc>() + 2 * SMALL) + SMALL + end_systems::BYTES_PER_FLOW;
-        let of_hop = 2 * (8 + size::<Next>() + port::BYTES_PER_VC);
+        let of_hop = 2 * (size::<LinkIndex>() + size::<Next>() + port::BYTES_PER_VC);
         let products = [(nodes, of_node), (links, of_link), (flows, of_flow), (hops, of_hop)];
         products.iter().fold(0, |sum: u64, (number, each)| sum.saturating_add(number.saturating_mul(*each)))
     }
@@ -88,80 +88,7 @@ pub fn in_units(bytes: u64) -> String {
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
 }
 
-/// What is counted of a network, and bounds of what is on its way in it.
-pub(crate) struct Shape<'a> {
-    pub(crate) network: &'a Network,
-    /// By link: the VCs that cross it, those that have merged counted once.
-    pub(crate) labels: Vec<u64>,
-    /// By link: the links that feed its port.
-    pub(crate) feeders: fast::Feeders,
-    /// By flow: the frames of its data that are on their way at most.
-    frames: Vec<u64>,
-    /// By link: the cells on their way of all flows that cross it.
-    crossing: Vec<u64>,
-    /// By link: the cells that wait at its port at most.
-    pub(crate) queues: Vec<u64>,
-    hops: u64,
-}
-
-/// The sizes of what a port keeps, as one of the engines has it.
-pub(crate) struct PortRecords {
-    /// The port itself.
-    pub(crate) port: u64,
-    /// What it keeps of a VC, in lists of their own.
-    pub(crate) of_vc: &'static [u64],
-    /// Its queues where there are several, with who chooses among them; and each of these.
-    pub(crate) queues: u64,
-    pub(crate) queue: u64,
-}
-
-impl PortRecords {
-    /// The lists of so many VCs.
-    fn rows(&self, vcs: u64) -> u64 {
-        self.of_vc.iter().map(|&each| array(vcs, each)).sum()
-    }
-}
-
-impl<'a> Shape<'a> {
-    pub(crate) fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let mut labels = vec![0; network.links.len()];
-        let mut flows_over = vec![0u64; network.links.len()];
-        let mut has_branch = vec![false; network.merges.len()];
-        for vc in &network.vcs {
-            stop.steps(vc.path.len())?;
-            let merged = vc.merge.filter(|&merge| std::mem::replace(&mut has_branch[merge], true));
-            for &link in &vc.path {
-                labels[link] += 1;
-                if merged.is_some_and(|merge| network.merges[merge].at == link) {
-                    break;
-                }
-            }
-        }
-        for flow in stop.each(&network.flows) {
-            let flow = flow?;
-            for &link in &network.vcs[flow.data_vc].path {
-                flows_over[link] += 1;
-            }
-        }
-        let frames: Vec<u64> = stop.map(&network.flows, |flow| frames_of(network, flow, &flows_over))?;
-        let mut crossing = vec![0u64; network.links.len()];
-        for (flow, frames) in network.flows.iter().zip(&frames) {
-            stop.step()?;
-            let cells = frames * u64::from(flow.frame(&network.aal5).1);
-            for &link in &network.vcs[flow.data_vc].path {
-                crossing[link] += cells;
-            }
-            // Acknowledgements.
-            for &link in &network.vcs[flow.ack_vc].path {
-                crossing[link] += frames;
-            }
-        }
-        let waiting = |(&cells, link): (&u64, &Link)| link.buffer.map_or(cells, |k| u64::from(k).min(cells));
-        let queues = crossing.iter().zip(&network.links).map(waiting).collect();
-        let hops = network.vcs.iter().map(|vc| count(vc.path.len())).sum();
-        Ok(Self { network, labels, feeders: fast::Feeders::new(network, stop)?, frames, crossing, queues, hops })
-    }
-
+impl Shape<'_> {
     /// Labels and where cells go from link to link: three lists a link that grow as VCs are given their labels.
     fn routing(&self) -> u64 {
         let of_link = |&labels: &u64| 3 * LIST + grown(labels, size::<Next>()) + grown(labels, 4) + grown(labels, 1);
@@ -175,8 +102,8 @@ impl<'a> Shape<'a> {
         let flows = count(network.flows.len()) * end_systems::BYTES_PER_FLOW;
         let abr = count(network.vcs.iter().filter(|vc| vc.abr.is_some()).count());
         let contracts = count(network.vcs.iter().filter(|vc| vc.contract.is_some()).count());
-        let vcs =
-            count(network.vcs.len()) * (end_systems::BYTES_PER_VC + gfr::BYTES_PER_VC + rate_control::BYTES_PER_VC);
+        let vcs = count(network.vcs.len())
+            * (end_systems::BYTES_PER_VC + contracts::BYTES_PER_VC + rate_control::BYTES_PER_VC);
         let passes = if abr > 0 { self.hops * 12 } else { 0 };
         let allocated = |(link, &labels): (&Link, &u64)| {
             link.allocator.as_ref().map_or(0, |config| BYTES_PER_ALLOCATOR + array(labels, config.bytes_per_vc()))
@@ -185,7 +112,7 @@ impl<'a> Shape<'a> {
         let per_link = count(network.links.len()) * (2 * LIST);
         flows
             + vcs
-            + contracts * gfr::BYTES_PER_CONTRACT
+            + contracts * contracts::BYTES_PER_CONTRACT
             + abr * (shaped_port::BYTES + shaped_port::BYTES_PER_VC)
             + passes
             + allocators
@@ -236,83 +163,6 @@ impl<'a> Shape<'a> {
         let ports = count(self.network.links.len()) * (2 * LIST + 8);
         labels + ports + count(self.network.vcs.len()) * metrics::BYTES_PER_VC
     }
-
-    /// Whether cells of several links meet at a port, or it looks at single ones for another reason.
-    pub(crate) fn is_contended(&self, link: usize) -> bool {
-        let port = &self.network.links[link];
-        let rate = |link: u32| self.network.links[link as usize].rate;
-        let is_fed_slowly = match self.feeders.of(link) {
-            [] => true,
-            [from] => rate(*from) <= port.rate,
-            _ => false,
-        };
-        self.network.nodes[port.from].kind == NodeKind::Switch && (!is_fed_slowly || port.allocator.is_some())
-    }
-
-    /// What the port of a link keeps for the VCs that cross it, policy and scheduler included; `waiting` are the bytes
-    /// of what may wait there.
-    pub(crate) fn port(&self, link: usize, records: &PortRecords, waiting: u64) -> u64 {
-        let (labels, port) = (self.labels[link], &self.network.links[link]);
-        let queues = match port.scheduler {
-            SchedulerConfig::Fifo(_) => 0,
-            ref by_class if by_class.by_class() => {
-                records.queues + labels * 8 + count(Class::ALL.len()) * records.queue
-            }
-            _ => records.queues + labels * records.queue,
-        };
-        let policy = if port.policy.per_vc().is_empty() { 0 } else { labels * BYTES_PER_VC_OF_POLICY };
-        records.port + records.rows(labels) + queues + policy + waiting + size::<Stream>()
-    }
-}
-
-/// Frames of a flow's data that are on their way at most: as its window, its traffic and the time allow; and where a
-/// buffer on its path has a limit and its own host's link is not what holds it back, not much more than path and
-/// buffers hold.
-fn frames_of(network: &Network, flow: &Flow, flows_over: &[u64]) -> u64 {
-    let path = &network.vcs[flow.data_vc].path;
-    let cells = f64::from(flow.frame(&network.aal5).1.max(1));
-    let rate = |link: usize| network.links[link].rate.bits_per_second as f64 / CELL_BITS as f64 / cells;
-    let seconds = network.duration.seconds();
-    let first = path.first().copied().unwrap_or_default();
-    let sent = match flow.traffic.packets() {
-        Some(Pattern { rate, .. }) => rate.bits_per_second as f64 / CELL_BITS as f64 / cells * seconds,
-        None => rate(first) * seconds,
-    };
-    let options = flow.tcp.options();
-    let mss = options.mss.bytes.max(1);
-    let round_trip = network.round_trip(&network.vcs[flow.data_vc]).seconds()
-        + 2.0 * path.iter().map(|&link| 1.0 / rate(link)).sum::<f64>();
-    let over_tcp = flow.traffic.packets().is_none();
-    let window = if over_tcp {
-        let most = flow
-            .traffic
-            .bytes()
-            .map_or(options.receive_window.bytes, |file| file.bytes.min(options.receive_window.bytes));
-        // It doubles in a round trip at most.
-        let grown = 2f64.powf((seconds / round_trip + 1.0).min(60.0));
-        ((most / mss).max(1) as f64).min(grown)
-    } else {
-        f64::INFINITY
-    };
-    let share = |link: usize| rate(link) / flows_over[link].max(1) as f64;
-    let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
-    let limited = path.iter().any(|&link| network.links[link].buffer.is_some());
-    let waits_at_home = share(first) <= least * NEARLY;
-    let held = if limited && !waits_at_home {
-        let buffers = path
-            .iter()
-            .filter_map(|&link| Some(f64::from(network.links[link].buffer?) / cells / flows_over[link].max(1) as f64));
-        OVERSHOOT * (least * round_trip + buffers.sum::<f64>() + 1.0)
-    } else {
-        f64::INFINITY
-    };
-    // Beyond its first segments a sender sends one, or two in slow start, for one that has arrived; those of all flows
-    // over a link are no more than the link sends in the run.
-    let answered = if over_tcp { FIRST + least * seconds } else { f64::INFINITY };
-    let frames = (sent + 1.0).min(window).min(held).min(answered);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames below 2^53")]
-    let frames = frames.ceil().clamp(1.0, (1u64 << 53) as f64) as u64;
-    frames
 }
 
 /// What describes the network: its records, with the room their lists have for more, and their names.
@@ -323,58 +173,22 @@ fn described(network: &Network) -> u64 {
     let flows = array(count(network.flows.capacity()), size::<Flow>());
     let texts = network.nodes.iter().map(|node| &node.name).chain(network.links.iter().map(|link| &link.name));
     let texts = texts.chain(network.vcs.iter().map(|vc| &vc.name)).chain(network.flows.iter().map(|flow| &flow.name));
-    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.capacity()), 8)).sum();
+    let paths: u64 = network.vcs.iter().map(|vc| array(count(vc.path.capacity()), size::<LinkIndex>())).sum();
     nodes + links + vcs + flows + paths + texts.map(|text| array(count(text.capacity()), 1)).sum::<u64>()
 }
 
-/// How much more a sender may have on its way than its part of path and buffers: slow start goes on for a round trip
-/// after the first loss.
-const OVERSHOOT: f64 = 2.0;
-/// Segments that are sent before one has arrived.
-const FIRST: f64 = 2.0;
-/// A host's link that has no more for a flow than this times the least on its path is where its window waits.
-const NEARLY: f64 = 1.1;
-/// Settings and counters of a policy that looks at VCs one by one.
-const BYTES_PER_VC_OF_POLICY: u64 = 64;
 /// An allocator itself, and what it counts in the intervals it looks back to.
 const BYTES_PER_ALLOCATOR: u64 = 384;
 
-/// A list, before anything is in it.
-pub(crate) const LIST: u64 = 24;
-/// The least an allocation takes.
-const SMALL: u64 = 32;
-
-/// A list of as many records as are needed.
-pub(crate) fn array(records: u64, each: u64) -> u64 {
-    if records == 0 || each == 0 {
-        return 0;
-    }
-    records.saturating_mul(each).saturating_add(8).next_multiple_of(16).max(SMALL)
-}
-
-/// A list that has grown record by record, and doubled its room whenever that was full.
-pub(crate) fn grown(records: u64, each: u64) -> u64 {
-    if records == 0 {
-        return 0;
-    }
-    let least = if each == 1 { 8 } else { 4 };
-    array(records.min(1 << 60).next_power_of_two().max(least), each)
-}
-
-pub(crate) const fn size<T>() -> u64 {
-    size_of::<T>() as u64
-}
-
-pub(crate) fn count(of: usize) -> u64 {
-    of as u64
-}
-
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiVec;
+
     use super::*;
     use crate::engine::fast::run_queues;
+    use crate::index::VcIndex;
     use crate::network::Merge;
-    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
+    use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -415,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_is_bounded_by_window_time_and_buffers() {
-        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[0];
+        let frames = |network: &Network| Shape::new(network, &Stop::never()).unwrap().frames[FIRST];
         // 65535 bytes are 127 segments of 512; one source has the link to itself.
         assert_eq!(frames(&sources(1, Some(1000), "1s")), 127);
         assert_eq!(frames(&sources(20, None, "1s")), 127, "a queue without limit holds them all");
@@ -433,8 +247,8 @@ mod tests {
     fn what_no_answer_holds_back_is_bounded_by_its_rate() {
         let frames = |text: &str| {
             let mut network = sources(1, None, "10ms");
-            network.flows[0].traffic = serde_json::from_str(text).unwrap();
-            Shape::new(&network, &Stop::never()).unwrap().frames[0]
+            network.flows[FIRST].traffic = serde_json::from_str(text).unwrap();
+            Shape::new(&network, &Stop::never()).unwrap().frames[FIRST]
         };
         // 4.24 Mb/s are 100 cells in 10 ms. 520 bytes with UDP's and IP's headers and the trailer make 12 cells: 8.33
         // packets, and the first of all.
@@ -447,18 +261,18 @@ mod tests {
     #[test]
     fn branches_are_one_vc_behind_the_link_they_merge_at() {
         let mut network = sources(3, None, "1ms");
-        let exit = network.vcs[0].path[2];
-        network.merges.push(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
-        for branch in [0, 2, 4] {
+        let exit = network.vcs[VcIndex::new(0)].path[2];
+        let merge = network.merges.push_and_get_key(Merge { name: "all".into(), at: N_SOURCE_BOTTLENECK });
+        for branch in [0, 2, 4].map(VcIndex::new) {
             network.vcs[branch].path[2] = exit;
-            network.vcs[branch].merge = Some(0);
+            network.vcs[branch].merge = Some(merge);
         }
         let shape = Shape::new(&network, &Stop::never()).unwrap();
-        let labels = |link: usize| shape.labels[link];
-        assert_eq!([network.vcs[2].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
+        let labels = |link: LinkIndex| shape.labels[link];
+        assert_eq!([network.vcs[VcIndex::new(2)].path[0], N_SOURCE_BOTTLENECK, exit].map(labels), [1, 3, 1]);
         // A VC's acknowledgements merge with nobody's.
-        assert_eq!(labels(N_SOURCE_BOTTLENECK + 1), 3);
-        let of_routing: Vec<u64> =
+        assert_eq!(labels(N_SOURCE_WAY_BACK), 3);
+        let of_routing: TiVec<LinkIndex, u64> =
             network.routing(&Stop::never()).unwrap().next.iter().map(|next| count(next.len())).collect();
         assert_eq!(shape.labels, of_routing);
     }
@@ -470,7 +284,7 @@ mod tests {
         assert_eq!(of(1, 0, 0, 0), size::<Node>() + 32);
         assert_eq!(of(0, 1, 0, 0), size::<Link>() + 32);
         assert_eq!(of(0, 0, 1, 0), size::<Flow>() + size::<Vc>() * 2 + 5 * 32 + end_systems::BYTES_PER_FLOW);
-        assert_eq!(of(0, 0, 0, 1), 2 * (size::<usize>() + size::<Next>() + port::BYTES_PER_VC));
+        assert_eq!(of(0, 0, 0, 1), 2 * (size::<LinkIndex>() + size::<Next>() + port::BYTES_PER_VC));
         assert_eq!(of(2, 3, 5, 7), 2 * of(1, 0, 0, 0) + 3 * of(0, 1, 0, 0) + 5 * of(0, 0, 1, 0) + 7 * of(0, 0, 0, 1));
     }
 

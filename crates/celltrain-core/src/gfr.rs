@@ -13,9 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 use crate::error::Fault;
-use crate::footprint::size;
-use crate::network::{Network, Vc};
-use crate::stop::{Interrupted, Stop};
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
 /// The contract of a VC with a guaranteed frame rate (GFR). Rates count cells with their headers.
@@ -94,60 +91,8 @@ pub struct EdgeCounters {
     pub nonconforming_cells: u64,
 }
 
-/// The contracts at the edge of a network.
-pub struct Edge {
-    by_vc: Vec<Option<Box<Policer>>>,
-    /// By VC: the link that brings it to the ATM network's first switch.
-    at: Vec<u32>,
-}
-
-impl Edge {
-    /// The contracts of a network's VCs, before a cell has come.
-    ///
-    /// # Errors
-    /// When it is told to stop.
-    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
-        let policer = |vc: &Vc| {
-            let contract = vc.contract.as_ref()?;
-            Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
-        };
-        let at = |vc| u32::try_from(first_link(vc)).expect("indices fit 32 bits");
-        Ok(Self { by_vc: stop.map(&network.vcs, policer)?, at: stop.map(&network.vcs, at)? })
-    }
-
-    /// Whether a VC has a contract.
-    #[inline]
-    pub fn polices(&self, vc: u32) -> bool {
-        self.by_vc[vc as usize].is_some()
-    }
-
-    /// Whether it is at the end of this link that the contract of a VC is looked after.
-    pub fn polices_at(&self, vc: u32, link: u32) -> bool {
-        self.polices(vc) && self.at[vc as usize] == link
-    }
-
-    /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
-    pub fn on_cell(&mut self, vc: u32, now: Time, cell: Cell) -> Cell {
-        match &mut self.by_vc[vc as usize] {
-            Some(policer) => policer.on_cell(now, cell),
-            None => cell,
-        }
-    }
-
-    /// What was found in the cells of each VC that has a contract.
-    pub fn counters(&self, vc: usize) -> Option<EdgeCounters> {
-        self.by_vc[vc].as_ref().map(|policer| policer.counters)
-    }
-}
-
-/// Memory of a VC, whether it has a contract or not.
-pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
-/// Memory of a contract.
-pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
-
 /// The tests of one VC.
-struct Policer {
+pub(crate) struct Policer {
     frame_rate: Bucket,
     /// F-GCRA's tau in the bucket's unit.
     tau: u128,
@@ -159,7 +104,7 @@ struct Policer {
     in_frame: u32,
     passed: bool,
     tags: bool,
-    counters: EdgeCounters,
+    pub(crate) counters: EdgeCounters,
 }
 
 /// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units of a second, and as many bits
@@ -202,7 +147,7 @@ impl Policer {
         clippy::arithmetic_side_effects,
         reason = "MBS has 33 bits and a cell 49, a rate 64 and a span 62; pcr is positive and no less than mcr"
     )]
-    fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
+    pub(crate) fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
@@ -225,7 +170,7 @@ impl Policer {
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells and frames that came")]
-    fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
+    pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
             // F-GCRA: the first cell decides for the frame.
@@ -253,19 +198,17 @@ impl Policer {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::network::tests::n_source_network;
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::cell::tests::cell;
 
     const FRAME: u32 = 12;
 
-    fn clock() -> Clock {
+    pub(crate) fn clock() -> Clock {
         Clock::covering([BitRate::from_bits_per_second(155_520_000)], [])
     }
 
-    fn contract(mcr: u64) -> Gfr {
+    pub(crate) fn contract(mcr: u64) -> Gfr {
         let mcr = BitRate::from_bits_per_second(mcr);
         Gfr { mcr, pcr: None, mfs: FRAME, mbs: None, cdvt: Duration::default(), tagging: true }
     }
@@ -277,7 +220,7 @@ mod tests {
         for frame in 0..frames {
             for i in 0..u64::from(FRAME) {
                 let now = Time::default() + cell_time * (frame * gap + i);
-                let cell = Cell::new(0, 0, i + 1 == u64::from(FRAME));
+                let cell = cell(0, 0, i + 1 == u64::from(FRAME));
                 tagged += u64::from(policer.on_cell(now, cell).tagged());
             }
         }
@@ -326,7 +269,7 @@ mod tests {
             let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
             for i in 0..36 {
                 let wait = if i < 24 { 0 } else { pause };
-                policer.on_cell(Time::default() + cell_time * (2 * i + wait), Cell::new(0, 0, i % 12 == 11));
+                policer.on_cell(Time::default() + cell_time * (2 * i + wait), cell(0, 0, i % 12 == 11));
             }
             let EdgeCounters { frames, eligible_frames, nonconforming_cells, .. } = policer.counters;
             assert_eq!((frames, eligible_frames, nonconforming_cells), (3, eligible, 0), "{pause} cell times");
@@ -353,37 +296,6 @@ mod tests {
         // Of 12 cells at twice PCR every second is too fast: 6. An eleventh that is not the last is one too many where
         // MFS is 11; where it is 10, so is the tenth, which was too fast already. The last is never one too many.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
-    }
-
-    #[test]
-    fn the_edge_polices_the_vcs_with_contracts_where_they_reach_a_switch_and_counts_their_frames() {
-        let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
-        network.vcs[2].contract = Some(contract(1_555_200));
-        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.polices(vc)), [false, false, true, false]);
-        // VC 2 crosses its host's link, the bottleneck and its destination's.
-        let at = |vc: usize| network.vcs[vc].path.iter().map(|&link| edge.polices_at(2, u32::try_from(link).unwrap()));
-        assert_eq!(at(2).collect::<Vec<_>>(), [true, false, false]);
-        assert!(at(0).all(|polices| !polices), "where another VC reaches it is none of its business");
-        assert!((0..8).all(|link| !edge.polices_at(0, link)), "nor is a VC without a contract policed anywhere");
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
-        // eligible, and two are tagged, all 14 cells of them.
-        let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
-        let mut tagged = 0;
-        for i in 0..38 {
-            let cell = Cell::new(0, 0, i % 12 == 11);
-            assert_eq!(
-                edge.on_cell(0, Time::default() + cell_time * i, cell),
-                cell,
-                "without a contract it goes on as it is"
-            );
-            tagged += u64::from(edge.on_cell(2, Time::default() + cell_time * i, cell).tagged());
-        }
-        assert_eq!(tagged, 14);
-        let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
-        assert_eq!([0, 1, 2, 3].map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
     }
 
     #[test]

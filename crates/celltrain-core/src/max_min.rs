@@ -7,7 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use crate::abr::cells_per_second;
+use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Flow, Network};
 use crate::scheduler::Class;
 use crate::stop::{Interrupted, Stop};
@@ -27,14 +30,14 @@ pub struct Terms<'a> {
 /// into `capacities`; a VC that crosses none has no bound, and its rate is infinite. With minimums m and weights w the
 /// rates are those of [`Terms`]: a VC above its minimum has a full link on which no rate above its own minimum has a
 /// larger r / w. A link that the minimums alone overfill gives those and no more.
-pub fn shares(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>) -> Vec<f64> {
+pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &Stop::never()).expect("nobody stops it")
 }
 
 /// [`shares`], unless it is told to stop.
 fn filled(
-    capacities: &[f64],
-    paths: &[Vec<usize>],
+    capacities: &TiSlice<LinkIndex, f64>,
+    paths: &[Vec<LinkIndex>],
     terms: Terms<'_>,
     stop: &Stop<'_>,
 ) -> Result<Vec<f64>, Interrupted> {
@@ -46,7 +49,7 @@ fn filled(
         })
         .collect();
     assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
-    let mut crossing = vec![Vec::new(); capacities.len()];
+    let mut crossing: TiVec<LinkIndex, Vec<usize>> = ti_vec![Vec::new(); capacities.len()];
     for (vc, path) in paths.iter().enumerate() {
         stop.steps(path.len())?;
         for &link in path {
@@ -60,15 +63,15 @@ fn filled(
     }
 
     let mut rates = vec![f64::INFINITY; paths.len()];
-    let level_of = |link: usize, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
+    let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
     // The link that is full first goes first. Levels only rise as other links fill, so one that has become too low is
     // found out when its turn comes.
     let mut next = BinaryHeap::with_capacity(capacities.len());
-    for (link, on) in crossing.iter().enumerate() {
+    for (link, on) in crossing.iter_enumerated() {
         stop.steps(on.len())?;
         next.push(Reverse((level_of(link, &rates), link)));
     }
-    let mut stale = vec![false; capacities.len()];
+    let mut stale: TiVec<LinkIndex, bool> = ti_vec![false; capacities.len()];
     while let Some(Reverse((level, link))) = next.pop() {
         if level.0 == f64::INFINITY {
             break;
@@ -103,7 +106,8 @@ fn filled(
 /// When it is told to stop.
 pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
-    let mut capacities: Vec<f64> = network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
+    let mut capacities: TiVec<LinkIndex, f64> =
+        network.links.iter().map(|link| mbps(link.rate.bits_per_second)).collect();
     let mut paths = Vec::with_capacity(network.flows.len());
     for flow in stop.each(&network.flows) {
         let flow = flow?;
@@ -112,8 +116,7 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
         let wanted = wanted_mbps(flow).map(|wanted| wanted / network.data_share(flow));
         // As links of its own would limit it.
         for most in wanted.into_iter().chain(pcr.map(|pcr| mbps(pcr.bits_per_second))) {
-            path.push(capacities.len());
-            capacities.push(most);
+            path.push(capacities.push_and_get_key(most));
         }
         paths.push(path);
     }
@@ -127,12 +130,12 @@ pub fn goodputs_mbps(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Int
 /// CBR and VBR have what they want first: what their packets fill of the line in the mean. All else shares alike: an
 /// ABR VC from its MCR to its PCR, whether it has something to send or not; the others up to what their flows want,
 /// from the MCR of a guaranteed frame rate.
-pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>, Interrupted> {
-    let mut capacities: Vec<f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
-    let mut data: Vec<usize> = network.flows.iter().map(|flow| flow.data_vc).collect();
+pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<TiVec<VcIndex, f64>, Interrupted> {
+    let mut capacities: TiVec<LinkIndex, f64> = network.links.iter().map(|link| cells_per_second(link.rate)).collect();
+    let mut data: Vec<VcIndex> = network.flows.iter().map(|flow| flow.data_vc).collect();
     data.sort_unstable();
     data.dedup();
-    let mut wanted = vec![Some(0.0); network.vcs.len()];
+    let mut wanted: TiVec<VcIndex, _> = ti_vec![Some(0.0); network.vcs.len()];
     for flow in stop.each(&network.flows) {
         let flow = flow?;
         let of_vc = &mut wanted[flow.data_vc];
@@ -152,13 +155,12 @@ pub(crate) fn ideal_rates(network: &Network, stop: &Stop<'_>) -> Result<Vec<f64>
         };
         let mut path = vc.path.clone();
         if let Some(most) = most {
-            path.push(capacities.len());
-            capacities.push(most);
+            path.push(capacities.push_and_get_key(most));
         }
         paths.push(path);
         minimums.push(least);
     }
-    let mut ideal = vec![f64::INFINITY; network.vcs.len()];
+    let mut ideal: TiVec<VcIndex, f64> = ti_vec![f64::INFINITY; network.vcs.len()];
     let shares = filled(&capacities, &paths, Terms { minimums: &minimums, weights: &[] }, stop)?;
     for (vc, share) in data.iter().zip(shares) {
         ideal[*vc] = share;
@@ -236,28 +238,34 @@ impl PartialOrd for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::n_source_network;
+    use crate::network::tests::{FIRST, SECOND, n_source_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
     use crate::traffic::{TrafficConfig, constant_rate};
     use crate::units::Bytes;
     use proptest::prelude::*;
 
+    /// The shares, where links are plain numbers.
+    fn shares_of(capacities: &[f64], paths: &[Vec<u32>], terms: Terms<'_>) -> Vec<f64> {
+        let paths: Vec<Vec<_>> = paths.iter().map(|path| path.iter().copied().map(LinkIndex::new).collect()).collect();
+        shares(TiSlice::from_ref(capacities), &paths, terms)
+    }
+
     #[test]
     fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
         // Links of 100, 60 and 100. VC 0 crosses all, 1 and 2 the second as well: 20 each. VC 3 has the rest of the
         // first, 4 and 5 share the rest of the third.
         let paths = [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]];
-        let rates = shares(&[100.0, 60.0, 100.0], &paths, Terms::default());
+        let rates = shares_of(&[100.0, 60.0, 100.0], &paths, Terms::default());
         assert_eq!(rates, [20.0, 20.0, 20.0, 80.0, 40.0, 40.0]);
     }
 
     #[test]
     fn weights_divide_and_a_minimum_comes_before_a_share() {
         let paths = vec![vec![0]; 3];
-        let weighted = |weights: &[f64]| shares(&[90.0], &paths, Terms { weights, ..Terms::default() });
+        let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
-        let with_minimum = |minimums: &[f64]| shares(&[90.0], &paths, Terms { minimums, ..Terms::default() });
+        let with_minimum = |minimums: &[f64]| shares_of(&[90.0], &paths, Terms { minimums, ..Terms::default() });
         // 20 of 90 are no claim against an equal share of 30; 50 are, and leave 20 to each of the others.
         assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
         assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
@@ -267,18 +275,22 @@ mod tests {
 
     #[test]
     fn a_vc_on_no_link_has_no_bound_and_a_link_without_vcs_none_to_give() {
-        assert_eq!(shares(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
-        assert!(shares(&[5.0], &[], Terms::default()).is_empty());
+        assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
+        assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
 
-    /// A network: capacities, paths without repeated links, minimums that fit every link, weights.
-    fn networks() -> impl Strategy<Value = (Vec<f64>, Vec<Vec<usize>>, Vec<f64>, Vec<f64>)> {
+    /// Capacities, paths without repeated links, minimums that fit every link, weights.
+    type Drawn = (TiVec<LinkIndex, f64>, Vec<Vec<LinkIndex>>, Vec<f64>, Vec<f64>);
+
+    fn networks() -> impl Strategy<Value = Drawn> {
         let capacities = prop::collection::vec(prop_oneof![Just(100.0), 1.0..1000.0], 1..8);
         let vcs = prop::collection::vec((any::<u8>(), 0.0..1.0f64, prop_oneof![Just(1.0), 0.1..10.0]), 1..20);
         (capacities, vcs).prop_map(|(capacities, vcs)| {
-            let crosses = |links: u8| -> Vec<usize> {
-                let path: Vec<_> = (0..capacities.len()).filter(|link| links >> link & 1 == 1).collect();
-                if path.is_empty() { vec![0] } else { path }
+            let capacities = TiVec::from(capacities);
+            let crosses = |links: u8| -> Vec<LinkIndex> {
+                let path: Vec<LinkIndex> =
+                    capacities.keys().filter(|link: &LinkIndex| links >> link.number() & 1 == 1).collect();
+                if path.is_empty() { vec![LinkIndex::new(0)] } else { path }
             };
             let paths: Vec<_> = vcs.iter().map(|&(links, ..)| crosses(links)).collect();
             let smallest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
@@ -290,29 +302,34 @@ mod tests {
 
     /// What defines the rates: no link carries more than it can, none has less than its minimum, and a VC above it has
     /// a full link on which no other above its own has more for its weight.
-    fn is_max_min(capacities: &[f64], paths: &[Vec<usize>], terms: Terms<'_>, rates: &[f64]) -> Result<(), String> {
+    fn is_max_min(
+        capacities: &TiSlice<LinkIndex, f64>,
+        paths: &[Vec<LinkIndex>],
+        terms: Terms<'_>,
+        rates: &[f64],
+    ) -> Result<(), String> {
         let near = 1e-9;
         let minimum = |vc: usize| terms.minimums.get(vc).copied().unwrap_or(0.0);
         let level = |vc: usize| rates[vc] / terms.weights.get(vc).copied().unwrap_or(1.0);
-        let on = |link: usize| (0..paths.len()).filter(move |&vc| paths[vc].contains(&link));
-        let load = |link: usize| on(link).map(|vc| rates[vc]).sum::<f64>();
-        for (link, &capacity) in capacities.iter().enumerate() {
+        let on = |link: LinkIndex| (0..paths.len()).filter(move |&vc| paths[vc].contains(&link));
+        let load = |link: LinkIndex| on(link).map(|vc| rates[vc]).sum::<f64>();
+        for (link, &capacity) in capacities.iter_enumerated() {
             if load(link) > capacity * (1.0 + near) {
-                return Err(format!("link {link} carries {} of {capacity}", load(link)));
+                return Err(format!("{link:?} carries {} of {capacity}", load(link)));
             }
         }
         for vc in 0..paths.len() {
             if rates[vc] < minimum(vc) {
                 return Err(format!("VC {vc} has {} of {}", rates[vc], minimum(vc)));
             }
-            let has_most = |link: usize| {
+            let has_most = |link: LinkIndex| {
                 on(link).all(|other| {
                     level(other) <= level(vc) * (1.0 + near) || rates[other] <= minimum(other) * (1.0 + near)
                 })
             };
-            let bottleneck = |&link: &usize| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
+            let bottleneck = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
             // At its minimum a VC need not have the most, but a full link it has.
-            let full = |&link: &usize| load(link) >= capacities[link] * (1.0 - near);
+            let full = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near);
             let at_minimum = rates[vc] <= minimum(vc) * (1.0 + near);
             if !paths[vc].iter().any(|link| if at_minimum { full(link) } else { bottleneck(link) }) {
                 return Err(format!("VC {vc} at {} has no bottleneck", rates[vc]));
@@ -338,9 +355,9 @@ mod tests {
         #[test]
         fn the_order_of_vcs_and_links_does_not_matter((capacities, paths, ..) in networks()) {
             let rates = shares(&capacities, &paths, Terms::default());
-            let last = capacities.len() - 1;
-            let mirrored: Vec<Vec<_>> = paths.iter().rev().map(|path| path.iter().map(|link| last - link).collect()).collect();
-            let backward: Vec<_> = capacities.iter().rev().copied().collect();
+            let last = u32::try_from(capacities.len() - 1).unwrap();
+            let mirrored: Vec<Vec<_>> = paths.iter().rev().map(|path| path.iter().map(|link| LinkIndex::new(last - link.number())).collect()).collect();
+            let backward: TiVec<_, _> = capacities.iter().rev().copied().collect();
             let again = shares(&backward, &mirrored, Terms::default());
             for (one, other) in rates.iter().zip(again.iter().rev()) {
                 prop_assert!((one - other).abs() <= 1e-9 * one, "{one} {other}");
@@ -358,39 +375,42 @@ mod tests {
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
         // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
-        network.flows[1].data_vc = 0;
-        (network.flows[0].traffic, network.flows[1].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
+        network.flows[SECOND].data_vc = VcIndex::new(0);
+        (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &Stop::never()).unwrap();
         // 155.52 Mbps are 366,792.45 cells a second; the third flow's VC, number 4, has what the two leave of them.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
-        assert!(near(ideal[0], 125_000.0), "{}", ideal[0]);
-        assert!(near(ideal[4], link - 125_000.0), "{}", ideal[4]);
-        assert!([1, 2, 3, 5].iter().all(|&vc| ideal[vc] == f64::INFINITY), "no data, no bound: {ideal:?}");
+        assert!(near(ideal[VcIndex::new(0)], 125_000.0), "{}", ideal[VcIndex::new(0)]);
+        assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);
+        assert!(
+            [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
+            "no data, no bound: {ideal:?}"
+        );
         // Who comes first by his class has all that he wants, and of what is more than the link nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
-            network.flows[1].traffic = packets(rate);
-            network.vcs[0].class = Class::Cbr;
+            network.flows[SECOND].traffic = packets(rate);
+            network.vcs[VcIndex::new(0)].class = Class::Cbr;
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
-            assert!((ideal[4] - left).abs() < 1e-6, "{rate}: {}", ideal[4]);
+            assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
         // With one that wants all there is, the two together want all there is, in whatever order: each VC has half.
-        for greedy in [0, 1] {
+        for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();
             let ideal = ideal_rates(&network, &Stop::never()).unwrap();
-            assert!(near(ideal[0], link / 2.0) && near(ideal[4], link / 2.0), "{ideal:?}");
+            assert!(near(ideal[VcIndex::new(0)], link / 2.0) && near(ideal[VcIndex::new(4)], link / 2.0), "{ideal:?}");
         }
     }
 
     #[test]
     fn a_thousand_vcs_on_a_thousand_links_of_all_capacities_are_max_min() {
         let mut rng = crate::rng::Stream::new(29, "test");
-        let capacities: Vec<f64> = (0..1000).map(|_| 1.0 + 999.0 * rng.unit()).collect();
-        let paths: Vec<Vec<usize>> = (0..1000)
+        let capacities: TiVec<LinkIndex, f64> = (0..1000).map(|_| 1.0 + 999.0 * rng.unit()).collect();
+        let paths: Vec<Vec<LinkIndex>> = (0..1000)
             .map(|_| {
                 let (first, hops) = (rng.below(1000), 1 + rng.below(20));
-                (0..hops).map(|hop| ((first + 7 * hop) % 1000) as usize).collect()
+                (0..hops).map(|hop| LinkIndex::new((first + 7 * hop) % 1000)).collect()
             })
             .collect();
         let rates = shares(&capacities, &paths, Terms::default());

@@ -2,17 +2,20 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use crate::contracts::Edge;
 use crate::end_systems::{Connection, EndSystems, VcCounters};
-use crate::engine::Outcome;
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
-use crate::footprint::size;
-use crate::gfr::{Edge, EdgeCounters};
+use crate::gfr::EdgeCounters;
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::scheduler::Class;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
@@ -33,9 +36,9 @@ pub struct RunResult {
     /// Of the files of all flows together; `None` where it is not asked for.
     pub file_delay: Option<FileDelay>,
     /// By flow.
-    pub flows: Vec<FlowResult>,
+    pub flows: TiVec<FlowIndex, FlowResult>,
     /// By link.
-    pub ports: Vec<PortResult>,
+    pub ports: TiVec<LinkIndex, PortResult>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
     /// VCs whose rate is controlled (ABR).
@@ -47,6 +50,9 @@ pub struct RunResult {
     /// 64 bits that change when any segment's or acknowledgement's instant changes.
     pub fingerprint: Fingerprint,
 }
+
+/// The result of a run, unless the run was interrupted.
+pub type Outcome = Result<RunResult, Interrupted>;
 
 /// One flow's measures.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,11 +175,11 @@ pub struct FinalState<'a> {
     /// When it ended.
     pub end: Time,
     /// Its ports, by link.
-    pub ports: &'a [PortState],
+    pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
-    pub on_links: &'a [u64],
+    pub on_links: &'a TiSlice<VcIndex, u64>,
     /// The contracts at its edge.
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
@@ -190,7 +196,7 @@ impl FinalState<'_> {
     pub fn measure(&self) -> Outcome {
         let cells = self.conserve()?;
         let seconds = self.clock.seconds(self.end);
-        let flows: Vec<FlowResult> = self.flows(seconds)?;
+        let flows = self.flows(seconds)?;
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
         let bottleneck = self.network.bottleneck;
         let rate = self.network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
@@ -234,10 +240,10 @@ impl FinalState<'_> {
     fn conserve(&self) -> Result<CellTotals, Interrupted> {
         // Beyond a merge its branches cannot be told apart, so they are counted together.
         let first_branches = self.network.first_branches();
-        let first = |vc: u32| first_branches[vc as usize] as usize;
-        let mut within = vec![PortCounters::default(); self.network.vcs.len()];
-        let mut in_flight = vec![0u64; self.network.vcs.len()];
-        let mut at_ends = vec![VcCounters::default(); self.network.vcs.len()];
+        let first = |vc: VcIndex| first_branches[vc];
+        let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];
+        let mut in_flight: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
+        let mut at_ends: TiVec<VcIndex, _> = ti_vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             self.stop.steps(vcs.len())?;
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
@@ -247,11 +253,11 @@ impl FinalState<'_> {
                 in_flight[first(vc)] += u64::from(held);
             }
         }
-        for (vc, &on_links) in (0..).zip(self.on_links) {
+        for (vc, &on_links) in self.on_links.iter_enumerated() {
             self.stop.step()?;
             in_flight[first(vc)] += on_links;
-            let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc as usize);
-            let [rms_sent, rms_ended] = self.rate_control.rm_cells(vc as usize).unwrap_or_default();
+            let VcCounters { offered, delivered, damaged } = self.end_systems.vc_counters(vc);
+            let [rms_sent, rms_ended] = self.rate_control.rm_cells(vc).unwrap_or_default();
             let ends = &mut at_ends[first(vc)];
             ends.offered += offered + rms_sent;
             ends.delivered += delivered + rms_ended;
@@ -273,7 +279,7 @@ impl FinalState<'_> {
         Ok(totals)
     }
 
-    fn flows(&self, seconds: f64) -> Result<Vec<FlowResult>, Interrupted> {
+    fn flows(&self, seconds: f64) -> Result<TiVec<FlowIndex, FlowResult>, Interrupted> {
         let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
@@ -299,7 +305,7 @@ impl FinalState<'_> {
             }
         };
         let fair = max_min::goodputs_mbps(self.network, self.stop)?;
-        self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)
+        Ok(self.stop.map(self.network.flows.iter().zip(self.end_systems.connections()).zip(fair), one)?.into())
     }
 
     fn file_delay(&self) -> Result<FileDelay, Interrupted> {
@@ -311,14 +317,14 @@ impl FinalState<'_> {
 
     fn contracts(&self) -> Result<Vec<ContractResult>, Interrupted> {
         let mut contracts = Vec::new();
-        for (number, vc) in self.network.vcs.iter().enumerate() {
+        for (number, vc) in self.network.vcs.iter_enumerated() {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
             self.stop.steps(vc.path.len())?;
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
                 // A label it shares is its merge's first branch's.
-                if self.routing.vcs[link][label as usize] as usize == number {
-                    frames.add(&self.ports[link].counters[label as usize]);
+                if self.routing.vcs[link][label] == number {
+                    frames.add(&self.ports[link].counters[label]);
                 }
             }
             contracts.push(ContractResult {
@@ -332,11 +338,11 @@ impl FinalState<'_> {
     }
 
     fn abr(&self) -> Result<Vec<AbrResult>, Interrupted> {
-        let one = |(number, vc): (usize, &crate::network::Vc)| {
+        let one = |(number, vc): (VcIndex, &crate::network::Vc)| {
             let home = self.rate_control.home(number)?;
             let port = self.rate_control.port(home.link)?;
             let source = port.source(home.label)?;
-            let sent = self.ports[home.link as usize].counters[home.label as usize].forwarded;
+            let sent = self.ports[home.link].counters[home.label].forwarded;
             let counters = source.counters();
             Some(AbrResult {
                 name: vc.name.clone(),
@@ -347,11 +353,11 @@ impl FinalState<'_> {
                 rm_share: port.rms_sent(home.label) as f64 / sent.max(1) as f64,
             })
         };
-        let all: Vec<_> = self.stop.map(self.network.vcs.iter().enumerate(), one)?;
+        let all: Vec<_> = self.stop.map(self.network.vcs.iter_enumerated(), one)?;
         Ok(all.into_iter().flatten().collect())
     }
 
-    fn ports(&self) -> Result<Vec<PortResult>, Interrupted> {
+    fn ports(&self) -> Result<TiVec<LinkIndex, PortResult>, Interrupted> {
         let one = |(link, port): (&crate::network::Link, &PortState)| {
             self.stop.steps(port.counters.len())?;
             let counters = PortCounters::sum(port.counters.iter().copied());
@@ -368,7 +374,7 @@ impl FinalState<'_> {
                 utilisation: (busy / self.end.0 as f64).min(1.0),
             })
         };
-        all(self.network.links.iter().zip(self.ports).map(one))
+        Ok(all(self.network.links.iter().zip(self.ports).map(one))?.into())
     }
 
     fn fingerprint(&self) -> Result<Fingerprint, Interrupted> {
@@ -389,7 +395,7 @@ impl FinalState<'_> {
                 ]);
             }
         }
-        for vc in 0..self.network.vcs.len() {
+        for vc in self.network.vcs.keys() {
             let Some(home) = self.rate_control.home(vc) else { continue };
             let acr = self.rate_control.port(home.link).map_or(0.0, |port| port.acr(home.label));
             fingerprint.fold(acr.to_bits());

@@ -9,15 +9,17 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
-use crate::cell::Label;
 use crate::edge_device::EdgeConfig;
-use crate::end_systems::DELAYED_ACK_TICK;
 use crate::gfr::Gfr;
+use crate::index::{FlowIndex, Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::stop::{Interrupted, Stop};
+use crate::tcp::timers::DELAYED_ACK_TICK;
 use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
@@ -31,17 +33,17 @@ pub struct Network {
     /// How long the run lasts; events at its end still happen.
     pub duration: Duration,
     /// Hosts and switches.
-    pub nodes: Vec<Node>,
+    pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links with the output ports at their starts.
-    pub links: Vec<Link>,
+    pub links: TiVec<LinkIndex, Link>,
     /// Virtual channels.
-    pub vcs: Vec<Vc>,
+    pub vcs: TiVec<VcIndex, Vc>,
     /// Where virtual channels merge.
-    pub merges: Vec<Merge>,
+    pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packets that nothing answers.
-    pub flows: Vec<Flow>,
-    /// Index of the link whose capacity efficiency is measured against.
-    pub bottleneck: usize,
+    pub flows: TiVec<FlowIndex, Flow>,
+    /// The link whose capacity efficiency is measured against.
+    pub bottleneck: LinkIndex,
     /// Who goes first among cells that reach a port at the same instant.
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
@@ -78,10 +80,10 @@ pub enum NodeKind {
 pub struct Link {
     /// The port's name in scenarios and results, for example `sw1->sw2`.
     pub name: String,
-    /// Index of the node it leaves.
-    pub from: usize,
-    /// Index of the node it reaches.
-    pub to: usize,
+    /// The node it leaves.
+    pub from: NodeIndex,
+    /// The node it reaches.
+    pub to: NodeIndex,
     /// Bits per second.
     pub rate: BitRate,
     /// Propagation delay.
@@ -103,10 +105,10 @@ pub struct Link {
 pub struct Vc {
     /// Its name in scenarios: that of its flow, or the flow's followed by `-acks`.
     pub name: String,
-    /// Indices of its links.
-    pub path: Vec<usize>,
-    /// Index of the merge it is a branch of.
-    pub merge: Option<usize>,
+    /// Its links.
+    pub path: Vec<LinkIndex>,
+    /// The merge it is a branch of.
+    pub merge: Option<MergeIndex>,
     /// What the network has promised it, and looks after where its first link reaches a switch.
     pub contract: Option<Gfr>,
     /// Whether its source sends all of it tagged (CLP = 1).
@@ -116,7 +118,7 @@ pub struct Vc {
     /// Its parameters, if its rate is controlled (ABR).
     pub abr: Option<Parameters>,
     /// With that: the VC of the other direction, which its backward RM cells travel on.
-    pub partner: Option<usize>,
+    pub partner: Option<VcIndex>,
 }
 
 /// Several VCs that become one: beyond the port where they meet they have one label. Their frames are not interleaved
@@ -126,8 +128,8 @@ pub struct Vc {
 pub struct Merge {
     /// The name of the VC they become.
     pub name: String,
-    /// Index of the link they leave the merging switch on, the first that all of them cross.
-    pub at: usize,
+    /// The link they leave the merging switch on, the first that all of them cross.
+    pub at: LinkIndex,
 }
 
 impl Merge {
@@ -140,10 +142,10 @@ impl Merge {
 pub struct Flow {
     /// Its name in the scenario.
     pub name: String,
-    /// Index of the VC its data crosses.
-    pub data_vc: usize,
-    /// Index of the VC its acknowledgements cross, if there are any.
-    pub ack_vc: usize,
+    /// The VC its data crosses.
+    pub data_vc: VcIndex,
+    /// The VC its acknowledgements cross, if there are any.
+    pub ack_vc: VcIndex,
     /// When it starts.
     pub start: Duration,
     /// Its TCP, if that is what sends.
@@ -167,15 +169,15 @@ impl Flow {
 pub enum Next {
     /// To the output port of this link, under this label.
     Port {
-        /// Index of the link.
-        link: u32,
+        /// The link.
+        link: LinkIndex,
         /// The VC's label there.
         label: Label,
     },
     /// To the host at the end: the VC is this one.
     Host {
-        /// Index of the VC.
-        vc: u32,
+        /// The VC.
+        vc: VcIndex,
     },
 }
 
@@ -183,26 +185,26 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Routing {
     /// For each link and label: where the cell goes next.
-    pub next: Vec<Vec<Next>>,
+    pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
     /// For each link and label: the VC; the first branch where VCs have merged.
-    pub vcs: Vec<Vec<u32>>,
+    pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
     /// For each link and label: whether frames of this VC wait there until they are whole.
-    pub merging: Vec<Vec<bool>>,
+    pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
     /// For each VC: its label on its first link.
-    pub first_label: Vec<Label>,
+    pub first_label: TiVec<VcIndex, Label>,
     /// For each link: its number among the input links of the node it reaches.
-    pub input: Vec<u32>,
+    pub input: TiVec<LinkIndex, u32>,
     /// For each node: how many input links it has.
-    pub inputs: Vec<u32>,
+    pub inputs: TiVec<NodeIndex, u32>,
 }
 
 impl Routing {
     /// The labels of a VC on the links of its path, in order.
-    pub fn labels<'a>(&'a self, network: &'a Network, vc: usize) -> impl Iterator<Item = Label> + 'a {
+    pub fn labels<'a>(&'a self, network: &'a Network, vc: VcIndex) -> impl Iterator<Item = Label> + 'a {
         let mut next = self.first_label[vc];
         network.vcs[vc].path.iter().map(move |&link| {
             let label = next;
-            if let Next::Port { label: behind, .. } = self.next[link][label as usize] {
+            if let Next::Port { label: behind, .. } = self.next[link][label] {
                 next = behind;
             }
             label
@@ -212,9 +214,9 @@ impl Routing {
 
 impl Network {
     /// The names of the VCs that cross a link, by label.
-    pub fn vc_names<'a>(&'a self, routing: &Routing, link: usize) -> Vec<&'a str> {
-        let name = |&vc: &u32| {
-            let vc = &self.vcs[vc as usize];
+    pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
+        let name = |&vc: &VcIndex| {
+            let vc = &self.vcs[vc];
             match vc.merge {
                 Some(merge) if self.has_merged(vc, link) => self.merges[merge].name.as_str(),
                 _ => vc.name.as_str(),
@@ -236,22 +238,23 @@ impl Network {
     }
 
     /// The VCs that cross a link as its scheduler is told of them, by label.
-    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: usize) -> Vec<VcKind<'a>> {
-        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc as usize].class);
+    pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
+        let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
     /// Whether a VC shares its label on a link with the other branches of its merge.
-    fn has_merged(&self, vc: &Vc, link: usize) -> bool {
-        let place = |link: usize| vc.path.iter().position(|&other| other == link);
+    fn has_merged(&self, vc: &Vc, link: LinkIndex) -> bool {
+        let place = |link: LinkIndex| vc.path.iter().position(|&other| other == link);
         vc.merge.is_some_and(|merge| place(link) > place(self.merges[merge].at))
     }
 
     /// For each VC: the first branch of its merge, itself where it merges with none.
-    pub fn first_branches(&self) -> Vec<u32> {
-        let mut of_merge = vec![None; self.merges.len()];
-        let first = |(vc, number): (&Vc, u32)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
-        self.vcs.iter().zip(0..).map(first).collect()
+    pub fn first_branches(&self) -> TiVec<VcIndex, VcIndex> {
+        let mut of_merge: TiVec<MergeIndex, Option<VcIndex>> = ti_vec![None; self.merges.len()];
+        let first =
+            |(number, vc): (VcIndex, &Vc)| vc.merge.map_or(number, |merge| *of_merge[merge].get_or_insert(number));
+        self.vcs.iter_enumerated().map(first).collect()
     }
 
     /// The part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
@@ -297,23 +300,22 @@ impl Network {
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self, stop: &Stop<'_>) -> Result<Routing, Interrupted> {
         let mut routing = Routing {
-            next: vec![Vec::new(); self.links.len()],
-            vcs: vec![Vec::new(); self.links.len()],
-            merging: vec![Vec::new(); self.links.len()],
-            first_label: Vec::with_capacity(self.vcs.len()),
-            input: Vec::with_capacity(self.links.len()),
-            inputs: vec![0; self.nodes.len()],
+            next: ti_vec![TiVec::new(); self.links.len()],
+            vcs: ti_vec![TiVec::new(); self.links.len()],
+            merging: ti_vec![TiVec::new(); self.links.len()],
+            first_label: TiVec::with_capacity(self.vcs.len()),
+            input: TiVec::with_capacity(self.links.len()),
+            inputs: ti_vec![0; self.nodes.len()],
         };
         for link in stop.each(&self.links) {
             let link = link?;
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
         // By merge: the labels of its first branch, which all have beyond it.
-        let mut shared: Vec<Vec<Label>> = vec![Vec::new(); self.merges.len()];
+        let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
-        for (vc, number) in self.vcs.iter().zip(0..) {
+        for (number, vc) in self.vcs.iter_enumerated() {
             stop.steps(vc.path.len())?;
             let at = vc.merge.map(|merge| self.merges[merge].at);
             let of_first = vc.merge.map_or(&[][..], |merge| &shared[merge]);
@@ -321,14 +323,13 @@ impl Network {
             let own = before_merge.filter(|_| !of_first.is_empty()).unwrap_or(vc.path.len());
             labels.clear();
             for &link in &vc.path[..own] {
-                labels.push(index(routing.vcs[link].len()));
-                routing.vcs[link].push(number);
+                labels.push(routing.vcs[link].push_and_get_key(number));
                 routing.merging[link].push(Some(link) == at);
             }
             labels.extend(&of_first[(of_first.len() + own).saturating_sub(vc.path.len())..]);
             for (i, &link) in vc.path[..own].iter().enumerate() {
                 let next = match vc.path.get(i + 1) {
-                    Some(&next) => Next::Port { link: index(next), label: labels[i + 1] },
+                    Some(&next) => Next::Port { link: next, label: labels[i + 1] },
                     None => Next::Host { vc: number },
                 };
                 routing.next[link].push(next);
@@ -351,8 +352,12 @@ impl Network {
 /// The part of a path that cells cross under the rules of ATM, as positions in it: at its first link a VC is shaped, if
 /// it is. What lies before and behind is between hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
-pub fn atm_part(nodes: &[Node], links: &[Link], path: &[usize]) -> Range<usize> {
-    let at_edge = |node: usize| nodes[node].kind == NodeKind::EdgeDevice;
+pub fn atm_part(
+    nodes: &TiSlice<NodeIndex, Node>,
+    links: &TiSlice<LinkIndex, Link>,
+    path: &[LinkIndex],
+) -> Range<usize> {
+    let at_edge = |node: NodeIndex| nodes[node].kind == NodeKind::EdgeDevice;
     let last = path.len() - 1;
     let start = usize::from(last > 0 && at_edge(links[path[0]].to));
     let end = last - usize::from(last > start && at_edge(links[path[last]].from));
@@ -367,27 +372,31 @@ const UNITS_FOR_RATES: u64 = 1000;
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Hosts and switches.
-    pub nodes: Vec<Node>,
+    pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links; ports without limit until a scenario says otherwise.
-    pub links: Vec<Link>,
+    pub links: TiVec<LinkIndex, Link>,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl Graph {
     /// Adds a node; its index.
-    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> usize {
-        self.nodes.push(Node { name: name.into(), kind });
-        self.nodes.len() - 1
+    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeIndex {
+        self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
-    /// Adds a link each way between two nodes, alike; the index of the one that leaves `a` (the other's is the next).
-    pub fn connect(&mut self, a: usize, b: usize, rate: BitRate, delay: Duration) -> usize {
+    /// The other link of a pair that was added at once.
+    pub fn way_back(link: LinkIndex) -> LinkIndex {
+        LinkIndex::new(link.number() ^ 1)
+    }
+
+    /// Adds a link each way between two nodes, alike; the one that leaves `a`, and [`Graph::way_back`] is the other.
+    pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, rate: BitRate, delay: Duration) -> LinkIndex {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the index of
-    /// the one that leaves `a` (the other's is the next).
-    pub fn connect_unlike(&mut self, a: usize, b: usize, ways: [(BitRate, Duration); 2]) -> usize {
+    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first; the one
+    /// that leaves `a`, and [`Graph::way_back`] is the other.
+    pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
+        let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
@@ -395,7 +404,7 @@ impl Graph {
             let (buffer, allocator, edge) = (None, None, None);
             self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, edge });
         }
-        self.links.len() - 2
+        first
     }
 }
 
@@ -407,12 +416,12 @@ pub struct Search<'a> {
     first: Vec<usize>,
     /// Links and the nodes they reach, by the node they leave, then in order: side by side, as a search passes over
     /// most.
-    leaving: Vec<(usize, usize)>,
+    leaving: Vec<(LinkIndex, NodeIndex)>,
     /// By node: the link it was first reached over.
-    reached_by: Vec<usize>,
+    reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// By node: whether the search is for it.
-    is_wanted: Vec<bool>,
-    queue: Vec<usize>,
+    is_wanted: TiVec<NodeIndex, bool>,
+    queue: Vec<NodeIndex>,
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
@@ -421,44 +430,46 @@ impl<'a> Search<'a> {
     pub fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
         for link in &graph.links {
-            first[link.from + 1] += 1;
+            first[usize::from(link.from) + 1] += 1;
         }
         for node in 0..graph.nodes.len() {
             first[node + 1] += first[node];
         }
         let mut next = first.clone();
-        let mut leaving = vec![(0, 0); graph.links.len()];
-        for (link, index) in graph.links.iter().zip(0..) {
-            leaving[next[link.from]] = (index, link.to);
-            next[link.from] += 1;
+        let mut leaving = vec![(LinkIndex::default(), NodeIndex::default()); graph.links.len()];
+        for (index, link) in graph.links.iter_enumerated() {
+            let place = &mut next[usize::from(link.from)];
+            leaving[*place] = (index, link.to);
+            *place += 1;
         }
         let nodes = graph.nodes.len();
         Self {
             graph,
             first,
             leaving,
-            reached_by: vec![NO_LINK; nodes],
-            is_wanted: vec![false; nodes],
+            reached_by: ti_vec![None; nodes],
+            is_wanted: ti_vec![false; nodes],
             queue: Vec::new(),
         }
     }
 
     /// The links that leave a node, in order, and the nodes they reach.
-    pub fn leaving(&self, node: usize) -> &[(usize, usize)] {
+    pub fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
+        let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
     /// The paths of fewest links from one node to each of some others, the first in link order among equals; `None`
     /// where no path leads. Hosts do not forward, edge devices only between a host and the network.
-    pub fn paths(&mut self, from: usize, to: &[usize]) -> Vec<Option<Vec<usize>>> {
+    pub fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
-        let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
-        let wanted: BTreeSet<usize> = to.iter().copied().collect();
+        let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
+        let wanted: BTreeSet<NodeIndex> = to.iter().copied().collect();
         for &to in &wanted {
             self.is_wanted[to] = true;
         }
         let mut missing = wanted.len();
-        self.reached_by.fill(NO_LINK);
+        self.reached_by.fill(None);
         self.queue.clear();
         self.queue.push(from);
         let mut next = 0;
@@ -466,13 +477,13 @@ impl<'a> Search<'a> {
             let node = self.queue[next];
             next += 1;
             let is_edge = node != from && graph.nodes[node].kind == NodeKind::EdgeDevice;
-            let from_host = is_edge && is_host(graph.links[self.reached_by[node]].from);
-            for &(link, reached) in &self.leaving[self.first[node]..self.first[node + 1]] {
-                if reached == from || self.reached_by[reached] != NO_LINK || (is_edge && from_host == is_host(reached))
-                {
+            let from_host = is_edge && self.reached_by[node].is_some_and(|link| is_host(graph.links[link].from));
+            let place = usize::from(node);
+            for &(link, reached) in &self.leaving[self.first[place]..self.first[place + 1]] {
+                if reached == from || self.reached_by[reached].is_some() || (is_edge && from_host == is_host(reached)) {
                     continue;
                 }
-                self.reached_by[reached] = link;
+                self.reached_by[reached] = Some(link);
                 missing -= usize::from(self.is_wanted[reached]);
                 if !is_host(reached) {
                     self.queue.push(reached);
@@ -486,11 +497,11 @@ impl<'a> Search<'a> {
     }
 
     /// The path the last search found.
-    fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;
         while at != from || path.is_empty() {
-            let link = Some(self.reached_by[at]).filter(|&link| link != NO_LINK)?;
+            let link = self.reached_by[at]?;
             path.push(link);
             at = self.graph.links[link].from;
         }
@@ -498,9 +509,6 @@ impl<'a> Search<'a> {
         Some(path)
     }
 }
-
-/// Where no link has been taken.
-const NO_LINK: usize = usize::MAX;
 
 /// The transmission and propagation times of a link on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -513,7 +521,7 @@ pub struct LinkTimes {
 
 impl LinkTimes {
     /// Of every link of a network.
-    pub fn of(network: &Network, clock: Clock) -> Vec<LinkTimes> {
+    pub fn of(network: &Network, clock: Clock) -> TiVec<LinkIndex, LinkTimes> {
         let times = |link: &Link| LinkTimes { cell_time: clock.cell_time(link.rate), delay: clock.span(link.delay) };
         network.links.iter().map(times).collect()
     }

@@ -4,21 +4,14 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::events::Event;
+use crate::events::Watcher;
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::Network;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// Something that looks on. Every method has an empty default, so what a probe does not ask for costs nothing.
-pub trait Probe {
-    /// Whether it is told of events. Where it is not, the engines are compiled without the telling.
-    const WATCHES: bool = false;
-
-    /// This happened at `now`.
-    fn on_event(&mut self, now: Time, event: Event) {
-        let _ = (now, event);
-    }
-
+pub trait Probe: Watcher {
     /// The next instant this probe wants to look, if any.
     fn next_look(&self) -> Option<Time> {
         None
@@ -44,15 +37,17 @@ pub struct NetworkView<'a> {
 /// The queues of all output ports, however an engine keeps them.
 pub trait Queues {
     /// Cells waiting at the port of this link.
-    fn occupancy(&self, link: usize) -> u32;
+    fn occupancy(&self, link: LinkIndex) -> u32;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>);
+    fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 }
 
 /// The probe that looks at nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
+
+impl Watcher for Nothing {}
 
 impl Probe for Nothing {}
 
@@ -79,11 +74,11 @@ pub struct SeriesChoice {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     choice: SeriesChoice,
-    links: Vec<usize>,
+    links: Vec<LinkIndex>,
     /// The flow and the VC of its data, where its rate is controlled.
-    rates: Vec<(usize, usize)>,
+    rates: Vec<(FlowIndex, VcIndex)>,
     /// Likewise, where its packets wait before the ATM network.
-    edges: Vec<(usize, usize)>,
+    edges: Vec<(FlowIndex, VcIndex)>,
     step: Duration,
     clock: Clock,
     /// How many samples were taken.
@@ -116,12 +111,12 @@ pub struct Recorder {
 impl Recorder {
     /// Records at 0, `step`, 2 `step` and so on up to the end of a network's run, each of them rounded to the clock on
     /// its own; queues and occupancies at the ports of `links`.
-    pub fn new(choice: SeriesChoice, links: Vec<usize>, step: Duration, network: &Network) -> Self {
+    pub fn new(choice: SeriesChoice, links: Vec<LinkIndex>, step: Duration, network: &Network) -> Self {
         assert!(step > Duration::default(), "a recorder steps forward");
         let clock = network.clock();
-        let data = || network.flows.iter().enumerate().map(|(flow, of)| (flow, of.data_vc));
-        let is_abr = |vc: usize| network.vcs[vc].abr.is_some();
-        let waits = |vc: usize| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
+        let data = || network.flows.iter_enumerated().map(|(flow, of)| (flow, of.data_vc));
+        let is_abr = |vc: VcIndex| network.vcs[vc].abr.is_some();
+        let waits = |vc: VcIndex| is_abr(vc) || network.atm_part(&network.vcs[vc]).start > 0;
         Self {
             choice,
             links,
@@ -146,21 +141,23 @@ impl Recorder {
     }
 
     /// The ports whose queues it records, by link.
-    pub fn links(&self) -> &[usize] {
+    pub fn links(&self) -> &[LinkIndex] {
         &self.links
     }
 
     /// The flows whose data has an ACR, the columns of that series.
-    pub fn rate_flows(&self) -> impl Iterator<Item = usize> {
+    pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
     /// The flows whose packets wait before the ATM network, the columns of the series of edges: those through an edge
     /// device, and those whose host is an ABR source itself.
-    pub fn edge_flows(&self) -> impl Iterator<Item = usize> {
+    pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }
 }
+
+impl Watcher for Recorder {}
 
 impl Probe for Recorder {
     fn next_look(&self) -> Option<Time> {
@@ -189,7 +186,7 @@ impl Probe for Recorder {
         if self.choice.delivered {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
-        let place = |vc: usize| {
+        let place = |vc: VcIndex| {
             let place = view.rate_control.place(vc).expect("what is traced of it is shaped");
             (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
         };

@@ -3,23 +3,26 @@
 
 use std::ops::Range;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use crate::abr::allocator::{Allocator, PortKind, VcKind};
 use crate::abr::{Destination, RmCell, Source, cells_per_second};
-use crate::cell::{Label, Run};
+use crate::cell::{FrameNumber, Run};
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
-use crate::footprint::size;
+use crate::index::{Label, LinkIndex, NodeIndex, VcIndex};
 use crate::max_min;
 use crate::network::{Network, Routing, Vc};
 use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{Clock, Span, Time};
 
 /// A VC's place at a port: the link, and its label there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the link.
-    pub link: u32,
+    /// The link.
+    pub link: LinkIndex,
     /// The VC's label on it.
     pub label: Label,
 }
@@ -28,16 +31,16 @@ pub struct Place {
 #[derive(Default)]
 pub struct RateControl {
     /// By link.
-    ports: Vec<Option<Box<ShapedPort>>>,
+    ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     /// By link.
-    allocators: Vec<Option<Box<dyn Allocator>>>,
+    allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
     /// By VC: where it is shaped, if it is.
-    places: Vec<Option<Place>>,
+    places: TiVec<VcIndex, Option<Place>>,
     /// By VC.
-    loops: Vec<Option<Loop>>,
+    loops: TiVec<VcIndex, Option<Loop>>,
     /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells
     /// that come in there. Empty where no VC has any.
-    passes: Vec<Vec<Option<Place>>>,
+    passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
 /// The loop of an ABR VC.
@@ -45,9 +48,9 @@ struct Loop {
     /// Where it is shaped.
     home: Place,
     /// The link at whose end its RM cells leave it.
-    end: u32,
+    end: LinkIndex,
     /// The VC of the other direction.
-    partner: u32,
+    partner: VcIndex,
     destination: Destination,
     /// RM cells that came to their end.
     rms_ended: u64,
@@ -62,20 +65,19 @@ impl RateControl {
     /// # Errors
     /// When it is told to stop.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let index = |i: usize| u32::try_from(i).expect("indices fit 32 bits");
-        let mut shaped = vec![false; network.links.len()];
+        let mut shaped = ti_vec![false; network.links.len()];
         let parts: Vec<_> = stop.map(&network.vcs, |vc| network.atm_part(vc))?;
         for (vc, part) in network.vcs.iter().zip(&parts) {
             shaped[vc.path[part.start]] |= part.start > 0 || vc.abr.is_some();
         }
-        let place = |(number, (vc, part)): (usize, (&Vc, &Range<usize>))| {
+        let place = |((number, vc), part): ((VcIndex, &Vc), &Range<usize>)| {
             let link = vc.path[part.start];
             let label =
                 || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
-            shaped[link].then(|| Place { link: index(link), label: label() })
+            shaped[link].then(|| Place { link, label: label() })
         };
-        let places: Vec<Option<Place>> = stop.map(network.vcs.iter().zip(&parts).enumerate(), place)?;
-        let loops: Vec<Option<Loop>> = network
+        let places: TiVec<VcIndex, _> = stop.map(network.vcs.iter_enumerated().zip(&parts), place)?.into();
+        let loops: TiVec<VcIndex, Option<Loop>> = network
             .vcs
             .iter()
             .zip(&parts)
@@ -83,47 +85,47 @@ impl RateControl {
             .map(|((vc, part), place)| {
                 vc.abr.as_ref()?;
                 let home = place.expect("an ABR VC is shaped");
-                let partner = index(vc.partner.expect("an ABR VC has one for the way back"));
-                let end = index(vc.path[part.end - 1]);
+                let partner = vc.partner.expect("an ABR VC has one for the way back");
+                let end = vc.path[part.end - 1];
                 Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
             })
             .collect();
         let longest = longest_frames(network);
-        let port = |link: usize| {
+        let port = |link: LinkIndex| {
             if !shaped[link] {
                 return Ok(None);
             }
             stop.steps(routing.vcs[link].len())?;
             let rate = network.links[link].rate;
-            let source = |&vc: &u32| {
-                let vc = &network.vcs[vc as usize];
+            let source = |&vc: &VcIndex| {
+                let vc = &network.vcs[vc];
                 let parameters = vc.abr.as_ref()?;
                 Some(Source::new(parameters, rate, network.round_trip(vc), clock))
             };
             let without_limit = EdgeConfig::default();
             let config = network.links[link].edge.as_ref().unwrap_or(&without_limit);
-            let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc as usize]).collect();
+            let longest: Vec<u32> = routing.vcs[link].iter().map(|&vc| longest[vc]).collect();
             let buffer = EdgeBuffer::new(config, longest.len(), &longest);
             let sources = routing.vcs[link].iter().map(source).collect();
             Ok(Some(Box::new(ShapedPort::new(clock.cell_time(rate), cells_per_second(rate), buffer, sources))))
         };
         let has_allocators = network.links.iter().any(|link| link.allocator.is_some());
         let ideal = if has_allocators { Some(max_min::ideal_rates(network, stop)?) } else { None };
-        let allocator = |link: usize| {
+        let allocator = |link: LinkIndex| {
             let Some(config) = network.links[link].allocator.as_ref() else { return Ok(None) };
             stop.steps(routing.vcs[link].len())?;
-            let vc = |&vc: &u32| VcKind {
-                is_abr: network.vcs[vc as usize].abr.is_some(),
-                above_abr: network.vcs[vc as usize].class < Class::Ubr,
-                mcr: network.vcs[vc as usize].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
-                share: ideal.as_ref().expect("there is an allocator")[vc as usize],
+            let vc = |&vc: &VcIndex| VcKind {
+                is_abr: network.vcs[vc].abr.is_some(),
+                above_abr: network.vcs[vc].class < Class::Ubr,
+                mcr: network.vcs[vc].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
+                share: ideal.as_ref().expect("there is an allocator")[vc],
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
             Ok(Some(config.build(&PortKind { clock, rate: cells_per_second(network.links[link].rate), vcs: &vcs })))
         };
         Ok(Self {
-            ports: all((0..network.links.len()).map(port))?,
-            allocators: all((0..network.links.len()).map(allocator))?,
+            ports: all(network.links.keys().map(port))?.into(),
+            allocators: all(network.links.keys().map(allocator))?.into(),
             places,
             loops,
             passes: passes(network, routing, &parts, stop)?,
@@ -131,77 +133,77 @@ impl RateControl {
     }
 
     /// Where a VC is shaped, if it is.
-    pub fn place(&self, vc: usize) -> Option<Place> {
+    pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
 
     /// The shaped port at the start of a link, if it has one.
     #[inline]
-    pub fn port(&self, link: u32) -> Option<&ShapedPort> {
-        self.ports[link as usize].as_deref()
+    pub fn port(&self, link: LinkIndex) -> Option<&ShapedPort> {
+        self.ports[link].as_deref()
     }
 
     /// The same, to work on.
     #[inline]
-    pub fn port_mut(&mut self, link: u32) -> Option<&mut ShapedPort> {
-        self.ports[link as usize].as_deref_mut()
+    pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
+        self.ports[link].as_deref_mut()
     }
 
     /// The allocator of the port at the start of a link, if it has one.
     #[inline]
-    pub fn allocator(&mut self, link: u32) -> Option<&mut Box<dyn Allocator>> {
-        self.allocators[link as usize].as_mut()
+    pub fn allocator(&mut self, link: LinkIndex) -> Option<&mut Box<dyn Allocator>> {
+        self.allocators[link].as_mut()
     }
 
     /// Whether the port at the start of a link marks cells.
-    pub fn marks(&self, link: u32) -> bool {
-        self.allocators[link as usize].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
+    pub fn marks(&self, link: LinkIndex) -> bool {
+        self.allocators[link].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
     }
 
     /// Whether the loop of a VC ends where this link does, so that its RM cells leave it there.
     #[inline]
-    pub fn ends(&self, vc: u32, link: u32) -> bool {
-        self.loops[vc as usize].as_ref().is_some_and(|of_vc| of_vc.end == link)
+    pub fn ends(&self, vc: VcIndex, link: LinkIndex) -> bool {
+        self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
     /// Data cells of an ABR VC come to the end of its loop, marked or not. Cells come in order, but may be told of
     /// ahead of their instant: only RM cells behind them ask.
     #[inline]
-    pub fn on_data_end(&mut self, vc: u32, marked: bool) {
+    pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of(vc).destination.on_data(marked);
     }
 
     /// As what the RM cell of this number, on its way on `vc`, goes back when it comes to the end of its loop; none if
     /// it is on its way back already. Told in the order of the VC's cells.
-    pub fn turn_around(&mut self, vc: u32, number: u32) -> Option<RmCell> {
+    pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = *self.rm(vc, number);
         (!rm.backward).then(|| self.of(vc).destination.turn_around(&rm))
     }
 
     /// The place an RM cell that has come to its end on `vc` goes to: where the other direction is shaped.
     #[inline]
-    pub fn goes_to(&self, vc: u32) -> Place {
-        let partner = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").partner;
-        self.loops[partner as usize].as_ref().expect("both directions are controlled").home
+    pub fn goes_to(&self, vc: VcIndex) -> Place {
+        let partner = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").partner;
+        self.loops[partner].as_ref().expect("both directions are controlled").home
     }
 
     /// Whether the RM cell of this number, which goes backward on `vc`, leaves the rate as it is when it comes home.
-    pub fn keeps_rate(&mut self, vc: u32, number: u32) -> bool {
+    pub fn keeps_rate(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         let rm = *self.rm(vc, number);
         let Place { link, label } = self.goes_to(vc);
-        self.ports[link as usize].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
+        self.ports[link].as_ref().expect("an ABR VC is shaped").keeps_rate(label, &rm)
     }
 
     /// The RM cell of this number has come to its end on `vc` at `now`: turned around it waits at the place it goes to,
     /// back home it sets the rate there.
-    pub fn deliver(&mut self, vc: u32, number: u32, turned: Option<RmCell>, now: Time) {
+    pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = *self.rm(vc, number);
         let of_vc = self.of(vc);
         of_vc.rms_ended += 1;
         let home = of_vc.home;
-        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
+        self.ports[home.link].as_mut().expect("an ABR VC is shaped").forget_rms_before(home.label, number);
         let Place { link, label } = self.goes_to(vc);
-        let port = self.ports[link as usize].as_mut().expect("an ABR VC is shaped");
+        let port = self.ports[link].as_mut().expect("an ABR VC is shaped");
         match turned {
             Some(turned) => port.turn_around(label, turned),
             None => port.on_backward_rm(label, &rm, now),
@@ -211,33 +213,33 @@ impl RateControl {
     /// Where the allocator is that writes into an RM cell which comes in over a link under a label, if it goes
     /// backward.
     #[inline]
-    pub fn pass(&self, link: u32, label: Label) -> Option<Place> {
-        self.passes.get(link as usize)?[label as usize]
+    pub fn pass(&self, link: LinkIndex, label: Label) -> Option<Place> {
+        self.passes.get(link)?[label]
     }
 
     /// Whether the RM cell of this number, on its way on `vc`, goes backward.
-    pub fn goes_backward(&mut self, vc: u32, number: u32) -> bool {
+    pub fn goes_backward(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         self.rm(vc, number).backward
     }
 
     /// An RM cell on its way on `vc` passes the switch whose port at `place` carries the data of its loop; so many
     /// cells wait there.
-    pub fn write(&mut self, vc: u32, number: u32, place: Place, queue: u32, now: Time) {
+    pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
-        let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
-        let allocator = self.allocators[place.link as usize].as_mut().expect("only ports with one are passed");
+        let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
+        let allocator = self.allocators[place.link].as_mut().expect("only ports with one are passed");
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
     /// Cells of `vc` come to the port of a link: the first at `first`, the others `period` apart.
     #[inline]
-    pub fn on_arrival(&mut self, link: u32, vc: u32, run: Run, first: Time, period: Span) {
-        let Some(allocator) = &mut self.allocators[link as usize] else { return };
+    pub fn on_arrival(&mut self, link: LinkIndex, vc: VcIndex, run: Run, first: Time, period: Span) {
+        let Some(allocator) = &mut self.allocators[link] else { return };
         let label = run.last.label();
         allocator.on_cells(label, first, period, run.cells);
         if run.last.is_rm() {
-            let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
-            let port = self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped");
+            let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
+            let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
             let rm = *port.rm(home.label, run.last.frame);
             if !rm.backward {
                 allocator.on_forward_rm(label, first, &rm);
@@ -246,8 +248,8 @@ impl RateControl {
     }
 
     /// What the RM cell of this number says, on its way on `vc`.
-    pub fn rm_content(&self, vc: u32, number: u32) -> RmCell {
-        let home = self.loops[vc as usize].as_ref().expect("RM cells are of ABR VCs").home;
+    pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
+        let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
     }
 
@@ -257,25 +259,25 @@ impl RateControl {
     }
 
     /// RM cells a VC has sent, and those that came to their end.
-    pub fn rm_cells(&self, vc: usize) -> Option<[u64; 2]> {
+    pub fn rm_cells(&self, vc: VcIndex) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
         let port = self.port(home.link).expect("an ABR VC is shaped");
         Some([port.rms_sent(home.label), *rms_ended])
     }
 
     /// Where a VC is shaped, if its rate is controlled.
-    pub fn home(&self, vc: usize) -> Option<Place> {
+    pub fn home(&self, vc: VcIndex) -> Option<Place> {
         self.loops[vc].as_ref().map(|of_vc| of_vc.home)
     }
 
-    fn rm(&mut self, vc: u32, number: u32) -> &mut RmCell {
+    fn rm(&mut self, vc: VcIndex, number: FrameNumber) -> &mut RmCell {
         let home = self.of(vc).home;
-        self.ports[home.link as usize].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
+        self.ports[home.link].as_mut().expect("an ABR VC is shaped").rm(home.label, number)
     }
 
     #[inline]
-    fn of(&mut self, vc: u32) -> &mut Loop {
-        self.loops[vc as usize].as_mut().expect("RM cells are of ABR VCs")
+    fn of(&mut self, vc: VcIndex) -> &mut Loop {
+        self.loops[vc].as_mut().expect("RM cells are of ABR VCs")
     }
 }
 
@@ -286,26 +288,27 @@ fn passes(
     routing: &Routing,
     parts: &[Range<usize>],
     stop: &Stop<'_>,
-) -> Result<Vec<Vec<Option<Place>>>, Interrupted> {
+) -> Result<TiVec<LinkIndex, TiVec<Label, Option<Place>>>, Interrupted> {
     if network.vcs.iter().all(|vc| vc.abr.is_none()) {
-        return Ok(Vec::new());
+        return Ok(TiVec::new());
     }
-    let mut passes: Vec<Vec<Option<Place>>> = routing.vcs.iter().map(|vcs| vec![None; vcs.len()]).collect();
+    let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
+        routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
     // By node: where the other direction of the VC that is looked at leaves it.
-    let mut leaving: Vec<Option<Place>> = vec![None; network.nodes.len()];
-    for (number, (vc, part)) in network.vcs.iter().zip(parts).enumerate() {
+    let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
+    for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };
         let forward = &network.vcs[partner].path;
         stop.steps(forward.len())?;
         for (&link, label) in forward.iter().zip(routing.labels(network, partner)) {
-            let place = Place { link: u32::try_from(link).expect("indices fit 32 bits"), label };
+            let place = Place { link, label };
             leaving[network.links[link].from].get_or_insert(place);
         }
         let way = vc.path.iter().zip(routing.labels(network, number)).take(part.end - 1).skip(part.start);
         for (&link, label) in way {
             let place = leaving[network.links[link].to];
-            if let Some(place) = place.filter(|place| network.links[place.link as usize].allocator.is_some()) {
-                passes[link][label as usize] = Some(place);
+            if let Some(place) = place.filter(|place| network.links[place.link].allocator.is_some()) {
+                passes[link][label] = Some(place);
             }
         }
         for &link in forward {
@@ -316,8 +319,8 @@ fn passes(
 }
 
 /// By VC: the cells of the longest frames its flows send.
-fn longest_frames(network: &Network) -> Vec<u32> {
-    let mut longest = vec![network.aal5.segment_cells(0); network.vcs.len()];
+fn longest_frames(network: &Network) -> TiVec<VcIndex, u32> {
+    let mut longest = ti_vec![network.aal5.segment_cells(0); network.vcs.len()];
     for flow in &network.flows {
         let (_, cells) = flow.frame(&network.aal5);
         let of_data = &mut longest[flow.data_vc];

@@ -5,12 +5,15 @@
 //! rate of the line. Where several may send, the one whose time came first does, the lower label among equals: VCs at
 //! the line's rate go in turns. `docs/design/abr.md` says how it fits in.
 
+use typed_index_collections::TiVec;
+
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
-use crate::cell::{Cell, Label, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::edge_device::{BYTES_PER_EDGE_QUEUE, EdgeBuffer, Packet, PacketFate};
-use crate::footprint::size;
+use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::sizes::size;
 use crate::units::{Span, Time};
 
 /// An output port that shapes its VCs.
@@ -21,7 +24,7 @@ pub struct ShapedPort {
     /// When the link has sent what was given to it.
     free: Time,
     buffer: EdgeBuffer,
-    vcs: Vec<Shaped>,
+    vcs: TiVec<Label, Shaped>,
     ahead: Option<Ahead>,
 }
 
@@ -94,7 +97,7 @@ impl ShapedPort {
     /// Cells of a packet come in, of which `run` ends it or does not; the packet joins the buffer when it is whole.
     pub fn on_cells(&mut self, run: Run) {
         let label = run.last.label();
-        let vc = &mut self.vcs[label as usize];
+        let vc = &mut self.vcs[label];
         vc.assembling += run.cells;
         if run.last.last_cell() {
             let cells = std::mem::take(&mut vc.assembling);
@@ -135,7 +138,7 @@ impl ShapedPort {
     /// A backward RM cell has come home.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
         debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "what has not started is taken back first");
-        let Pace::Controlled(source) = &mut self.vcs[label as usize].pace else {
+        let Pace::Controlled(source) = &mut self.vcs[label].pace else {
             panic!("RM cells come back to VCs whose rate is controlled");
         };
         let before = source.acr();
@@ -149,20 +152,20 @@ impl ShapedPort {
     /// A forward RM cell of the other direction goes back as `rm`, when this VC's turn for it comes.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
-        let Pace::Controlled(source) = &mut self.vcs[label as usize].pace else {
+        let Pace::Controlled(source) = &mut self.vcs[label].pace else {
             panic!("RM cells are turned around into VCs whose rate is controlled");
         };
         source.turn_around(rm);
     }
 
     /// What the RM cell of this number says, one that has not yet come to its end.
-    pub fn rm(&mut self, label: Label, number: u32) -> &mut RmCell {
-        &mut self.vcs[label as usize].rms.frame_mut(number).body
+    pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
+        &mut self.vcs[label].rms.frame_mut(number).body
     }
 
     /// The same, to look at.
-    pub fn rm_content(&self, label: Label, number: u32) -> RmCell {
-        self.vcs[label as usize].rms.frame(number).body
+    pub fn rm_content(&self, label: Label, number: FrameNumber) -> RmCell {
+        self.vcs[label].rms.frame(number).body
     }
 
     /// From now on the port notes what becomes of packets.
@@ -176,8 +179,8 @@ impl ShapedPort {
     }
 
     /// The RM cell of this number has come to its end, and those before it are gone.
-    pub fn forget_rms_before(&mut self, label: Label, number: u32) {
-        self.vcs[label as usize].rms.forget_before(number);
+    pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
+        self.vcs[label].rms.forget_before(number);
     }
 
     /// When the next cell starts, as things stand.
@@ -187,7 +190,7 @@ impl ShapedPort {
 
     /// The VC that sends next, and the instant it may.
     fn first(&self) -> Option<(Time, Label)> {
-        let one = |(vc, label): (&Shaped, Label)| {
+        let one = |(label, vc): (Label, &Shaped)| {
             let data = self.buffer.waits(label);
             let time = match &vc.pace {
                 Pace::Line(next) => data.then_some(*next)?,
@@ -195,7 +198,7 @@ impl ShapedPort {
             };
             Some((time, label))
         };
-        self.vcs.iter().zip(0..).filter_map(one).min()
+        Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
     /// The cell that starts at `now`, if one may, and the data cells of its packet that will follow it in equal steps
@@ -208,7 +211,7 @@ impl ShapedPort {
         }
         self.free = now + self.cell_time;
         let data = self.buffer.waits(label);
-        let vc = &mut self.vcs[label as usize];
+        let vc = &mut self.vcs[label];
         let mut period = self.cell_time;
         let mut more = 0;
         match &mut vc.pace {
@@ -236,7 +239,7 @@ impl ShapedPort {
         let run = self.buffer.take(label, 1 + more);
         if more > 0 {
             let first = now + period;
-            match &mut self.vcs[label as usize].pace {
+            match &mut self.vcs[label].pace {
                 Pace::Line(next) => *next = first + period * u64::from(more),
                 Pace::Controlled(source) => source.sent_data(first, more),
             }
@@ -252,16 +255,16 @@ impl ShapedPort {
         let alone = |other: Label| {
             other == label
                 || !self.buffer.waits(other)
-                    && match &self.vcs[other as usize].pace {
+                    && match &self.vcs[other].pace {
                         Pace::Line(_) => true,
                         Pace::Controlled(source) => !source.backward_rm_waits(),
                     }
         };
-        if !(0..).zip(&self.vcs).all(|(other, _)| alone(other)) {
+        if !Label::counting().zip(&self.vcs).all(|(other, _)| alone(other)) {
             return 0;
         }
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
-        match &self.vcs[label as usize].pace {
+        match &self.vcs[label].pace {
             Pace::Line(_) => most,
             // Cells so far apart that one out of rate may come between them go one by one.
             Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
@@ -277,7 +280,7 @@ impl ShapedPort {
         if back > 0 {
             self.buffer.untake(label, back);
             let next = first + period * u64::from(cells - back);
-            match &mut self.vcs[label as usize].pace {
+            match &mut self.vcs[label].pace {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
@@ -289,7 +292,7 @@ impl ShapedPort {
 
     /// The rate a VC has, in cells per second.
     pub fn acr(&self, label: Label) -> f64 {
-        match &self.vcs[label as usize].pace {
+        match &self.vcs[label].pace {
             Pace::Controlled(source) => source.acr(),
             Pace::Line(_) => self.line_rate,
         }
@@ -297,7 +300,7 @@ impl ShapedPort {
 
     /// The source of a VC whose rate is controlled.
     pub fn source(&self, label: Label) -> Option<&Source> {
-        match &self.vcs[label as usize].pace {
+        match &self.vcs[label].pace {
             Pace::Controlled(source) => Some(source),
             Pace::Line(_) => None,
         }
@@ -310,12 +313,12 @@ impl ShapedPort {
 
     /// RM cells a VC has sent.
     pub fn rms_sent(&self, label: Label) -> u64 {
-        self.vcs[label as usize].rms_sent
+        self.vcs[label].rms_sent
     }
 
     /// Cells waiting of each VC, by label: of whole packets.
     pub fn per_vc(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.vcs).map(|(label, _)| self.buffer.waiting(label))
+        Label::counting().zip(&self.vcs).map(|(label, _)| self.buffer.waiting(label))
     }
 
     /// Cells waiting.
@@ -325,12 +328,12 @@ impl ShapedPort {
 
     /// The port as results show it. What comes in counts as offered, and as waiting, before its packet is whole.
     pub fn state(&self) -> PortState {
-        let counters = (0..).zip(&self.vcs).map(|(label, vc)| {
+        let counters = Label::counting().zip(&self.vcs).map(|(label, vc)| {
             let data = self.buffer.vc_counters(label);
             let offered = data.offered + u64::from(vc.assembling) + vc.rms_sent;
             PortCounters { offered, forwarded: data.forwarded + vc.rms_sent, ..data }
         });
-        let waiting = (0..).zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling);
+        let waiting = Label::counting().zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling);
         PortState { counters: counters.collect(), waiting: waiting.collect(), max_queue: self.buffer.max_queue() }
     }
 }
@@ -338,6 +341,7 @@ impl ShapedPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::tests::cell;
     use crate::edge_device::{DiscardConfig, EdgeConfig, Memory, tail_drop};
 
     #[test]
@@ -347,7 +351,7 @@ mod tests {
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
         // The cells that come, and those that wait then: of packets of 12 and 2 cells.
         for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
-            port.on_cells(Run { last: Cell::new(label, 0, last), cells });
+            port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);
         }
         let (sent, _) = port.send(Time(0), None).expect("a cell waits");

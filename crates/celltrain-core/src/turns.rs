@@ -5,7 +5,7 @@
 //! rules, which know of cells only that a VC has some.
 
 use crate::error::Fault;
-use crate::policy::PerVc;
+use crate::per_vc::PerVc;
 
 /// Who goes next.
 pub trait Turns: Send {

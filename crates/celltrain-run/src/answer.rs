@@ -62,7 +62,7 @@ impl Answer<'_> {
 impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let result = &self.run.result;
-        let mut ports = self.rows("ports", PORT, &result.ports);
+        let mut ports = self.rows("ports", PORT, &result.ports.raw);
         if self.wanted.is_some_and(|wanted| !wanted.contains_key("ports")) {
             ports.columns = columns(self.wanted, "bottleneck");
             ports.items.retain(|port| port.name == self.run.bottleneck);
@@ -74,7 +74,7 @@ impl Serialize for Answer<'_> {
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
             match name.as_str() {
-                "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows))?,
+                "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows.raw))?,
                 "ports" => map.serialize_entry(name, &ports)?,
                 "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,

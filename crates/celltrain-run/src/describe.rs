@@ -50,8 +50,8 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
     let links = network.links.iter().map(|link| {
         json!({
             "name": link.name,
-            "from": link.from,
-            "to": link.to,
+            "from": link.from.number(),
+            "to": link.to.number(),
             "rate": link.rate.to_string(),
             "delay": link.delay.to_string(),
             "rate_mbps": link.rate.bits_per_second as f64 / 1e6,
@@ -59,7 +59,7 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
         })
     });
     let flows = network.flows.iter().zip(max_min::goodputs_mbps(network, stop)?).map(|(flow, max_min_mbps)| {
-        let path = &network.vcs[flow.data_vc].path;
+        let path: Vec<u32> = network.vcs[flow.data_vc].path.iter().map(|link| link.number()).collect();
         json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
     });
     Ok(json!({
@@ -67,7 +67,7 @@ pub fn network(name: &str, network: &Network, stop: &Stop<'_>) -> Result<String,
         "nodes": stop.map(nodes, |node| node)?,
         "links": stop.map(links, |link| link)?,
         "flows": stop.map(flows, |flow| flow)?,
-        "bottleneck": network.bottleneck,
+        "bottleneck": network.bottleneck.number(),
     })
     .to_string())
 }

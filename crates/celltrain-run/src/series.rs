@@ -1,5 +1,8 @@
 //! Recorded series: one line of the table for each, which to record, and what was recorded.
 
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::stop::{Interrupted, Stop};
@@ -303,7 +306,7 @@ impl Trace {
             None => vec![network.bottleneck],
             Some(names) => {
                 let find = |name: &String| {
-                    let link = network.links.iter().position(|link| link.name == *name);
+                    let link = network.links.position(|link| link.name == *name);
                     let named_so = || (name == "bottleneck").then_some(network.bottleneck);
                     link.or_else(named_so).ok_or_else(|| format!("{name:?} is not a port of this network"))
                 };
@@ -385,23 +388,23 @@ impl Recorded {
     pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let routing = network.routing(stop)?;
-        let port = |link: usize| network.links[link].name.clone();
-        let mut of_vc: Vec<Option<&str>> = vec![None; network.vcs.len()];
+        let port = |link: LinkIndex| network.links[link].name.clone();
+        let mut of_vc: TiVec<VcIndex, Option<&str>> = ti_vec![None; network.vcs.len()];
         for flow in &network.flows {
             for vc in [flow.data_vc, flow.ack_vc] {
                 of_vc[vc].get_or_insert(&flow.name);
             }
         }
-        let flow_of = |vc: u32| of_vc[vc as usize].map_or_else(|| format!("vc{vc}"), str::to_owned);
-        let name = |flow: usize| network.flows[flow].name.clone();
-        let links: Vec<usize> = recorder.links().to_vec();
+        let flow_of = |vc: VcIndex| of_vc[vc].map_or_else(|| format!("vc{}", vc.number()), str::to_owned);
+        let name = |flow: FlowIndex| network.flows[flow].name.clone();
+        let links: Vec<LinkIndex> = recorder.links().to_vec();
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Ok(Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
             occupancy_columns: columns.map(|(link, vc)| (port(link), flow_of(vc))).collect(),
             names: vec![
                 (Over::Ports.name(), links.iter().copied().map(port).collect()),
-                (Over::Flows.name(), (0..network.flows.len()).map(name).collect()),
+                (Over::Flows.name(), network.flows.keys().map(name).collect()),
                 (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
                 (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
             ],

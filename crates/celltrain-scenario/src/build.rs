@@ -1,5 +1,6 @@
 //! From a scenario that passed its checks to the network the engines run.
 
+use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Flow, Network, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop, all};
 
@@ -81,7 +82,7 @@ impl<'a> Laid<'a> {
                 vcs[vc].partner = Some(partner);
             }
         }
-        let flow = |((Route { name, start, .. }, [data_vc, ack_vc]), own): ((Route, [usize; 2]), &Option<_>)| {
+        let flow = |((Route { name, start, .. }, [data_vc, ack_vc]), own): ((Route, [VcIndex; 2]), &Option<_>)| {
             stop.step()?;
             let own: Option<&crate::scenario::FlowOptions> = *own;
             let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
@@ -89,7 +90,7 @@ impl<'a> Laid<'a> {
             let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
             Ok(Flow { name, data_vc, ack_vc, start, tcp, traffic })
         };
-        let flows = all(flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow))?;
+        let flows = all(flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow))?.into();
         Ok(Network {
             seed,
             duration: scenario.duration,

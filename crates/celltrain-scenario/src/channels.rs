@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use typed_index_collections::TiVec;
+
+use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::{Merge, Vc};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use crate::topology::Layout;
+use crate::topology::links::meeting;
 
 /// The virtual channels of a layout.
 #[derive(Default)]
 pub struct Channels {
     /// All of them.
-    pub vcs: Vec<Vc>,
+    pub vcs: TiVec<VcIndex, Vc>,
     /// Where some become one.
-    pub merges: Vec<Merge>,
+    pub merges: TiVec<MergeIndex, Merge>,
     /// Of each flow: the VC of its data and that of its acknowledgements.
-    pub of_flow: Vec<[usize; 2]>,
+    pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
 /// The VCs on the layout of a sound topology: two for each flow that shares none.
@@ -25,48 +29,36 @@ pub struct Channels {
 ///
 /// # Errors
 /// When it is told to stop.
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub fn channels(layout: &Layout, stop: &Stop<'_>) -> Result<Channels, Interrupted> {
     let mut channels = Channels::default();
-    let mut branches: BTreeMap<(&str, &[usize]), usize> = BTreeMap::new();
-    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<[VcIndex; 2]>> = BTreeMap::new();
     for route in stop.each(&layout.flows) {
         let route = route?;
         let name = route.vc.as_deref().unwrap_or(&route.name);
-        let data_vc = *branches.entry((name, &route.data)).or_insert_with(|| {
-            let data_vc = channels.vcs.len();
-            by_name.entry(name).or_default().push(data_vc);
-            let vc = |name: &str, path: &[usize]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
-            channels.vcs.extend([vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)]);
-            data_vc
+        let both = *branches.entry((name, &route.data)).or_insert_with(|| {
+            let vc =
+                |name: &str, path: &[LinkIndex]| Vc { name: name.to_string(), path: path.to_vec(), ..Vc::default() };
+            let both = [vc(&route.name, &route.data), vc(&format!("{}-acks", route.name), &route.acks)];
+            let both = both.map(|vc| channels.vcs.push_and_get_key(vc));
+            by_name.entry(name).or_default().push(both);
+            both
         });
-        channels.of_flow.push([data_vc, data_vc + 1]);
+        channels.of_flow.push(both);
     }
     for (name, branches) in by_name {
         stop.steps(branches.len())?;
-        if let [only] = branches[..] {
-            channels.vcs[only].name = name.to_string();
-            channels.vcs[only + 1].name = format!("{name}-acks");
+        if let [[data_vc, ack_vc]] = branches[..] {
+            channels.vcs[data_vc].name = name.to_string();
+            channels.vcs[ack_vc].name = format!("{name}-acks");
             continue;
         }
-        let paths: Vec<&[usize]> = branches.iter().map(|&vc| channels.vcs[vc].path.as_slice()).collect();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&[vc, _]| channels.vcs[vc].path.as_slice()).collect();
         let at = meeting(&paths).expect("checks refuse branches that never meet");
-        for vc in branches {
-            channels.vcs[vc].merge = Some(channels.merges.len());
+        let merge = channels.merges.push_and_get_key(Merge { name: name.to_string(), at });
+        for [vc, _] in branches {
+            channels.vcs[vc].merge = Some(merge);
         }
-        channels.merges.push(Merge { name: name.to_string(), at });
     }
     Ok(channels)
-}
-
-/// The first link from which on all these paths are the same.
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
-pub fn meeting(paths: &[&[usize]]) -> Option<usize> {
-    let (first, others) = paths.split_first()?;
-    let shared = |behind: &usize| {
-        let link = |path: &[usize]| path.len().checked_sub(behind + 1).map(|place| path[place]);
-        link(first).is_some() && others.iter().all(|path| link(path) == link(first))
-    };
-    let shared = (0..first.len()).take_while(shared).count();
-    (shared > 0).then(|| first[first.len() - shared])
 }

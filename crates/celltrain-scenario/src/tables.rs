@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use typed_index_collections::TiVec;
+
 use celltrain_core::edge_device::EdgeConfig;
+use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::names::{by_name, is_in_range};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop, all};
@@ -14,13 +17,13 @@ use crate::topology::Layout;
 /// The tables of everything in a layout, looked up once.
 pub struct Tables<'a> {
     /// Of each flow: what it has of its own.
-    pub flows: Vec<Option<&'a FlowOptions>>,
+    pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
     /// Of each VC: what it has of its own, and the name of that table.
-    pub vcs: Vec<Option<(&'a str, &'a VcOptions)>>,
+    pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
     /// Of each link: the table of its port, and that table's name; none where it leaves no switch.
-    pub ports: Vec<Option<(&'a str, &'a PortConfig)>>,
+    pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
     /// Of each node: its table; none where it is no edge device.
-    pub edges: Vec<Option<&'a EdgeConfig>>,
+    pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 
 impl<'a> Tables<'a> {
@@ -43,7 +46,7 @@ impl<'a> Tables<'a> {
             stop.steps_of([1, scenario.vc.len()])?;
             Ok(of_vc(&scenario.vc, &vc.name))
         });
-        let ports = layout.graph.links.iter().zip(0..).map(|(link, index)| {
+        let ports = layout.graph.links.iter_enumerated().map(|(index, link)| {
             stop.steps_of([1, scenario.port.len()])?;
             let leaves_a_switch = nodes[link.from].kind == NodeKind::Switch;
             Ok(leaves_a_switch.then(|| of_port(&scenario.port, &link.name, index == layout.bottleneck)).flatten())
@@ -53,11 +56,16 @@ impl<'a> Tables<'a> {
             let is_edge = node.kind == NodeKind::EdgeDevice;
             Ok(is_edge.then(|| of_edge(&scenario.edge, &node.name)).flatten())
         });
-        Ok(Self { flows: all(flows)?, vcs: all(vcs)?, ports: all(ports)?, edges: all(edges)? })
+        Ok(Self {
+            flows: all(flows)?.into(),
+            vcs: all(vcs)?.into(),
+            ports: all(ports)?.into(),
+            edges: all(edges)?.into(),
+        })
     }
 
     /// What a VC has of its own.
-    pub fn vc(&self, vc: usize) -> Option<&'a VcOptions> {
+    pub fn vc(&self, vc: VcIndex) -> Option<&'a VcOptions> {
         self.vcs[vc].map(|(_, own)| own)
     }
 }

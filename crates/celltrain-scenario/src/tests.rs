@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
 use celltrain_core::network::Network;
@@ -82,7 +83,7 @@ fn a_good_file_is_read_with_its_defaults() {
     assert_eq!(scenario.tcp.options().minimum_rto, 2);
     assert_eq!(scenario.port["bottleneck"].policy.name(), "epd");
     let network = build::network(&scenario, 7);
-    assert_eq!((network.seed, network.flows.len(), network.links[0].buffer), (7, 5, Some(1000)));
+    assert_eq!((network.seed, network.flows.len(), network.links[LinkIndex::new(0)].buffer), (7, 5, Some(1000)));
 }
 
 #[test]
@@ -99,11 +100,12 @@ fn a_general_network_finds_its_paths_and_its_bottleneck() {
     let scenario = read(GENERAL).scenario.unwrap();
     let network = build::network(&scenario, 1);
     assert_eq!(network.links[network.bottleneck].name, "s->t");
-    let names =
-        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
-    assert_eq!(names(0), ["a->s", "s->t", "t->b"]);
-    assert_eq!(names(1), ["b->t", "t->s", "s->a"]);
-    assert_eq!(network.links[0].buffer, None, "a host's own queue has no limit");
+    let names = |vc: VcIndex| -> Vec<_> {
+        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
+    assert_eq!(names(VcIndex::new(0)), ["a->s", "s->t", "t->b"]);
+    assert_eq!(names(VcIndex::new(1)), ["b->t", "t->s", "s->a"]);
+    assert_eq!(network.links[LinkIndex::new(0)].buffer, None, "a host's own queue has no limit");
 }
 
 #[test]
@@ -115,16 +117,18 @@ edge."*" = { buffer = 500 }
 port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
 "#;
     let network = build::network(&read(text).scenario.unwrap(), 1);
-    let names =
-        |vc: usize| -> Vec<_> { network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect() };
+    let names = |vc: VcIndex| -> Vec<_> {
+        network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
+    };
     let there = ["source2->edge2", "edge2->sw1", "sw1->sw2", "sw2->far-edge2", "far-edge2->destination2"];
     let back = ["destination2->far-edge2", "far-edge2->sw2", "sw2->sw1", "sw1->edge2", "edge2->source2"];
-    let flow = |flow: usize| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);
+    let [second, fourth] = [1, 3].map(FlowIndex::new);
+    let flow = |flow: FlowIndex| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(names);
     assert_eq!(network.flows.len(), 4);
-    assert_eq!(flow(1), [there, back]);
-    assert_eq!(network.flows[3].name, "tcp4", "the other direction follows");
-    assert_eq!(flow(3), [back, there]);
-    let delays = network.vcs[network.flows[1].data_vc].path.iter().map(|&link| network.links[link].delay);
+    assert_eq!(flow(second), [there, back]);
+    assert_eq!(network.flows[fourth].name, "tcp4", "the other direction follows");
+    assert_eq!(flow(fourth), [back, there]);
+    let delays = network.vcs[network.flows[second].data_vc].path.iter().map(|&link| network.links[link].delay);
     assert_eq!(delays.map(|delay| delay.picoseconds / 1_000_000_000).collect::<Vec<_>>(), [3, 0, 1, 0, 3]);
     let buffered: Vec<_> = network.links.iter().filter(|link| link.edge.is_some()).map(|link| &link.name).collect();
     assert_eq!(buffered, ["edge1->sw1", "far-edge1->sw2", "edge2->sw1", "far-edge2->sw2"], "not towards hosts");

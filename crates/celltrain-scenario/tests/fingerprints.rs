@@ -94,7 +94,7 @@ fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: 1_234_567_891 };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
+    Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
 /// The results of all runs, which the threads share out among themselves.

@@ -1,6 +1,7 @@
 //! ABR in whole runs: sources come to the rates their allocators mean, and both engines say the same.
 
 use celltrain_core::engine::Engine;
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
@@ -8,6 +9,7 @@ use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use celltrain_core::stop::Stop;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Machine, build, read_toml};
+use typed_index_collections::TiSlice;
 
 fn network(text: &str) -> Network {
     let reading = read_toml(text, "here.toml", Machine::default());
@@ -67,7 +69,7 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
             "#
         ));
         let result = run(Engine::Fast, &network, &mut Nothing);
-        let source = &result.ports[network.vcs[0].path[0]];
+        let source = &result.ports[network.vcs[VcIndex::new(0)].path[0]];
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
@@ -77,7 +79,8 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
-        assert!(most.contains(&(result.flows[0].goodput_mbps / result.flows[0].max_min_mbps)), "Nrm = {nrm}");
+        let flow = &result.flows[FlowIndex::new(0)];
+        assert!(most.contains(&(flow.goodput_mbps / flow.max_min_mbps)), "Nrm = {nrm}");
     }
 }
 
@@ -136,7 +139,8 @@ fn settled(allocator: &str) -> [f64; 4] {
 /// How far rates are from the max-min shares of links of which this part is used, at most.
 fn distance(rates: [f64; 4], part: f64) -> f64 {
     let capacities = [155.52, 77.76, 155.52].map(|rate| part * rate);
-    let fair = shares(&capacities, &[vec![0, 1, 2], vec![0], vec![1], vec![2]], Terms::default());
+    let [a, b, c] = [0, 1, 2].map(LinkIndex::new);
+    let fair = shares(TiSlice::from_ref(&capacities), &[vec![a, b, c], vec![a], vec![b], vec![c]], Terms::default());
     rates.iter().zip(&fair).map(|(rate, share)| (rate / share - 1.0).abs()).fold(0.0, f64::max)
 }
 
@@ -357,7 +361,7 @@ fn an_edge_device_can_be_watched_at_any_instant() {
         ]
         "#,
     );
-    let links: Vec<_> = (0..network.links.len()).collect();
+    let links: Vec<_> = network.links.keys().collect();
     for step in (2_500_000..4_500_000).step_by(20_000) {
         let [fast, reference] = Engine::ALL.map(|engine| {
             let choice = SeriesChoice { queue: true, edges: true, ..SeriesChoice::default() };

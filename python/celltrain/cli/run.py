@@ -133,7 +133,7 @@ def _kept(
             raise InputError(given)
         return None
     named = [name.strip() for names in kinds or [] for name in names.split(",") if name.strip()]
-    return Events(folder=folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=file_format)
+    return Events(folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=file_format)
 
 
 def show(result: RunResult, console: Console) -> None:

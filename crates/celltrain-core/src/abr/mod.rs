@@ -6,12 +6,14 @@
 pub mod allocator;
 mod destination;
 mod parameters;
+mod rate;
 #[cfg(test)]
 mod script;
 mod source;
 
 pub use destination::Destination;
 pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
+pub use rate::Rate;
 pub use source::{Counters, Kind, NEVER, Source};
 
 /// What an RM cell says (`docs/mechanisms.md` 4.4). Rates are cells per second; inside the engines they are not rounded
@@ -35,4 +37,22 @@ pub struct RmCell {
     pub mcr: f64,
     /// CLP, in the cell's header: whether it was sent out of rate.
     pub out_of_rate: bool,
+}
+
+/// The rules by which an ABR source changes ACR (`docs/mechanisms.md` 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Rule 2: it starts at ICR.
+    #[default]
+    Initial,
+    /// Rule 5: it has sent no forward RM cell for ADTF, and falls to ICR.
+    Idle,
+    /// Rule 6: CRM forward RM cells are unanswered, and it falls by CDF.
+    Unanswered,
+    /// Rule 8: an RM cell came back with CI, and it falls by RDF.
+    CongestionIndication,
+    /// Rule 8: an RM cell came back without CI and NI, and it rises by RIF.
+    Increase,
+    /// Rule 9: an RM cell came back with an ER below that.
+    ExplicitRate,
 }

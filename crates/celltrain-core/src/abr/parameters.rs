@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::codec::rm_cell::Rate;
+use super::Rate;
 use crate::error::Fault;
 use crate::units::{BitRate, CELL_BITS, Duration};
 

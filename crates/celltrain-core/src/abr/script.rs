@@ -31,9 +31,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::codec;
 use crate::edge_device::{EdgeBuffer, EdgeConfig};
+use crate::index::Label;
 use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
@@ -114,7 +115,7 @@ impl Player {
                         let turned = self.destination.turn_around(&rm);
                         match &mut self.end {
                             End::Source(source) => source.turn_around(turned),
-                            End::Port(port) => port.turn_around(0, turned),
+                            End::Port(port) => port.turn_around(Label::new(0), turned),
                         }
                     }
                     "brm" => {
@@ -122,7 +123,7 @@ impl Player {
                         let rm = through_bytes(&rm, self.rate_format)?;
                         match &mut self.end {
                             End::Source(source) => source.on_backward_rm(&rm, self.now),
-                            End::Port(port) => port.on_backward_rm(0, &rm, self.now),
+                            End::Port(port) => port.on_backward_rm(Label::new(0), &rm, self.now),
                         }
                     }
                     _ => return Err("a cell is `frm`, `brm` or `data`".into()),
@@ -140,7 +141,10 @@ impl Player {
             End::Source(_) => self.data += cells,
             End::Port(port) => {
                 self.packets += 1;
-                port.on_cells(Run { last: Cell::new(0, self.packets, true).with_efci(marked), cells });
+                port.on_cells(Run {
+                    last: Cell::new(Label::new(0), FrameNumber::new(self.packets), true).with_efci(marked),
+                    cells,
+                });
             }
         }
     }
@@ -184,7 +188,7 @@ impl Player {
             self.now = start;
             let (run, _) = port.send(start, None).ok_or("nothing goes at its start")?;
             let cell = run.last;
-            let content = cell.is_rm().then(|| *port.rm(0, cell.frame));
+            let content = cell.is_rm().then(|| *port.rm(Label::new(0), cell.frame));
             let kind = match (&content, cell.tagged()) {
                 (None, _) => "data",
                 (Some(rm), false) => {
@@ -320,7 +324,7 @@ impl Player {
     fn compare(&self, name: &str, expected: &str) -> Result<(), String> {
         let source = match &self.end {
             End::Source(source) => source,
-            End::Port(port) => port.source(0).expect("it is controlled"),
+            End::Port(port) => port.source(Label::new(0)).expect("it is controlled"),
         };
         let counters = source.counters();
         let value = match name {

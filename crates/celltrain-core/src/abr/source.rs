@@ -8,8 +8,7 @@
 //! optional, is rule 5 alone. Where rule 8 says "at least" and "at most", the bound itself is taken. Forward RM cells
 //! out of rate, which rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
 
-use super::{Parameters, RateFormat, Rates, RmCell};
-use crate::events::Rule;
+use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// The instant of what does not happen while ACR is so low that a cell would take longer than any run.

@@ -12,6 +12,7 @@ use std::fmt;
 use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 use super::{CellHeader, CellHeaderError};
 use crate::abr;
+pub use crate::abr::Rate;
 
 /// An RM cell as it stands on the wire.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
@@ -86,9 +87,9 @@ impl RmCell {
         payload[0] = PROTOCOL_ID;
         let flags = [self.dir, self.bn, self.ci, self.ni, self.ra];
         payload[1] = flags.iter().fold(0, |bits, &flag| bits << 1 | u8::from(flag)) << 3;
-        payload[2..4].copy_from_slice(&self.er.0.to_be_bytes());
-        payload[4..6].copy_from_slice(&self.ccr.0.to_be_bytes());
-        payload[6..8].copy_from_slice(&self.mcr.0.to_be_bytes());
+        payload[2..4].copy_from_slice(&self.er.bits().to_be_bytes());
+        payload[4..6].copy_from_slice(&self.ccr.bits().to_be_bytes());
+        payload[6..8].copy_from_slice(&self.mcr.bits().to_be_bytes());
         payload[8..12].copy_from_slice(&self.ql.to_be_bytes());
         payload[12..16].copy_from_slice(&self.sn.to_be_bytes());
         payload[46..].fill(0);
@@ -123,7 +124,7 @@ impl RmCell {
             return Err(RmCellError::OtherProtocol { id: payload[0] });
         }
         let flag = |bit: u8| payload[1] >> bit & 1 == 1;
-        let rate = |at: usize| Rate(u16::from_be_bytes([payload[at], payload[at + 1]]) & !RATE_RESERVED);
+        let rate = |at: usize| Rate::from_bits(u16::from_be_bytes([payload[at], payload[at + 1]]));
         let word = |at: usize| u32::from_be_bytes([payload[at], payload[at + 1], payload[at + 2], payload[at + 3]]);
         Ok(Self {
             vpi: header.vpi,
@@ -140,47 +141,6 @@ impl RmCell {
             ql: word(8),
             sn: word(12),
         })
-    }
-}
-
-/// A rate as RM cells have it: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The default
-/// is zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rate(u16);
-
-impl Rate {
-    /// The greatest rate the format has up to so many cells per second; it is less than 1/512 below, from 1 cell a
-    /// second to 2^32. A rate below 1 is zero. Rounding up would let a cell promise what nobody granted.
-    ///
-    /// # Panics
-    /// If the rate is negative or no number.
-    pub fn at_most(cells_per_second: f64) -> Self {
-        assert!(cells_per_second >= 0.0, "a rate is zero or more, not {cells_per_second}");
-        if cells_per_second < 1.0 {
-            return Self::default();
-        }
-        if cells_per_second >= TWO_TO_32 {
-            return Self(RATE_NONZERO | RATE_MANTISSA | 31 << RATE_EXPONENT_SHIFT);
-        }
-        // The float's own exponent, whose bias is 1023, and the first nine bits of its mantissa; the sign is zero.
-        let bits = cells_per_second.to_bits();
-        let exponent = u16::try_from((bits >> 52) - 1023).expect("the rate is below 2^32");
-        let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("nine bits");
-        Self(RATE_NONZERO | exponent << RATE_EXPONENT_SHIFT | mantissa)
-    }
-
-    /// The rate in cells per second.
-    pub fn cells_per_second(self) -> f64 {
-        if self.0 & RATE_NONZERO == 0 {
-            return 0.0;
-        }
-        let power = 1_u32 << (self.0 >> RATE_EXPONENT_SHIFT & 0b1_1111);
-        f64::from(power) * (1.0 + f64::from(self.0 & RATE_MANTISSA) / 512.0)
-    }
-
-    /// Its bits, the highest of which is reserved and zero.
-    pub fn bits(self) -> u16 {
-        self.0
     }
 }
 
@@ -248,19 +208,13 @@ const UNUSED: u8 = 0x6a;
 /// x^10 + x^9 + x^5 + x^4 + x + 1.
 const CRC_GENERATOR: u16 = 0b110_0011_0011;
 
-const RATE_RESERVED: u16 = 1 << 15;
-const RATE_NONZERO: u16 = 1 << 14;
-const RATE_EXPONENT_SHIFT: u32 = 9;
-const RATE_MANTISSA: u16 = 0x1ff;
-const TWO_TO_32: f64 = 4_294_967_296.0;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn any_rate() -> impl Strategy<Value = Rate> {
-        (0..1_u16 << 15).prop_map(Rate)
+        (0..1_u16 << 15).prop_map(Rate::from_bits)
     }
 
     fn any_cell() -> impl Strategy<Value = RmCell> {
@@ -358,7 +312,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rate_is_rounded_down_by_less_than_one_in_512(cells_per_second in 1.0..TWO_TO_32) {
+        fn a_rate_is_rounded_down_by_less_than_one_in_512(cells_per_second in 1.0..4_294_967_296.0) {
             let rounded = Rate::at_most(cells_per_second).cells_per_second();
             prop_assert!(rounded <= cells_per_second);
             prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
@@ -373,8 +327,8 @@ mod tests {
 
     #[test]
     fn every_rate_of_the_format_is_its_own_rounding() {
-        for bits in RATE_NONZERO..RATE_NONZERO << 1 {
-            let rate = Rate(bits);
+        for bits in 1 << 14..1 << 15 {
+            let rate = Rate::from_bits(bits);
             assert_eq!(Rate::at_most(rate.cells_per_second()), rate);
         }
     }
@@ -432,9 +386,9 @@ mod tests {
             ci: true,
             ni: false,
             ra: true,
-            er: Rate(0x4a5b),
-            ccr: Rate(0x4111),
-            mcr: Rate(0x0000),
+            er: Rate::from_bits(0x4a5b),
+            ccr: Rate::from_bits(0x4111),
+            mcr: Rate::from_bits(0x0000),
             ql: 0x0405_0607,
             sn: 0x0809_0a0b,
         };
@@ -482,7 +436,7 @@ mod tests {
 
     #[test]
     fn reserved_bits_are_not_looked_at() {
-        let cell = RmCell { er: Rate(0x4001), ..RmCell::default() };
+        let cell = RmCell { er: Rate::from_bits(0x4001), ..RmCell::default() };
         let mut bytes = cell.encode();
         bytes[6] |= 0b111;
         bytes[7] |= 0x80;

@@ -14,10 +14,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use super::{Cause, Configure, Discard, Memory, Packets};
-use crate::cell::Label;
 use crate::error::Fault;
+use crate::index::Label;
 
 /// Adaptive Discard Algorithm for VCs with buffers of their own.
 ///
@@ -60,7 +61,7 @@ pub enum EvaluatedAt {
 pub struct AdaptiveDiscard {
     thresholds: Thresholds,
     evaluated_at: EvaluatedAt,
-    vcs: Vec<Vc>,
+    vcs: TiVec<Label, Vc>,
 }
 
 /// One VC's state, the same in a shared memory.
@@ -125,22 +126,22 @@ impl Discard for AdaptiveDiscard {
     }
 
     fn on_served(&mut self, vc: Label) {
-        self.vcs[vc as usize].on_served();
+        self.vcs[vc].on_served();
     }
 
     fn on_put_back(&mut self, vc: Label) {
-        self.vcs[vc as usize].on_put_back();
+        self.vcs[vc].on_put_back();
     }
 
     fn state(&self, vc: Label) -> Option<AdaState> {
-        Some(self.vcs[vc as usize].state)
+        Some(self.vcs[vc].state)
     }
 }
 
 impl AdaptiveDiscard {
     /// `full_counts`: whether a queue at MQS costs a packet.
     fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
-        let v = &mut self.vcs[vc as usize];
+        let v = &mut self.vcs[vc];
         let is_full = full_counts && packets.ql(vc) >= v.mqs;
         match v.state.phase {
             Phase::Zero => {
@@ -246,9 +247,13 @@ impl Vc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::FrameNumber;
     use crate::edge_device::conformance::Bench;
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
+
+    /// The only one there is.
+    const VC: Label = Label::new(0);
 
     /// A VC with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
     type Before = (Phase, f64, u32, u32);
@@ -260,13 +265,13 @@ mod tests {
         let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
         let mut ada = Config { reduction_factor: 0.5, low_threshold: 3, ..Config::default() }.build(&packets);
         for frame in 0..ql {
-            packets.admit_or_refuse(0, Packet { frame, cells: 2, tagged: false });
+            packets.admit_or_refuse(VC, Packet { frame: FrameNumber::new(frame), cells: 2, tagged: false });
         }
-        packets.set_acr(0, acr);
-        ada.vcs[0].state = AdaState { phase, ld_acr: 100.0, p_ctr };
-        ada.on_rate(&mut packets, 0);
-        let AdaState { phase, ld_acr, p_ctr } = ada.vcs[0].state;
-        (phase, ld_acr, packets.ql(0), p_ctr)
+        packets.set_acr(VC, acr);
+        ada.vcs[VC].state = AdaState { phase, ld_acr: 100.0, p_ctr };
+        ada.on_rate(&mut packets, VC);
+        let AdaState { phase, ld_acr, p_ctr } = ada.vcs[VC].state;
+        (phase, ld_acr, packets.ql(VC), p_ctr)
     }
 
     #[test]
@@ -322,10 +327,10 @@ mod tests {
                 for _ in 0..packets {
                     bench.offer(0, 32);
                 }
-                bench.buffer.on_rate(0, Bench::ACR * share);
+                bench.buffer.on_rate(VC, Bench::ACR * share);
                 assert_eq!(bench.frames(0).len(), at_once, "{evaluated_at:?}: {packets} packets, {share} of ACR");
                 bench.offer_at(0, 32, Bench::ACR * share);
-                let counters = bench.buffer.vc_counters(0);
+                let counters = bench.buffer.vc_counters(VC);
                 assert_eq!((counters.discarded_frames, counters.cut_frames), lost, "{evaluated_at:?}");
                 assert_eq!(bench.frames(0).len(), packets as usize, "the next takes the place");
             }
@@ -339,11 +344,11 @@ mod tests {
             for _ in 0..mqs {
                 bench.offer(0, cells);
             }
-            assert_eq!(bench.buffer.vc_counters(0).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
+            assert_eq!(bench.buffer.vc_counters(VC).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
             bench.offer(0, cells);
             assert_eq!(bench.frames(0), (1..=mqs).collect::<Vec<_>>(), "the next costs the one at the front");
-            assert_eq!(bench.buffer.vc_counters(0).lost_pushed_out, u64::from(cells));
-            assert_eq!(bench.buffer.state(0).map(|state| state.p_ctr), Some(mqs - 1));
+            assert_eq!(bench.buffer.vc_counters(VC).lost_pushed_out, u64::from(cells));
+            assert_eq!(bench.buffer.state(VC).map(|state| state.p_ctr), Some(mqs - 1));
         }
     }
 
@@ -353,32 +358,32 @@ mod tests {
         for _ in 0..8 {
             bench.offer(0, 32);
         }
-        bench.buffer.on_rate(0, Bench::ACR * 0.4);
+        bench.buffer.on_rate(VC, Bench::ACR * 0.4);
         assert_eq!(bench.frames(0), [1, 2, 3, 4, 5, 6, 7]);
-        let counters = bench.buffer.vc_counters(0);
+        let counters = bench.buffer.vc_counters(VC);
         assert_eq!((counters.discarded_frame, counters.discarded_frames, counters.lost()), (32, 1, 0));
-        let phase_and_counter = |bench: &Bench| bench.buffer.state(0).map(|state| (state.phase, state.p_ctr));
+        let phase_and_counter = |bench: &Bench| bench.buffer.state(VC).map(|state| (state.phase, state.p_ctr));
         assert_eq!(phase_and_counter(&bench), Some((One, 7)));
         for served in 1..=7 {
-            bench.buffer.on_rate(0, 1.0);
-            bench.buffer.take(0, 31);
+            bench.buffer.on_rate(VC, 1.0);
+            bench.buffer.take(VC, 31);
             assert_eq!(phase_and_counter(&bench), Some((One, 8 - served)), "served is with the last cell");
-            bench.buffer.take(0, 1);
+            bench.buffer.take(VC, 1);
             assert_eq!(phase_and_counter(&bench), Some((One, 7 - served)));
         }
-        bench.buffer.on_rate(0, 1.0);
+        bench.buffer.on_rate(VC, 1.0);
         assert_eq!(phase_and_counter(&bench), Some((Zero, 0)));
-        assert_eq!(bench.buffer.vc_counters(0).discarded_frames, 1);
+        assert_eq!(bench.buffer.vc_counters(VC).discarded_frames, 1);
     }
 
     #[test]
     fn the_counter_of_served_packets_stops_at_nothing_and_is_put_back_exactly() {
         let mut bench = bench(500, 2);
         bench.offer(0, 2);
-        bench.buffer.take(0, 2);
-        assert_eq!(bench.buffer.state(0).unwrap().p_ctr, 0);
-        bench.buffer.untake(0, 1);
-        assert_eq!(bench.buffer.state(0).unwrap().p_ctr, 0);
+        bench.buffer.take(VC, 2);
+        assert_eq!(bench.buffer.state(VC).unwrap().p_ctr, 0);
+        bench.buffer.untake(VC, 1);
+        assert_eq!(bench.buffer.state(VC).unwrap().p_ctr, 0);
     }
 
     #[test]
@@ -387,21 +392,21 @@ mod tests {
         for _ in 0..15 {
             bench.offer(0, 32);
         }
-        bench.buffer.take(0, 31);
-        assert_eq!(bench.buffer.queue_packets(0), 15, "one cell waits");
+        bench.buffer.take(VC, 31);
+        assert_eq!(bench.buffer.queue_packets(VC), 15, "one cell waits");
         bench.offer(0, 32);
-        assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.queue_packets(0)), (vec![0, 2], 15));
-        bench.buffer.take(0, 1);
-        assert_eq!(bench.buffer.queue_packets(0), 14, "none does");
+        assert_eq!((bench.frames(0)[..2].to_vec(), bench.buffer.queue_packets(VC)), (vec![0, 2], 15));
+        bench.buffer.take(VC, 1);
+        assert_eq!(bench.buffer.queue_packets(VC), 14, "none does");
     }
 
     #[test]
     fn where_only_the_packet_under_way_is_there_nothing_changes() {
         let mut bench = bench(33, 33);
         bench.offer(0, 33);
-        bench.buffer.take(0, 20);
+        bench.buffer.take(VC, 20);
         bench.offer(0, 33);
-        assert_eq!(bench.buffer.state(0).map(|state| state.phase), Some(Zero));
-        assert_eq!(bench.buffer.vc_counters(0).lost_overflow, 33);
+        assert_eq!(bench.buffer.state(VC).map(|state| state.phase), Some(Zero));
+        assert_eq!(bench.buffer.vc_counters(VC).lost_overflow, 33);
     }
 }

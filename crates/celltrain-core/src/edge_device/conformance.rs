@@ -1,12 +1,14 @@
 //! What holds for every discard algorithm of the list, and the buffer against a naive twin that keeps single cells.
 
 use proptest::prelude::*;
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::adaptive_discard::{self, EvaluatedAt};
 use super::packets::Cause;
 use super::shared_adaptive_discard;
 use super::{AdaState, DiscardConfig, EdgeBuffer, EdgeConfig, Memory, Packet, Phase};
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, FrameNumber};
+use crate::index::Label;
 use crate::port::PortCounters;
 
 /// A buffer whose packets are numbered by VC as they are offered.
@@ -24,32 +26,32 @@ impl Bench {
         Self { buffer: EdgeBuffer::new(&config, longest.len(), longest), offered: vec![0; longest.len()] }
     }
 
-    pub(super) fn offer(&mut self, vc: Label, cells: u32) {
+    pub(super) fn offer(&mut self, vc: u32, cells: u32) {
         self.offer_at(vc, cells, Self::ACR);
     }
 
-    pub(super) fn offer_at(&mut self, vc: Label, cells: u32, acr: f64) {
+    pub(super) fn offer_at(&mut self, vc: u32, cells: u32, acr: f64) {
         let frame = self.offered[vc as usize];
         self.offered[vc as usize] += 1;
-        self.buffer.offer(vc, packet(frame, cells), acr);
+        self.buffer.offer(Label::new(vc), packet(frame, cells), acr);
     }
 
     /// The frames of a VC that wait, in order.
-    pub(super) fn frames(&self, vc: Label) -> Vec<u32> {
-        self.buffer.packets.queued(vc).map(|packet| packet.frame).collect()
+    pub(super) fn frames(&self, vc: u32) -> Vec<u32> {
+        self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
 
-    pub(super) fn whole_cells(&self, vc: Label) -> u32 {
-        self.buffer.packets.queued(vc).map(|packet| packet.cells).sum()
+    pub(super) fn whole_cells(&self, vc: u32) -> u32 {
+        self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
 
     /// The cells that leave for good.
     pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
         match operation {
             Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
-            Operation::Rate { vc, acr } => self.buffer.on_rate(vc, acr),
+            Operation::Rate { vc, acr } => self.buffer.on_rate(Label::new(vc), acr),
             Operation::Take { vc, cells, back } => {
-                let mut taken = Vec::new();
+                let (mut taken, vc) = (Vec::new(), Label::new(vc));
                 // In two goes where that is possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
@@ -76,29 +78,29 @@ impl Bench {
 
 /// Every third packet is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
-    Packet { frame, cells, tagged: frame.is_multiple_of(3) }
+    Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     Offer {
-        vc: Label,
+        vc: u32,
         cells: u32,
         acr: f64,
     },
     Rate {
-        vc: Label,
+        vc: u32,
         acr: f64,
     },
     /// Up to `cells` cells of the front packet are taken, and up to `back` of them put back.
     Take {
-        vc: Label,
+        vc: u32,
         cells: u32,
         back: u32,
     },
 }
 
-pub(super) fn operations(vcs: Label, longest: u32) -> impl Strategy<Value = Vec<Operation>> {
+pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Operation>> {
     let acr = prop_oneof![Just(0.0), Just(100.0), 1.0..1000.0];
     let operation = prop_oneof![
         4 => (0..vcs, 1..=longest, acr.clone()).prop_map(|(vc, cells, acr)| Operation::Offer { vc, cells, acr }),
@@ -187,7 +189,7 @@ impl Twin {
                 let stay = ahead - back.min(ahead);
                 let gone = self.vcs[i].waiting.drain(..stay as usize).map(|cell| {
                     let is_last = cell.number + 1 == cell.packet.cells;
-                    Cell::new(vc, cell.packet.frame, is_last).with_tag(cell.packet.tagged)
+                    Cell::new(Label::new(vc), cell.packet.frame, is_last).with_tag(cell.packet.tagged)
                 });
                 let gone: Vec<Cell> = gone.collect();
                 if gone.last().is_some_and(|cell| cell.last_cell()) && self.vcs[i].p_ctr > 0 {
@@ -324,7 +326,7 @@ impl Twin {
     }
 }
 
-const VCS: Label = 4;
+const VCS: u32 = 4;
 const LONGEST: [u32; 4] = [9, 5, 9, 1];
 
 /// Every algorithm with every memory it goes with, thresholds low enough to be met in small buffers.
@@ -382,9 +384,9 @@ proptest! {
                 // Asserts conservation.
                 let state = bench.buffer.port_state();
                 prop_assert_eq!(state.max_queue as usize, twin.max_queue, "{} at {}", name, step);
-                for (vc, twin) in (0..VCS).zip(&twin.vcs) {
-                    prop_assert_eq!(state.counters[vc as usize], twin.counters, "{} at {}", name, step);
-                    prop_assert_eq!(state.waiting[vc as usize] as usize, twin.waiting.len(), "{} at {}", name, step);
+                for (vc, twin) in Label::counting().zip(&twin.vcs) {
+                    prop_assert_eq!(state.counters[vc], twin.counters, "{} at {}", name, step);
+                    prop_assert_eq!(state.waiting[vc] as usize, twin.waiting.len(), "{} at {}", name, step);
                     prop_assert_eq!(bench.buffer.queue_packets(vc), twin.ql(), "{} at {}", name, step);
                     prop_assert_eq!(bench.buffer.waits(vc), !twin.waiting.is_empty());
                     let front = bench.buffer.cells_of_front(vc);
@@ -407,17 +409,17 @@ proptest! {
     fn packets_leave_whole_and_in_order(eb in 9u32..60, operations in operations(VCS, 9)) {
         for config in configs(Some(eb), 0.5, 2, EvaluatedAt::default()) {
             let mut bench = Bench::new(config.discard.clone(), config.buffer, config.memory, &[9; 4]);
-            let mut sent: Vec<Vec<Cell>> = vec![Vec::new(); VCS as usize];
-            let mut offered = [const { Vec::new() }; VCS as usize];
+            let mut sent: TiVec<Label, Vec<Cell>> = ti_vec![Vec::new(); VCS as usize];
+            let mut offered: TiVec<Label, Vec<u32>> = ti_vec![Vec::new(); VCS as usize];
             for &operation in &operations {
                 if let Operation::Offer { vc, cells, .. } = operation {
-                    offered[vc as usize].push(cells);
+                    offered[Label::new(vc)].push(cells);
                 }
                 for cell in bench.apply(operation) {
-                    sent[cell.label() as usize].push(cell);
+                    sent[cell.label()].push(cell);
                 }
             }
-            for (vc, mut cells) in (0..VCS).zip(sent) {
+            for (vc, mut cells) in sent.into_iter_enumerated() {
                 while let Some((_, left)) = bench.buffer.cells_of_front(vc) {
                     cells.extend(bench.buffer.take(vc, left).iter());
                 }
@@ -425,7 +427,7 @@ proptest! {
                 for packet in &packets {
                     let frame = packet[0].frame;
                     prop_assert!(packet.iter().all(|cell| cell.frame == frame), "{}", config.discard.name());
-                    prop_assert_eq!(packet.len(), offered[vc as usize][frame as usize] as usize);
+                    prop_assert_eq!(packet.len(), offered[vc][frame.number() as usize] as usize);
                 }
                 let frames = packets.iter().map(|packet| packet[0].frame);
                 prop_assert!(frames.clone().zip(frames.skip(1)).all(|(before, after)| before < after));
@@ -496,9 +498,9 @@ fn faults_name_key_value_and_what_would_be_right() {
 fn cells_taken_before_a_packet_came_are_not_put_back() {
     let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
     bench.offer(0, 9);
-    bench.buffer.take(0, 5);
+    bench.buffer.take(Label::new(0), 5);
     bench.offer(0, 9);
-    bench.buffer.untake(0, 1);
+    bench.buffer.untake(Label::new(0), 1);
 }
 
 #[test]
@@ -507,9 +509,9 @@ fn cells_taken_before_a_packet_was_dropped_are_not_put_back() {
     let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
     bench.offer(0, 9);
     bench.offer(0, 9);
-    bench.buffer.take(0, 5);
-    assert!(bench.buffer.packets.drop_front(0, Cause::NoRoom), "the second is not under way");
-    bench.buffer.untake(0, 1);
+    bench.buffer.take(Label::new(0), 5);
+    assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom), "the second is not under way");
+    bench.buffer.untake(Label::new(0), 1);
 }
 
 #[test]
@@ -517,7 +519,7 @@ fn cells_taken_before_a_packet_was_dropped_are_not_put_back() {
 fn cells_taken_before_a_rate_changed_are_not_put_back() {
     let mut bench = Bench::new(DiscardConfig::default(), None, Memory::PerVc, &[9]);
     bench.offer(0, 9);
-    bench.buffer.take(0, 5);
-    bench.buffer.on_rate(0, 2.0 * Bench::ACR);
-    bench.buffer.untake(0, 1);
+    bench.buffer.take(Label::new(0), 5);
+    bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR);
+    bench.buffer.untake(Label::new(0), 1);
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Configure, Discard, Memory, Packets};
-use crate::cell::Label;
+use crate::index::Label;
 
 /// Front drop: whole packets are dropped from the head of the queue, the one under way excepted, until the arriving one
 /// fits. It has no parameters.
@@ -72,7 +72,7 @@ mod tests {
         }
         bench.offer(0, 6);
         assert_eq!(bench.frames(0), [2, 3, 4]);
-        let counters = bench.buffer.vc_counters(0);
+        let counters = bench.buffer.vc_counters(Label::new(0));
         assert_eq!((counters.lost_pushed_out, counters.cut_frames, counters.lost_overflow), (10, 2, 0));
     }
 
@@ -82,7 +82,7 @@ mod tests {
         for cells in [10, 5, 5] {
             bench.offer(0, cells);
         }
-        bench.buffer.take(0, 1);
+        bench.buffer.take(Label::new(0), 1);
         bench.offer(0, 4);
         assert_eq!(bench.frames(0), [0, 2, 3]);
     }
@@ -93,8 +93,8 @@ mod tests {
         for cells in [10, 5, 5] {
             bench.offer(0, cells);
         }
-        bench.buffer.take(0, 10);
-        bench.buffer.untake(0, 10);
+        bench.buffer.take(Label::new(0), 10);
+        bench.buffer.untake(Label::new(0), 10);
         bench.offer(0, 4);
         assert_eq!(bench.frames(0), [1, 2, 3]);
     }
@@ -104,7 +104,7 @@ mod tests {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer(0, 15);
         bench.offer(0, 5);
-        bench.buffer.take(0, 2);
+        bench.buffer.take(Label::new(0), 2);
         bench.offer(0, 8);
         assert_eq!(bench.frames(0), [0, 1], "13 stay, and 13 + 8 > 20");
         bench.offer(0, 7);

@@ -13,8 +13,9 @@ pub use packets::{Cause, Packet, PacketFate, PacketStep, Packets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Label, Run};
+use crate::cell::Run;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::registry;
 
@@ -287,6 +288,7 @@ mod conformance;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::FrameNumber;
 
     #[test]
     fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
@@ -337,12 +339,12 @@ mod tests {
     fn cells_that_an_algorithm_has_seen_gone_are_not_put_back() {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let mut buffer = EdgeBuffer::new(&EdgeConfig { buffer: None, memory: Memory::PerVc, discard }, 1, &[10]);
-        buffer.offer(0, Packet { frame: 0, cells: 10, tagged: false }, 100.0);
-        buffer.take(0, 3);
-        buffer.on_rate(0, 50.0);
+        buffer.offer(Label::new(0), Packet { frame: FrameNumber::new(0), cells: 10, tagged: false }, 100.0);
+        buffer.take(Label::new(0), 3);
+        buffer.on_rate(Label::new(0), 50.0);
         // Two are taken ahead, of which one can still be put back then.
-        buffer.take(0, 2);
-        buffer.untake(0, 1);
-        buffer.untake(0, 2);
+        buffer.take(Label::new(0), 2);
+        buffer.untake(Label::new(0), 1);
+        buffer.untake(Label::new(0), 2);
     }
 }

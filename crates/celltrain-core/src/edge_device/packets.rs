@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::TiVec;
+
 use super::Memory;
-use crate::cell::{Cell, Label, Run};
-use crate::footprint::size;
+use crate::cell::{Cell, FrameNumber, Run};
+use crate::index::Label;
 use crate::port::{PortCounters, PortState};
+use crate::sizes::size;
 
 /// A packet at an edge device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Number of its frame, counted within its VC.
-    pub frame: u32,
+    pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
     /// Whether its cells are tagged (CLP = 1).
@@ -62,7 +65,7 @@ pub struct Packets {
     /// EB; `u32::MAX`: without limit.
     capacity: u32,
     memory: Memory,
-    queues: Vec<Queue>,
+    queues: TiVec<Label, Queue>,
     /// Cells waiting, of all VCs.
     occupancy: u32,
     /// The same with the taken cells of packets under way.
@@ -100,7 +103,7 @@ impl Packets {
             taken: 0,
             cells: 0,
             ahead: 0,
-            served: Packet { frame: 0, cells: 0, tagged: false },
+            served: Packet { frame: FrameNumber::default(), cells: 0, tagged: false },
             longest: longest.max(1),
             acr: 0.0,
             counters: PortCounters::default(),
@@ -127,8 +130,8 @@ impl Packets {
     }
 
     /// The labels of all VCs.
-    pub fn vcs(&self) -> std::ops::Range<Label> {
-        0..Label::try_from(self.queues.len()).expect("labels fit 24 bits")
+    pub fn vcs(&self) -> impl Iterator<Item = Label> {
+        Label::counting().take(self.queues.len())
     }
 
     /// QL: packets of a VC that wait, the one under way included.
@@ -190,7 +193,7 @@ impl Packets {
 
     /// Drops the first packet of a VC that is not under way; whether there was one.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
         queue.ahead = 0;
         queue.cells -= packet.cells;
@@ -215,7 +218,7 @@ impl Packets {
 
     pub(super) fn set_acr(&mut self, vc: Label, acr: f64) {
         debug_assert!(acr >= 0.0 && acr.is_finite(), "a rate is a number of cells a second");
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         queue.acr = acr;
         queue.ahead = 0;
     }
@@ -224,7 +227,7 @@ impl Packets {
         debug_assert!(packet.cells > 0, "a packet has a cell");
         let fits = self.fits(vc, packet.cells);
         self.note(vc, packet, if fits { PacketStep::Admitted } else { PacketStep::Refused });
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         queue.counters.offered += u64::from(packet.cells);
         if !fits {
             queue.counters.lost_overflow += u64::from(packet.cells);
@@ -260,7 +263,7 @@ impl Packets {
     }
 
     pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         let packet = *queue.packets.front().expect("cells are taken where some wait");
         let left = packet.cells - queue.taken;
         assert!(0 < cells && cells <= left, "cells are taken of one packet at a time");
@@ -281,7 +284,7 @@ impl Packets {
 
     /// Whether the last cell of a packet was among the cells put back.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
-        let queue = &mut self.queues[vc as usize];
+        let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
         // Cells are ahead and no packet is under way: they are of the packet served last.
         let was_served = queue.taken == 0;
@@ -328,7 +331,7 @@ impl Packets {
     }
 
     fn queue(&self, vc: Label) -> &Queue {
-        &self.queues[vc as usize]
+        &self.queues[vc]
     }
 }
 

@@ -16,11 +16,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::adaptive_discard::{AdaState, DEFAULT_LT, Phase, Thresholds, Vc};
 use super::{Cause, Configure, Discard, Memory, Packets};
-use crate::cell::Label;
 use crate::error::Fault;
+use crate::index::Label;
 
 /// Adaptive Discard Algorithm for VCs that share one memory: when it is full, the VC that exceeds its share of it most
 /// loses the packet at its front. Shares are proportional to ACR.
@@ -48,7 +49,7 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct SharedAdaptiveDiscard {
     thresholds: Thresholds,
-    vcs: Vec<Vc>,
+    vcs: TiVec<Label, Vc>,
 }
 
 impl Configure for Config {
@@ -78,7 +79,7 @@ impl Discard for SharedAdaptiveDiscard {
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32) {
         self.evaluate(packets, vc, |vcs, packets| {
             while let Some(victim) = over_share(packets, vc, cells) {
-                vcs[victim as usize].drop_front(packets, victim, Cause::NoRoom);
+                vcs[victim].drop_front(packets, victim, Cause::NoRoom);
             }
         });
     }
@@ -87,38 +88,42 @@ impl Discard for SharedAdaptiveDiscard {
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {
-                vcs[vc as usize].drop_front(packets, vc, Cause::NoRoom);
+                vcs[vc].drop_front(packets, vc, Cause::NoRoom);
             }
         });
     }
 
     fn on_served(&mut self, vc: Label) {
-        self.vcs[vc as usize].on_served();
+        self.vcs[vc].on_served();
     }
 
     fn on_put_back(&mut self, vc: Label) {
-        self.vcs[vc as usize].on_put_back();
+        self.vcs[vc].on_put_back();
     }
 
     fn state(&self, vc: Label) -> Option<AdaState> {
-        Some(self.vcs[vc as usize].state)
+        Some(self.vcs[vc].state)
     }
 }
 
 impl SharedAdaptiveDiscard {
     /// ADA's evaluation; `make_room` is what a full queue brings about.
-    fn evaluate(&mut self, packets: &mut Packets, vc: Label, make_room: impl FnOnce(&mut [Vc], &mut Packets)) {
-        let i = vc as usize;
-        let phase = self.vcs[i].state.phase;
+    fn evaluate(
+        &mut self,
+        packets: &mut Packets,
+        vc: Label,
+        make_room: impl FnOnce(&mut TiSlice<Label, Vc>, &mut Packets),
+    ) {
+        let phase = self.vcs[vc].state.phase;
         // The rate rule first: the packet it drops may be all the room that is missing.
-        if phase == Phase::Zero && self.thresholds.rate_fell(self.vcs[i].state, packets, vc) {
-            self.vcs[i].drop_front(packets, vc, Cause::RateFell);
+        if phase == Phase::Zero && self.thresholds.rate_fell(self.vcs[vc].state, packets, vc) {
+            self.vcs[vc].drop_front(packets, vc, Cause::RateFell);
         }
         make_room(&mut self.vcs, packets);
         match phase {
-            Phase::Zero if self.vcs[i].state.phase == Phase::Zero => self.vcs[i].follow_up(packets.acr(vc)),
+            Phase::Zero if self.vcs[vc].state.phase == Phase::Zero => self.vcs[vc].follow_up(packets.acr(vc)),
             Phase::Zero => {}
-            Phase::One => self.thresholds.relax(&mut self.vcs[i], packets.ql(vc)),
+            Phase::One => self.thresholds.relax(&mut self.vcs[vc], packets.ql(vc)),
         }
     }
 }
@@ -174,9 +179,9 @@ mod tests {
         bench.offer_at(2, 5, 100.0);
         assert_eq!([bench.frames(0).len(), bench.frames(1).len(), bench.frames(2).len()], [5, 3, 2]);
         assert_eq!(bench.frames(1), [1, 2, 3], "excess 10, against 5 of VC 2 and -10 of VC 0");
-        let state = bench.buffer.state(1).unwrap();
+        let state = bench.buffer.state(Label::new(1)).unwrap();
         assert_eq!(state, AdaState { phase: Phase::One, ld_acr: 300.0, p_ctr: 3 });
-        assert_eq!(bench.buffer.state(2).unwrap().phase, Phase::Zero, "who arrives is not to blame");
+        assert_eq!(bench.buffer.state(Label::new(2)).unwrap().phase, Phase::Zero, "who arrives is not to blame");
     }
 
     #[test]
@@ -185,7 +190,7 @@ mod tests {
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
         }
-        assert_eq!(bench.buffer.vc_counters(0).lost(), 0);
+        assert_eq!(bench.buffer.vc_counters(Label::new(0)).lost(), 0);
         for _ in 0..10 {
             bench.offer_at(1, 10, 500.0);
         }
@@ -197,10 +202,10 @@ mod tests {
     fn where_no_vc_above_its_share_can_lose_a_packet_the_arriving_one_is_refused() {
         let mut bench = bench(40, &[40, 10]);
         bench.offer_at(0, 35, 100.0);
-        bench.buffer.take(0, 1);
+        bench.buffer.take(Label::new(0), 1);
         bench.offer_at(1, 10, 300.0);
         assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (1, 0));
-        assert_eq!(bench.buffer.vc_counters(1).lost_overflow, 10);
+        assert_eq!(bench.buffer.vc_counters(Label::new(1)).lost_overflow, 10);
     }
 
     #[test]
@@ -228,9 +233,9 @@ mod tests {
         for vc in [0, 0, 0, 1] {
             bench.offer_at(vc, 10, 100.0);
         }
-        bench.buffer.on_rate(1, 200.0);
+        bench.buffer.on_rate(Label::new(1), 200.0);
         assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (3, 1), "VC 0 is above its share");
-        bench.buffer.on_rate(0, 100.0);
+        bench.buffer.on_rate(Label::new(0), 100.0);
         assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (2, 1), "its own change costs it one");
     }
 
@@ -243,7 +248,7 @@ mod tests {
         }
         bench.offer_at(0, 10, 40.0);
         assert_eq!((bench.frames(0), bench.frames(1).len()), ((1..=6).collect(), 6));
-        assert_eq!(bench.buffer.vc_counters(0).discarded_frames, 1);
+        assert_eq!(bench.buffer.vc_counters(Label::new(0)).discarded_frames, 1);
     }
 
     proptest! {
@@ -272,7 +277,7 @@ mod tests {
                 }
                 let [own, shared] = &benches;
                 prop_assert_eq!(own.buffer.port_state(), shared.buffer.port_state());
-                prop_assert_eq!(own.buffer.state(0), shared.buffer.state(0));
+                prop_assert_eq!(own.buffer.state(Label::new(0)), shared.buffer.state(Label::new(0)));
             }
         }
 
@@ -284,7 +289,7 @@ mod tests {
             let mut bench = bench(eb, &[20; 4]);
             let mut acr = [0.0; 4];
             for operation in operations {
-                let before = bench.buffer.port_state().counters;
+                let before = bench.buffer.port_state().counters.raw;
                 let arriving = match operation {
                     Operation::Offer { vc, acr: rate, .. } | Operation::Rate { vc, acr: rate } => {
                         acr[vc as usize] = rate;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Discard, Packets};
-use crate::cell::Label;
+use crate::index::Label;
 
 /// Tail drop: a packet is refused if the cells that wait and its own are more than the buffer. It has no parameters.
 ///
@@ -52,7 +52,7 @@ mod tests {
         bench.offer(0, 6);
         bench.offer(1, 32);
         assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 3], vec![0]), "the other VC has its own places");
-        let counters = bench.buffer.vc_counters(0);
+        let counters = bench.buffer.vc_counters(Label::new(0));
         assert_eq!((counters.lost_overflow, counters.cut_frames, counters.lost_pushed_out), (7, 1, 0));
     }
 
@@ -61,10 +61,10 @@ mod tests {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::Shared, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(1, 32);
-        bench.buffer.take(1, 25);
+        bench.buffer.take(Label::new(1), 25);
         bench.offer(0, 32);
         assert_eq!(bench.buffer.occupancy(), 39, "32 + 7 + 32 > 70");
-        bench.buffer.take(1, 1);
+        bench.buffer.take(Label::new(1), 1);
         bench.offer(0, 32);
         assert_eq!((bench.frames(0), bench.buffer.occupancy(), bench.buffer.max_queue()), (vec![0, 2], 70, 70));
     }

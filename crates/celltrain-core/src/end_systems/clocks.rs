@@ -1,10 +1,10 @@
 //! The clocks of hosts: which connections have a tick at the same instants.
 
-use super::DELAYED_ACK_TICK;
+use crate::index::FlowIndex;
 use crate::network::Network;
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
-use crate::tcp::timers::Ticks;
+use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TickPhase};
 use crate::units::{Clock, Span};
 
@@ -12,7 +12,7 @@ use crate::units::{Clock, Span};
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
-    pub(super) flows: Vec<u32>,
+    pub(super) flows: Vec<FlowIndex>,
 }
 
 /// Retransmission clocks go before delayed-acknowledgement clocks where they tick at the same instant.
@@ -25,7 +25,7 @@ pub(super) enum ClockKind {
 /// One clock for all connections whose ticks fall together.
 pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Vec<HostClock>, Interrupted> {
     let mut clocks: Vec<HostClock> = Vec::new();
-    for (flow, number) in network.flows.iter().zip(0..).filter(|(flow, _)| flow.traffic.packets().is_none()) {
+    for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
         stop.steps(clocks.len())?;
         let options = flow.tcp.options();
         let period = clock.span(options.timer_granularity);
@@ -45,7 +45,7 @@ pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> R
 }
 
 /// A connection's clock: the one that ticks like it, if there is one.
-fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: u32) {
+fn join(clocks: &mut Vec<HostClock>, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
     match clocks.iter_mut().find(|clock| clock.kind == kind && clock.ticks == ticks) {
         Some(clock) => clock.flows.push(flow),
         None => clocks.push(HostClock { kind, ticks, flows: vec![flow] }),

@@ -1,10 +1,12 @@
-//! What end systems tell a probe that watches. Where the probe does not, every function here is nothing.
+//! What end systems tell a watcher that watches. Where the watcher does not, every function here is nothing.
 
 use super::{Body, Connection, Departure, EndSystems, Packets};
+use crate::cell::FrameNumber;
 use crate::events::{
     AckNews, Event, Failure, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
+    Watcher,
 };
-use crate::probe::Probe;
+use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::sender::SenderCounters;
 use crate::tcp::{Ack, SackBlocks, Segment, Sender};
 use crate::units::Time;
@@ -22,11 +24,11 @@ pub(super) struct Before {
 }
 
 /// A flow, and the number of a frame of its within the VC.
-type FrameOf = (u32, u32);
+type FrameOf = (FlowIndex, FrameNumber);
 
-/// A connection as it is now, for a probe that watches.
+/// A connection as it is now, for a watcher that watches.
 #[inline]
-pub(super) fn before<P: Probe>(connection: &Connection, _probe: &P) -> Option<Before> {
+pub(super) fn before<P: Watcher>(connection: &Connection, _probe: &P) -> Option<Before> {
     P::WATCHES.then(|| {
         let Connection { sender, receiver, .. } = connection;
         Before {
@@ -49,10 +51,10 @@ impl EndSystems {
         segment: Segment,
         before: Option<Before>,
         now: Time,
-        probe: &mut impl Probe,
+        watcher: &mut impl Watcher,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, data_vc, .. } = &self.flows[flow as usize];
+        let Connection { sender, receiver, data_vc, .. } = &self.flows[flow];
         let news = if receiver.counters().repeated_segments > before.repeated {
             News::Repeated
         } else if receiver.delivered() > before.delivered {
@@ -62,17 +64,23 @@ impl EndSystems {
         };
         let step = SegmentStep::Arrived { segment, news };
         let event = SegmentEvent { flow, vc: *data_vc, frame, step, sender: Some(sender.state()) };
-        probe.on_event(now, Event::Segment(event));
+        watcher.on_event(now, Event::Segment(event));
     }
 
     /// A packet arrived that no TCP has sent.
     #[inline]
-    pub(super) fn tell_packet_arrived<P: Probe>(&self, (flow, frame): FrameOf, packet: u64, now: Time, probe: &mut P) {
+    pub(super) fn tell_packet_arrived<P: Watcher>(
+        &self,
+        (flow, frame): FrameOf,
+        packet: u64,
+        now: Time,
+        watcher: &mut P,
+    ) {
         if P::WATCHES {
-            let Connection { data_vc, packets, .. } = &self.flows[flow as usize];
+            let Connection { data_vc, packets, .. } = &self.flows[flow];
             let bytes = packets.as_ref().map_or(0, |packets| packets.bytes);
             let step = SegmentStep::Arrived { segment: place_of(packet, bytes), news: News::InOrder };
-            probe.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
+            watcher.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
         }
     }
 
@@ -84,10 +92,10 @@ impl EndSystems {
         (ack, blocks): (Ack, SackBlocks),
         before: Option<Before>,
         now: Time,
-        probe: &mut impl Probe,
+        watcher: &mut impl Watcher,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, ack_vc, .. } = &self.flows[flow as usize];
+        let Connection { sender, ack_vc, .. } = &self.flows[flow];
         let news = match ack.ack.cmp(&before.acknowledged) {
             std::cmp::Ordering::Greater => AckNews::New,
             std::cmp::Ordering::Equal => AckNews::Duplicate,
@@ -95,7 +103,7 @@ impl EndSystems {
         };
         let step = SegmentStep::Acknowledged { ack, blocks, news };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()) };
-        probe.on_event(now, Event::Segment(event));
+        watcher.on_event(now, Event::Segment(event));
     }
 
     /// A tick of the retransmission clock has passed: timers that ran out. The connection as it would be by the tick
@@ -103,38 +111,30 @@ impl EndSystems {
     #[inline]
     pub(super) fn tell_expired(
         &self,
-        flow: u32,
+        flow: FlowIndex,
         before: Option<Before>,
         now: Time,
-        probe: &mut impl Probe,
+        watcher: &mut impl Watcher,
     ) -> Option<Before> {
         let mut before = before?;
-        let sent = self.flows[flow as usize].sender.counters();
+        let sent = self.flows[flow].sender.counters();
         let [retransmission, persist] = before.timers;
         let ran_out = [sent.timeouts > before.sent.timeouts, persist == 1];
         before.timers = [retransmission.saturating_sub(1), persist.saturating_sub(1)];
         for ((timer, ran_out), left) in TIMERS.into_iter().zip(ran_out).zip(&mut before.timers) {
             if ran_out {
                 *left = 0;
-                tell_timer(flow, timer, TimerStep::Expired, now, probe);
+                tell_timer(flow, timer, TimerStep::Expired, now, watcher);
             }
         }
         Some(before)
     }
 
-    /// The clock of delayed acknowledgements has ticked, and one waited.
-    #[inline]
-    pub(super) fn tell_ack_expired<P: Probe>(&self, flow: u32, now: Time, probe: &mut P) {
-        if P::WATCHES {
-            tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, probe);
-        }
-    }
-
     /// Timers that run now and did not before, or run no more, or have another number of ticks left.
     #[inline]
-    pub(super) fn tell_timers(&self, flow: u32, before: Option<Before>, now: Time, probe: &mut impl Probe) {
+    pub(super) fn tell_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, watcher: &mut impl Watcher) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, .. } = &self.flows[flow as usize];
+        let Connection { sender, receiver, .. } = &self.flows[flow];
         let [retransmission, persist] = sender.timers();
         let waits = [u64::from(before.ack_waits), u64::from(receiver.ack_waits())];
         let changes = [[before.timers[0], retransmission], [before.timers[1], persist], waits];
@@ -145,7 +145,7 @@ impl EndSystems {
                 (_, 0) => TimerStep::Stopped,
                 (_, left) => TimerStep::Restarted { left },
             };
-            tell_timer(flow, timer, step, now, probe);
+            tell_timer(flow, timer, step, now, watcher);
         }
     }
 }
@@ -153,31 +153,39 @@ impl EndSystems {
 /// The timers of a sender, in the order of [`Sender::timers`].
 const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
-fn tell_timer(flow: u32, timer: Timer, step: TimerStep, now: Time, probe: &mut impl Probe) {
-    probe.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
+fn tell_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, watcher: &mut impl Watcher) {
+    watcher.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
+}
+
+/// The clock of delayed acknowledgements has ticked, and one waited.
+#[inline]
+pub(super) fn ack_expired<P: Watcher>(flow: FlowIndex, now: Time, watcher: &mut P) {
+    if P::WATCHES {
+        tell_timer(flow, Timer::DelayedAck, TimerStep::Expired, now, watcher);
+    }
 }
 
 /// A frame reached the host it was for.
 #[inline]
-pub(super) fn ended<P: Probe>(vc: u32, frame: u32, body: &Body, now: Time, probe: &mut P) {
+pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, now: Time, watcher: &mut P) {
     if P::WATCHES {
         let step = match body {
             Body::Damaged => FrameStep::Failed(Failure::Damaged),
             Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } => FrameStep::Delivered,
         };
-        probe.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
+        watcher.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
     }
 }
 
 /// A segment was sent. `resent` is how many had been sent again before.
 #[inline]
-pub(super) fn sent<P: Probe>(
+pub(super) fn sent<P: Watcher>(
     connection: &Connection,
     Departure { vc, frame, .. }: Departure,
-    (flow, segment): (u32, Segment),
+    (flow, segment): (FlowIndex, Segment),
     resent: &mut u64,
     now: Time,
-    probe: &mut P,
+    watcher: &mut P,
 ) {
     if P::WATCHES {
         let sender = &connection.sender;
@@ -188,38 +196,38 @@ pub(super) fn sent<P: Probe>(
             SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment) }
         };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
-        probe.on_event(now, Event::Segment(event));
+        watcher.on_event(now, Event::Segment(event));
     }
 }
 
 /// A packet was put in that no TCP sends.
 #[inline]
-pub(super) fn packet_sent<P: Probe>(
+pub(super) fn packet_sent<P: Watcher>(
     packets: &Packets,
     Departure { vc, frame, .. }: Departure,
-    (flow, number): (u32, u64),
+    (flow, number): (FlowIndex, u64),
     now: Time,
-    probe: &mut P,
+    watcher: &mut P,
 ) {
     if P::WATCHES {
         let step = SegmentStep::Sent { segment: place_of(number, packets.bytes), is_probe: false };
-        probe.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
+        watcher.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
     }
 }
 
 /// An acknowledgement was sent.
 #[inline]
-pub(super) fn ack_sent<P: Probe>(
+pub(super) fn ack_sent<P: Watcher>(
     sender: &Sender,
     Departure { vc, frame, .. }: Departure,
-    (flow, ack, blocks): (u32, Ack, Option<SackBlocks>),
+    (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
-    probe: &mut P,
+    watcher: &mut P,
 ) {
     if P::WATCHES {
         let step = SegmentStep::AckSent { ack, blocks: blocks.unwrap_or(SackBlocks::NONE) };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
-        probe.on_event(now, Event::Segment(event));
+        watcher.on_event(now, Event::Segment(event));
     }
 }
 

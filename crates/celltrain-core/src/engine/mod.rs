@@ -5,7 +5,7 @@ pub mod reference;
 
 use std::cell::{Cell, RefCell};
 
-use crate::metrics::RunResult;
+pub use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::Probe;
 pub use crate::stop::Interrupted;
@@ -69,9 +69,6 @@ impl Progress {
         if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
     }
 }
-
-/// The result of a run, unless the run was interrupted.
-pub type Outcome = Result<RunResult, Interrupted>;
 
 #[cfg(test)]
 mod tests;

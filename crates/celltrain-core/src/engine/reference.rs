@@ -12,20 +12,24 @@ mod telling;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::{Interrupted, Outcome, Progress};
-use crate::cell::{Cell, Label, Run};
+use crate::cell::{Cell, FrameNumber, Run};
+use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::events::CellStep;
-use crate::footprint::{Shape, count, grown, size};
-use crate::gfr::Edge;
+use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::port::{self, Port};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
+use crate::shape::Shape;
 use crate::shaped_port::ShapedPort;
+use crate::sizes::{count, grown, size};
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
@@ -61,8 +65,8 @@ pub(super) fn run<P: Probe>(network: &Network, probe: &mut P, progress: &Progres
 /// What is made at the start of a run and stays, beside the models: a port with its ties for every link.
 pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     let of_link = size::<LinkTimes>() + size::<TieBreaker>() + size::<Option<Time>>() + 1;
-    let links = 0..shape.network.links.len();
-    let waiting = |link: usize| grown(shape.queues[link], size::<Cell>());
+    let links = shape.network.links.keys();
+    let waiting = |link: LinkIndex| grown(shape.queues[link], size::<Cell>());
     links.map(|link| shape.port(link, &port::RECORDS, waiting(link)) + of_link).sum::<u64>()
         + count(shape.network.flows.len()) * size::<Event>()
 }
@@ -74,14 +78,14 @@ struct Engine<'a> {
     network: &'a Network,
     routing: Routing,
     clock: Clock,
-    times: Vec<LinkTimes>,
+    times: TiVec<LinkIndex, LinkTimes>,
     end: Time,
-    ports: Vec<Port>,
-    ties: Vec<TieBreaker>,
-    transmitting: Vec<bool>,
+    ports: TiVec<LinkIndex, Port>,
+    ties: TiVec<LinkIndex, TieBreaker>,
+    transmitting: TiVec<LinkIndex, bool>,
     rate_control: RateControl,
     /// By link: the time of the shaped port's next event, if it is on the event list.
-    looked_after: Vec<Option<Time>>,
+    looked_after: TiVec<LinkIndex, Option<Time>>,
     edge: Edge,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
@@ -89,12 +93,11 @@ struct Engine<'a> {
     told_lost: ToldLost,
 }
 
-/// An event. Events sort by time, then by what happens, then by the index of the link or flow it happens to.
+/// An event. Events sort by time, then by what happens, then by the link or flow it happens to.
 #[derive(Clone, Copy)]
 struct Event {
     time: Time,
     what: What,
-    index: u32,
     /// The cell that arrives; without meaning for other events.
     cell: Cell,
 }
@@ -102,16 +105,16 @@ struct Event {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     /// A cell reaches the end of a link.
-    Arrival,
+    Arrival(LinkIndex),
     /// A connection starts to send.
-    Start,
+    Start(FlowIndex),
     /// A link has finished a cell and is free, or a shaped port may send one.
-    Sent,
+    Sent(LinkIndex),
 }
 
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.time, self.what, self.index).cmp(&(other.time, other.what, other.index))
+        (self.time, self.what).cmp(&(other.time, other.what))
     }
 }
 
@@ -132,23 +135,23 @@ impl Eq for Event {}
 /// What happens in the instant being worked on; kept between instants to spare the allocations.
 #[derive(Default)]
 struct Instant {
-    at_hosts: Vec<(u32, Cell)>,
+    at_hosts: Vec<(VcIndex, Cell)>,
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
-    at_ends: Vec<(u32, u32)>,
+    at_ends: Vec<(VcIndex, FrameNumber)>,
     /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
-    passing: Vec<(u32, u32, Place)>,
-    starts: Vec<u32>,
+    passing: Vec<(VcIndex, FrameNumber, Place)>,
+    starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
-    to_serve: Vec<u32>,
+    to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
 }
 
 #[derive(Clone, Copy)]
 struct PortArrival {
-    port: u32,
+    port: LinkIndex,
     input: u32,
-    vc: u32,
+    vc: VcIndex,
     cell: Cell,
 }
 
@@ -156,10 +159,10 @@ impl<'a> Engine<'a> {
     fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let routing = network.routing(stop)?;
-        let stream = |link: usize, purpose: &str| {
+        let stream = |link: LinkIndex, purpose: &str| {
             Stream::new(network.seed, &format!("port/{}/{purpose}", network.links[link].name))
         };
-        let port = |(index, link): (usize, &crate::network::Link)| {
+        let port = |(index, link): (LinkIndex, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
             stop.steps(vcs)?;
             let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
@@ -167,26 +170,26 @@ impl<'a> Engine<'a> {
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
-        let ties = |(index, link): (usize, &crate::network::Link)| {
+        let ties = |(index, link): (LinkIndex, &crate::network::Link)| {
             stop.steps(routing.inputs[link.from] as usize)?;
             Ok(TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties")))
         };
-        let start = |(flow, index): (&crate::network::Flow, u32)| {
+        let start = |(index, flow): (FlowIndex, &crate::network::Flow)| {
             let time = Time::default() + clock.span(flow.start);
-            Reverse(Event { time, what: What::Start, index, cell: Cell::new(0, 0, false) })
+            Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
         Ok(Self {
             network,
             times: LinkTimes::of(network, clock),
             end: network.end(clock),
-            ports: all(network.links.iter().enumerate().map(port))?,
-            ties: all(network.links.iter().enumerate().map(ties))?,
-            transmitting: vec![false; network.links.len()],
+            ports: all(network.links.iter_enumerated().map(port))?.into(),
+            ties: all(network.links.iter_enumerated().map(ties))?.into(),
+            transmitting: ti_vec![false; network.links.len()],
             rate_control: RateControl::new(network, &routing, clock, stop)?,
-            looked_after: vec![None; network.links.len()],
+            looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock, stop)?,
             end_systems: EndSystems::new(network, &routing, clock, stop)?,
-            events: network.flows.iter().zip(0..).map(start).collect(),
+            events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             told_lost: ToldLost::default(),
             clock,
@@ -207,7 +210,7 @@ impl<'a> Engine<'a> {
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
             // The service order concerns ports that receive cells; shaped ports receive packets.
-            let shaped: Vec<u32> =
+            let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now, probe);
             self.now.to_serve = shaped;
@@ -226,23 +229,23 @@ impl<'a> Engine<'a> {
     fn collect(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let before = self.events.len();
         while let Some(event) = self.events.peek().filter(|event| event.0.time == now) {
-            let Event { what, index, cell, .. } = event.0;
+            let Event { what, cell, .. } = event.0;
             self.events.pop();
             match what {
-                What::Start => self.now.starts.push(index),
-                What::Sent => {
-                    self.transmitting[index as usize] = false;
-                    self.now.to_serve.push(index);
+                What::Start(flow) => self.now.starts.push(flow),
+                What::Sent(link) => {
+                    self.transmitting[link] = false;
+                    self.now.to_serve.push(link);
                 }
-                What::Arrival => self.arrive(index, cell, now, probe),
+                What::Arrival(link) => self.arrive(link, cell, now, probe),
             }
         }
         before - self.events.len()
     }
 
     /// A cell reaches the end of a link.
-    fn arrive(&mut self, link: u32, cell: Cell, now: Time, probe: &mut impl Probe) {
-        let vc = self.routing.vcs[link as usize][cell.label() as usize];
+    fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
+        let vc = self.routing.vcs[link][cell.label()];
         if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
                 self.now.at_ends.push((vc, cell.frame));
@@ -250,13 +253,13 @@ impl<'a> Engine<'a> {
             }
             self.rate_control.on_data_end(vc, cell.efci());
         }
-        match self.routing.next[link as usize][cell.label() as usize] {
+        match self.routing.next[link][cell.label()] {
             Next::Host { vc } => self.now.at_hosts.push((vc, cell)),
             Next::Port { link: port, label } => {
                 if let Some(place) = self.rate_control.pass(link, cell.label()).filter(|_| cell.is_rm()) {
                     self.now.passing.push((vc, cell.frame, place));
                 }
-                let input = self.routing.input[link as usize];
+                let input = self.routing.input[link];
                 let polices_here = self.edge.polices_at(vc, link);
                 let came_tagged = cell.tagged();
                 let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell }.relabelled(label);
@@ -322,11 +325,11 @@ impl<'a> Engine<'a> {
     }
 
     /// A cell comes to a port that shapes nothing.
-    fn offer(&mut self, link: u32, cell: Cell, now: Time, probe: &mut impl Probe) {
+    fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let Self { ports, routing, end_systems, rate_control, told_lost, .. } = self;
         let mut teller = Teller { now, probe, routing, end_systems, rate_control, told_lost };
         teller.cell(link, cell, CellStep::Arrived);
-        let port = &mut ports[link as usize];
+        let port = &mut ports[link];
         let occupancy = port.occupancy();
         port.offer_telling(cell, |told| teller.port(link, cell, occupancy, &told));
     }
@@ -337,7 +340,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Tells what has become of packets at the shaped port of a link since the last time.
-    fn tell_fates(&mut self, link: u32, now: Time, probe: &mut impl Probe) {
+    fn tell_fates(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
         let fates = self.rate_control.port_mut(link).map(ShapedPort::take_fates).unwrap_or_default();
         for fate in fates {
             self.teller(now, probe).packet(link, &fate);
@@ -345,7 +348,7 @@ impl<'a> Engine<'a> {
     }
 
     /// ACR of a VC that is shaped at the port of a link, or what it has instead.
-    fn acr(&self, link: u32, label: Label) -> f64 {
+    fn acr(&self, link: LinkIndex, label: Label) -> f64 {
         self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
 
@@ -353,7 +356,7 @@ impl<'a> Engine<'a> {
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
             if self.rate_control.goes_backward(vc, number) {
-                let queue = self.ports[place.link as usize].occupancy();
+                let queue = self.ports[place.link].occupancy();
                 self.rate_control.write(vc, number, place, queue, now);
             }
         }
@@ -374,7 +377,7 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             }
-            self.ties[port as usize].order(together, |arrival| arrival.input);
+            self.ties[port].order(together, |arrival| arrival.input);
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
                 self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
@@ -389,26 +392,26 @@ impl<'a> Engine<'a> {
     fn serve(&mut self, now: Time, probe: &mut impl Probe) {
         let mut to_serve = std::mem::take(&mut self.now.to_serve);
         for link in to_serve.drain(..) {
-            let LinkTimes { cell_time, delay } = self.times[link as usize];
+            let LinkTimes { cell_time, delay } = self.times[link];
             let sent = now + cell_time;
             if self.rate_control.port(link).is_some() {
                 if let Some(cell) = self.shape(link, now, probe) {
-                    self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
+                    self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
                 let port = self.rate_control.port(link).expect("it is a shaped port");
                 let next = port.next_start();
-                let looked_after = &mut self.looked_after[link as usize];
+                let looked_after = &mut self.looked_after[link];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {
                     *looked_after = Some(time);
-                    let cell = Cell::new(0, 0, false);
-                    self.events.push(Reverse(Event { time, what: What::Sent, index: link, cell }));
+                    let cell = Cell::NONE;
+                    self.events.push(Reverse(Event { time, what: What::Sent(link), cell }));
                 }
                 continue;
             }
-            if self.transmitting[link as usize] {
+            if self.transmitting[link] {
                 continue;
             }
-            let port = &mut self.ports[link as usize];
+            let port = &mut self.ports[link];
             let Some(cell) = port.take() else { continue };
             let cell = match self.rate_control.allocator(link) {
                 Some(allocator)
@@ -423,22 +426,22 @@ impl<'a> Engine<'a> {
                 _ => cell,
             };
             self.teller(now, probe).cell(link, cell, CellStep::Departed);
-            self.transmitting[link as usize] = true;
-            self.events.push(Reverse(Event { time: sent, what: What::Sent, index: link, cell }));
-            self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival, index: link, cell }));
+            self.transmitting[link] = true;
+            self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
+            self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
         }
         self.now.to_serve = to_serve;
     }
 
     /// The cell that a shaped port sends now, if it may.
-    fn shape<P: Probe>(&mut self, link: u32, now: Time, probe: &mut P) -> Option<Cell> {
-        let vcs = self.routing.vcs[link as usize].len() as Label;
-        let before: Vec<f64> =
-            if P::WATCHES { (0..vcs).map(|label| self.acr(link, label)).collect() } else { Vec::new() };
+    fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
+        let vcs = || self.routing.vcs[link].keys();
+        let before: TiVec<Label, f64> =
+            if P::WATCHES { vcs().map(|label| self.acr(link, label)).collect() } else { TiVec::new() };
         let (Run { last: cell, .. }, _) = self.rate_control.port_mut(link)?.send(now, None)?;
         if P::WATCHES {
             let mut teller = self.teller(now, probe);
-            teller.rate(link, cell.label(), before[cell.label() as usize]);
+            teller.rate(link, cell.label(), before[cell.label()]);
             if cell.is_rm() {
                 teller.cell(link, cell, CellStep::Arrived);
                 teller.cell(link, cell, CellStep::Admitted);
@@ -453,16 +456,18 @@ impl<'a> Engine<'a> {
     }
 
     fn measure(&self, stop: &Stop<'_>) -> Outcome {
-        let mut on_links = vec![0; self.network.vcs.len()];
-        for Reverse(event) in self.events.iter().filter(|event| event.0.what == What::Arrival) {
-            let vc = self.routing.vcs[event.index as usize][event.cell.label() as usize];
-            on_links[vc as usize] += 1;
+        let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
+        for Reverse(event) in &self.events {
+            if let What::Arrival(link) = event.what {
+                let vc = self.routing.vcs[link][event.cell.label()];
+                on_links[vc] += 1;
+            }
         }
-        let state = |(port, link): (&Port, u32)| match self.rate_control.port(link) {
+        let state = |(link, port): (LinkIndex, &Port)| match self.rate_control.port(link) {
             Some(shaped) => shaped.state(),
             None => port.state(),
         };
-        let ports: Vec<_> = self.ports.iter().zip(0..).map(state).collect();
+        let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
         let final_state = FinalState {
             network: self.network,
             routing: &self.routing,
@@ -480,21 +485,17 @@ impl<'a> Engine<'a> {
 }
 
 impl Queues for Engine<'_> {
-    fn occupancy(&self, link: usize) -> u32 {
-        match self.rate_control.port(index(link)) {
+    fn occupancy(&self, link: LinkIndex) -> u32 {
+        match self.rate_control.port(link) {
             Some(shaped) => shaped.occupancy(),
             None => self.ports[link].occupancy(),
         }
     }
 
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
-        match self.rate_control.port(index(link)) {
+    fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>) {
+        match self.rate_control.port(link) {
             Some(shaped) => into.extend(shaped.per_vc()),
             None => into.extend(self.ports[link].per_vc()),
         }
     }
-}
-
-fn index(i: usize) -> u32 {
-    u32::try_from(i).expect("indices fit 32 bits")
 }

@@ -3,13 +3,15 @@
 use std::cell::Cell;
 
 use crate::aal5::Encapsulation;
+use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::engine::{Engine, Outcome, Progress, fast, reference};
-use crate::gfr::{Edge, EdgeCounters, Gfr};
+use crate::gfr::{EdgeCounters, Gfr};
+use crate::index::VcIndex;
 use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::Network;
-use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
+use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, SECOND, n_source_network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::rate_control::RateControl;
@@ -52,11 +54,11 @@ fn a_single_segment_takes_the_time_its_hops_add_up_to() {
     // then 2 acknowledgement cells likewise. In units of 1/97.2 MHz: 14 x 265 + 3 x 486 and 4 x 265 + 3 x 486.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
-    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
     let round_trip = (14 + 4) * 265 + 6 * 486;
     let one_way = 14 * 265 + 3 * 486;
     let delivered = 1 + (97_200_000 - one_way) / round_trip;
-    assert_eq!(run(&network).flows[0].delivered_bytes, delivered * 512);
+    assert_eq!(run(&network).flows[FIRST].delivered_bytes, delivered * 512);
 }
 
 #[test]
@@ -65,11 +67,11 @@ fn an_acknowledgement_without_llc_is_a_single_cell() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
     network.aal5.encapsulation = Encapsulation::VcMux;
-    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
     let round_trip = (14 + 3) * 265 + 6 * 486;
     let one_way = 14 * 265 + 3 * 486;
     let delivered = 1 + (97_200_000 - one_way) / round_trip;
-    assert_eq!(run(&network).flows[0].delivered_bytes, delivered * 512);
+    assert_eq!(run(&network).flows[FIRST].delivered_bytes, delivered * 512);
 }
 
 #[test]
@@ -78,8 +80,8 @@ fn what_a_receiver_reports_reaches_a_sender_with_sack() {
     // duplicates (RFC 6675, 2): without their blocks it would be sent again after a timeout.
     let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
     let mut network = lan(1, None, "200ms");
-    network.flows[0].tcp = TcpConfig::Sack(tcp);
-    let flow = &run(&network).flows[0];
+    network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
+    let flow = &run(&network).flows[FIRST];
     assert!(flow.fast_retransmits > 100, "{}", flow.fast_retransmits);
     assert_eq!((flow.retransmitted_segments, flow.timeouts), (flow.fast_retransmits, 0));
 }
@@ -88,7 +90,7 @@ fn what_a_receiver_reports_reaches_a_sender_with_sack() {
 fn the_window_at_the_end_is_the_senders() {
     // Slow start, a round trip of 30 us and some: after the first acknowledgement cwnd is 2.
     let network = lan(1, None, "100us");
-    let flow = &run(&network).flows[0];
+    let flow = &run(&network).flows[FIRST];
     assert_eq!(flow.cwnd_segments, 2.0);
 }
 
@@ -165,7 +167,7 @@ fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
     let second = crate::units::Duration::from_milliseconds(1000);
     let options =
         TcpOptions { timer_granularity: second, delayed_acks: crate::tcp::DelayedAcks::On, ..TcpOptions::default() };
-    network.flows[0].tcp = TcpConfig::Vanilla(options);
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
     assert_eq!(network.clock().units_per_second, 5);
     run(&network);
 }
@@ -283,11 +285,11 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
-        network.flows[0].tcp = TcpConfig::Vanilla(tcp.clone());
-        network.flows[0].start = "1ms".parse().unwrap();
-        network.flows[0].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes } });
+        network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp.clone());
+        network.flows[FIRST].start = "1ms".parse().unwrap();
+        network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes } });
         let round_trip = (14 + 4) * 265 + 6 * 486;
-        let flow = &run(&network).flows[0];
+        let flow = &run(&network).flows[FIRST];
         assert_eq!(flow.completion_s, Some((segments * round_trip) as f64 / 97.2e6));
         assert_eq!((flow.delivered_bytes, flow.segments_sent), (segments * 512, segments));
     }
@@ -299,14 +301,14 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
     // three.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
-    network.flows[0].tcp = TcpConfig::Vanilla(tcp);
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
     let config =
         bursts::Config { bytes: Bytes { bytes: 1025 }, pause: "5ms".parse().unwrap(), times: on_off::Times::Fixed };
-    network.flows[0].traffic = TrafficConfig::Bursts(config);
+    network.flows[FIRST].traffic = TrafficConfig::Bursts(config);
     network.file_size = Some(Bytes { bytes: 1536 });
     let round_trip = (14 + 4) * 265 + 6 * 486;
     let whole = 9_720_000 / (3 * round_trip + 486_000);
-    let flow = &run(&network).flows[0];
+    let flow = &run(&network).flows[FIRST];
     let delays = flow.file_delay.unwrap();
     assert_eq!((delays.files, flow.traffic), (whole + 1, "bursts"));
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
@@ -356,17 +358,17 @@ fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
     let mut network = lan(3, Some(100), "1s");
     let packet = Bytes { bytes: 512 };
     let rate = "38.88Mbps".parse().unwrap();
-    network.flows[0].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
-    network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
-    network.vcs[2].class = Class::Vbr;
+    network.flows[FIRST].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
+    network.vcs[VcIndex::new(2)].class = Class::Vbr;
     let result = run(&network);
     // 12 cells at a quarter of the link take 12720 units; the first goes at once.
-    assert_eq!(result.flows[0].packets_sent, 97_200_000 / 12_720 + 1);
+    assert_eq!(result.flows[FIRST].packets_sent, 97_200_000 / 12_720 + 1);
     // At 0.8 of the link 15900 / 4 units, from 0 to 300 ms and from 600 to 900 ms.
-    assert_eq!(result.flows[1].packets_sent, 2 * (29_160_000 / 3975 + 1));
-    assert_eq!((result.flows[1].segments_sent, result.flows[1].cwnd_segments), (0, 0.0));
-    assert_eq!(result.flows[1].delivered_bytes, result.flows[1].packets_delivered * 512);
-    assert!(result.flows[0].packets_delivered < result.flows[0].packets_sent, "some are lost");
+    assert_eq!(result.flows[SECOND].packets_sent, 2 * (29_160_000 / 3975 + 1));
+    assert_eq!((result.flows[SECOND].segments_sent, result.flows[SECOND].cwnd_segments), (0, 0.0));
+    assert_eq!(result.flows[SECOND].delivered_bytes, result.flows[SECOND].packets_delivered * 512);
+    assert!(result.flows[FIRST].packets_delivered < result.flows[FIRST].packets_sent, "some are lost");
 }
 
 #[test]
@@ -379,7 +381,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306,
     // 153 and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
     let [a, b, c] = [306.0, 153.0, 611.0];
-    network.vcs[4].class = Class::Vbr;
+    network.vcs[VcIndex::new(4)].class = Class::Vbr;
     let result = run(&network);
     assert_eq!(result.flows.iter().map(|flow| flow.packets_delivered as f64).collect::<Vec<_>>(), [a, b, c]);
     // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
@@ -388,7 +390,8 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     // 1070 packets of 12 cells in a tenth of a second are of all that fit, 36,679.245 cells.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
     // All want less than their share, so each has all that is fair.
-    near(result.fairness_max_min, jain(&[0, 1].map(|i| result.flows[i].goodput_mbps / result.flows[i].max_min_mbps)));
+    let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
+    near(result.fairness_max_min, jain(&parts));
     assert!(result.fairness_max_min > 0.9999, "{}", result.fairness_max_min);
     // 1070^2 / (3 (306^2 + 153^2 + 611^2)) of all three, where they are all UBR and where none is.
     for class in [Class::Ubr, Class::Vbr] {
@@ -409,10 +412,10 @@ fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let mut network = n_source_network(2, "1s", None, policy, &tcp, "10s");
-    network.flows[0].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
-    network.flows[1].traffic = packets;
+    network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
+    network.flows[SECOND].traffic = packets;
     let result = run(&network);
-    let segments = &result.flows[0];
+    let segments = &result.flows[FIRST];
     assert_eq!((segments.segments_sent, segments.retransmitted_segments, segments.repeated_segments), (2, 1, 1));
     assert_eq!((segments.timeouts, segments.delivered_bytes), (1, 512));
     // 512 bytes in 10 s are 409.6 bits a second, twice 512 are 819.2.
@@ -421,7 +424,7 @@ fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
         (512.0 * 8.0 / 10.0 / 1e6, 1024.0 * 8.0 / 10.0 / 1e6)
     );
     // 12 cells at 1000 a second: a packet every 12 ms, and those of the first 7 s less the cells' time have arrived.
-    let packets = &result.flows[1];
+    let packets = &result.flows[SECOND];
     assert_eq!((packets.packets_sent, packets.packets_delivered), (834, 584));
     assert_eq!(
         (packets.goodput_mbps, packets.throughput_mbps),
@@ -442,7 +445,7 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
     for (vc, mcr) in [(2, "38.88Mbps"), (4, "19.44Mbps")] {
         let mcr = mcr.parse().unwrap();
         let contract = Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true };
-        network.vcs[vc].contract = Some(contract);
+        network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
     // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the
@@ -483,16 +486,16 @@ fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
 fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
     let mut network = lan(5, None, "1s");
     // One segment a round trip, which takes what its hops add up to and twice the rest of a cell at most.
-    network.flows[0].tcp =
+    network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
-    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_BOTTLENECK + 1] {
+    for link in [N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK] {
         network.links[link].scheduler = SchedulerConfig::StrictPriority(strict_priority::Config {});
     }
     let alone = (14 + 4) * 265 + 6 * 486;
-    let delivered = |network: &Network| run(network).flows[0].delivered_bytes / 512;
+    let delivered = |network: &Network| run(network).flows[FIRST].delivered_bytes / 512;
     assert!(delivered(&network) < 97_200_000 / (10 * alone), "of one class, it waits behind all others");
-    network.vcs[0].class = Class::Vbr;
-    network.vcs[1].class = Class::Vbr;
+    network.vcs[VcIndex::new(0)].class = Class::Vbr;
+    network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
     assert!(delivered >= 97_200_000 / (alone + 2 * 265) - 1, "{delivered}");
 }
@@ -501,8 +504,8 @@ fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than
 fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "1s");
-        network.vcs[0].class = Class::Vbr;
-        network.vcs[2].class = Class::Cbr;
+        network.vcs[VcIndex::new(0)].class = Class::Vbr;
+        network.vcs[VcIndex::new(2)].class = Class::Cbr;
         let config = guaranteed_rate::Config { share };
         network.links[N_SOURCE_BOTTLENECK].scheduler = SchedulerConfig::GuaranteedRate(config);
         let shares = shares(&run(&network));
@@ -527,7 +530,7 @@ fn with_files(network: &Network, size: u64) -> RunResult {
 fn a_file_of_one_segment_takes_a_round_trip() {
     let mut network = lan(1, None, "100ms");
     let options = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
-    network.flows[0].tcp = TcpConfig::Vanilla(options);
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
     let round_trip = (14 + 4) * 265 + 6 * 486;
     let delay = with_files(&network, 512).file_delay.unwrap();
     assert_eq!(delay.files, 9_720_000 / round_trip);
@@ -546,18 +549,18 @@ fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
         let window = segments * 512;
         let mut network = lan(1, None, "2s");
         let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
-        network.flows[0].tcp = TcpConfig::Vanilla(options);
+        network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
         let rate = line.min(window as f64 / alone);
         let expected = (size as f64 / rate + window as f64 / rate) / 97_200.0;
         let result = with_files(&network, size);
         let delay = result.file_delay.unwrap();
-        assert_eq!(result.flows[0].file_delay, Some(delay), "one flow is all");
+        assert_eq!(result.flows[FIRST].file_delay, Some(delay), "one flow is all");
         for found in [delay.mean_ms, delay.median_ms] {
             let found = found.unwrap();
             assert!((found / expected - 1.0).abs() < 0.01, "{segments} segments, {size} bytes: {found} for {expected}");
         }
-        let acknowledged = result.flows[0].delivered_bytes - window;
-        assert!((acknowledged / size..=result.flows[0].delivered_bytes / size).contains(&delay.files));
+        let acknowledged = result.flows[FIRST].delivered_bytes - window;
+        assert!((acknowledged / size..=result.flows[FIRST].delivered_bytes / size).contains(&delay.files));
     }
 }
 
@@ -588,10 +591,10 @@ fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
 #[test]
 fn only_what_tcp_sends_is_cut_into_files() {
     let mut network = lan(2, Some(100), "200ms");
-    network.flows[1].traffic = TrafficConfig::OnOff(on_off::Config::default());
+    network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     let result = with_files(&network, 10_000);
-    assert_eq!(result.flows[1].file_delay, None);
-    assert_eq!(result.flows[0].file_delay, result.file_delay);
+    assert_eq!(result.flows[SECOND].file_delay, None);
+    assert_eq!(result.flows[FIRST].file_delay, result.file_delay);
     assert!(result.file_delay.unwrap().files > 10);
     let sum: f64 = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
     assert_eq!(result.goodput_mbps, sum);

@@ -1,7 +1,10 @@
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use super::*;
 use crate::abr::Parameters;
-use crate::cell::Cell;
-use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
+use crate::cell::tests::cell;
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::tests::{N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, n_source_network};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -11,7 +14,7 @@ struct Stage {
     routing: Routing,
     clock: Clock,
     end: Time,
-    ports: Vec<PortState>,
+    ports: TiVec<LinkIndex, PortState>,
     end_systems: EndSystems,
     edge: Edge,
     rate_control: RateControl,
@@ -26,9 +29,9 @@ impl Stage {
         change(&mut network);
         let stop = Stop::never();
         let (routing, clock) = (network.routing(&stop).unwrap(), network.clock());
-        let vcs = |link: &Vec<u32>| PortState {
-            counters: vec![PortCounters::default(); link.len()],
-            waiting: vec![0; link.len()],
+        let vcs = |link: &TiVec<Label, VcIndex>| PortState {
+            counters: ti_vec![PortCounters::default(); link.len()],
+            waiting: ti_vec![0; link.len()],
             max_queue: 0,
         };
         Self {
@@ -52,7 +55,7 @@ impl Stage {
             end: self.end,
             ports: &self.ports,
             end_systems: &self.end_systems,
-            on_links: &[0; 4],
+            on_links: TiSlice::from_ref(&[0; 4]),
             edge: &self.edge,
             rate_control: &self.rate_control,
             stop: &self.stop,
@@ -61,7 +64,7 @@ impl Stage {
 }
 
 fn contract(network: &Network) -> crate::gfr::Gfr {
-    let mcr = network.links[0].rate;
+    let mcr = network.links[LinkIndex::new(0)].rate;
     crate::gfr::Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true }
 }
 
@@ -75,16 +78,17 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 
 #[test]
 fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
-    let mut stage = Stage::new(|network| network.vcs[2].contract = Some(contract(network)));
+    let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck behind the first source's.
-    let path = stage.network.vcs[2].path.clone();
+    let path = stage.network.vcs[VcIndex::new(2)].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
-        stage.ports[link].counters[label] = PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
+        stage.ports[link].counters[Label::new(label)] =
+            PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
     }
     // Another's frames at the port they share.
     let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
-    stage.ports[N_SOURCE_BOTTLENECK].counters[0] = others;
-    stage.edge.on_cell(2, Time::default(), Cell::new(1, 0, true));
+    stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
+    stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
     // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
@@ -103,7 +107,7 @@ fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
         }
         let ports = stage.final_state().ports().unwrap();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
-        assert_eq!(ports[N_SOURCE_BOTTLENECK + 1].utilisation, 0.0, "the way back is another port");
+        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "the way back is another port");
     }
 }
 
@@ -111,8 +115,8 @@ fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
 fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     let mut stage = Stage::new(|network| network.links[N_SOURCE_BOTTLENECK].buffer = Some(70));
     let port = &mut stage.ports[N_SOURCE_BOTTLENECK];
-    (port.max_queue, port.waiting) = (60, vec![5, 30]);
-    port.counters = vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
+    (port.max_queue, port.waiting) = (60, ti_vec![5, 30]);
+    port.counters = ti_vec![PortCounters { offered: 1, lost_overflow: 2, ..PortCounters::default() }; 2];
     let result = stage.final_state().ports().unwrap().swap_remove(N_SOURCE_BOTTLENECK);
     assert_eq!((result.name.as_str(), result.policy, result.scheduler), ("sw1->sw2", "tail_drop", "fifo"));
     assert_eq!((result.buffer_cells, result.max_queue_cells, result.queue_cells), (Some(70), 60, 35));
@@ -121,7 +125,8 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
 
 /// The first source's data and acknowledgements are ABR; nothing was sent, so their ACR is ICR: 100,000 cells a second.
 fn with_abr(network: &mut Network) {
-    for (vc, partner) in [(0, 1), (1, 0)] {
+    let [data, acks] = [0, 1].map(VcIndex::new);
+    for (vc, partner) in [(data, acks), (acks, data)] {
         network.vcs[vc].abr = Some(Parameters { icr: Some("42.4Mbps".parse().unwrap()), ..Parameters::default() });
         network.vcs[vc].partner = Some(partner);
     }
@@ -143,7 +148,7 @@ fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
 fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlled_rate() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
-        counters: vec![
+        counters: ti_vec![
             PortCounters {
                 offered: 11,
                 forwarded: 12,
@@ -157,7 +162,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
             },
             PortCounters { offered: 21, ..PortCounters::default() },
         ],
-        waiting: vec![17, 27],
+        waiting: ti_vec![17, 27],
         max_queue: 10,
     };
     let mut expected = Fingerprint::default();

@@ -1,7 +1,16 @@
+use typed_index_collections::TiVec;
+
 use super::*;
+use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
-pub(crate) const N_SOURCE_BOTTLENECK: usize = 0;
+/// Flows of tests.
+pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
+pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
+/// The link between the switches.
+pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
+/// The way back beside it, of acknowledgements.
+pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
 /// N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination node
 /// 2 + N + i.
@@ -21,10 +30,11 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 }
 
 /// The data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and the path of its acknowledgements.
-fn n_source_paths(i: usize, sources: usize) -> [Vec<usize>; 2] {
+fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
     // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
-    let (source, destination) = (2 + 2 * i, 2 + 2 * (sources + i));
-    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![destination + 1, N_SOURCE_BOTTLENECK + 1, source + 1]]
+    let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
+    let [to_source, from_destination] = [source, destination].map(Graph::way_back);
+    [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]
 }
 
 /// The N-source network with its flows, as the papers run it.
@@ -42,9 +52,9 @@ pub(crate) fn n_source_network(
         duration: duration.parse().unwrap(),
         nodes: graph.nodes.clone(),
         links: graph.links.clone(),
-        vcs: Vec::new(),
-        merges: Vec::new(),
-        flows: Vec::new(),
+        vcs: TiVec::new(),
+        merges: TiVec::new(),
+        flows: TiVec::new(),
         bottleneck: N_SOURCE_BOTTLENECK,
         tie_order: TieOrder::default(),
         service_order: ServiceOrder::default(),
@@ -54,12 +64,12 @@ pub(crate) fn n_source_network(
     network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
     network.links[N_SOURCE_BOTTLENECK].policy = policy;
     for i in 0..sources {
-        let data_vc = network.vcs.len();
-        network.vcs.extend(n_source_paths(i, sources).map(|path| Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        let [data_vc, ack_vc] = n_source_paths(i, sources)
+            .map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
         network.flows.push(Flow {
             name: format!("tcp{}", i + 1),
             data_vc,
-            ack_vc: data_vc + 1,
+            ack_vc,
             start: Duration::default(),
             tcp: tcp.clone(),
             traffic: TrafficConfig::default(),
@@ -74,17 +84,18 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
     let mut network = n_source_network(1, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration);
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
-    let (flow, rate) = (network.flows.remove(0), network.links[0].rate);
+    let (flow, rate) = (network.flows.remove(FIRST), network.links[LinkIndex::new(0)].rate);
     network.vcs.clear();
     for host in 0..hosts {
         let node = graph.add_node(format!("host{host}"), NodeKind::Host);
         graph.connect(node, switch, rate, "5us".parse().unwrap());
         let next = (host + 1) % hosts;
-        for (name, path) in [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])] {
-            network.vcs.push(Vc { name: format!("tcp{host}{name}"), path: path.to_vec(), ..Vc::default() });
-        }
-        let (name, data_vc) = (format!("tcp{host}"), 2 * host);
-        network.flows.push(Flow { name, data_vc, ack_vc: data_vc + 1, ..flow.clone() });
+        let ways = [("", [2 * host, 2 * next + 1]), ("-acks", [2 * next, 2 * host + 1])];
+        let [data_vc, ack_vc] = ways.map(|(name, path)| {
+            let (name, path) = (format!("tcp{host}{name}"), path.map(LinkIndex::from).to_vec());
+            network.vcs.push_and_get_key(Vc { name, path, ..Vc::default() })
+        });
+        network.flows.push(Flow { name: format!("tcp{host}"), data_vc, ack_vc, ..flow.clone() });
     }
     Network { nodes: graph.nodes, links: graph.links, ..network }
 }
@@ -95,16 +106,16 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let network = n_source_network(3, "5us", None, policy, &tcp, "1ms");
     let routing = network.routing(&Stop::never()).unwrap();
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK], [0, 2, 4], "data crosses the bottleneck");
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK + 1], [1, 3, 5], "acknowledgements cross its twin");
-    assert_eq!(routing.first_label, [0; 6]);
-    let mut at = Next::Port { link: u32::try_from(network.vcs[4].path[0]).unwrap(), label: 0 };
+    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
+    assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its twin");
+    assert_eq!(routing.first_label.raw, [Label::new(0); 6]);
+    let mut at = Next::Port { link: network.vcs[VcIndex::new(4)].path[0], label: Label::new(0) };
     let mut hops = 0;
     while let Next::Port { link, label } = at {
-        at = routing.next[link as usize][label as usize];
+        at = routing.next[link][label];
         hops += 1;
     }
-    assert_eq!((hops, at), (3, Next::Host { vc: 4 }));
+    assert_eq!((hops, at), (3, Next::Host { vc: VcIndex::new(4) }));
 }
 
 #[test]
@@ -113,14 +124,14 @@ fn hosts_do_not_forward() {
     let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
     graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
     graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
-    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![0])]);
+    assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
 }
 
 #[test]
 fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
     let graph = n_source(3, BitRate::from_bits_per_second(1_000), Duration::default());
     for i in 0..3 {
-        let (source, destination) = (2 + i, 5 + i);
+        let [source, destination] = [2 + i, 5 + i].map(NodeIndex::from);
         let mut search = Search::new(&graph);
         let expected = [(source, destination), (destination, source)]
             .map(|(from, to)| search.paths(from, &[to]).remove(0).unwrap());
@@ -132,19 +143,17 @@ fn a_search_finds_the_paths_between_n_sources_and_their_destinations() {
 fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
-    for kind in kinds {
-        graph.add_node("", kind);
-    }
+    let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();
     // Links 0, 2, 4 and 6 lead from each node to the next, 1, 3, 5 and 7 back.
-    for node in 0..4 {
-        graph.connect(node, node + 1, BitRate::from_bits_per_second(1_000), Duration::default());
+    for pair in nodes.windows(2) {
+        graph.connect(pair[0], pair[1], BitRate::from_bits_per_second(1_000), Duration::default());
     }
     // More hosts: two at the switch, one at the first edge device, and a link from the first to the last.
     for (host, at) in [(5, 2), (6, 2), (7, 1), (0, 4)] {
         if host > 0 {
-            assert_eq!(graph.add_node("", NodeKind::Host), host);
+            nodes.push(graph.add_node("", NodeKind::Host));
         }
-        graph.connect(host, at, BitRate::from_bits_per_second(1_000), Duration::default());
+        graph.connect(nodes[host], nodes[at], BitRate::from_bits_per_second(1_000), Duration::default());
     }
     for (path, part) in [
         // The ATM network lies between the edge devices, or begins or ends with a host's own link to a switch.
@@ -159,6 +168,7 @@ fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end(
         (&[14], 0..1),
         (&[0], 0..1),
     ] {
-        assert_eq!(atm_part(&graph.nodes, &graph.links, path), part, "{path:?}");
+        let links: Vec<LinkIndex> = path.iter().copied().map(LinkIndex::new).collect();
+        assert_eq!(atm_part(&graph.nodes, &graph.links, &links), part, "{path:?}");
     }
 }

@@ -1,9 +1,11 @@
 //! What holds for every policy of the list, whatever it decides: a new policy gets these tests by being listed.
 
 use proptest::prelude::*;
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{BufferPolicy, Configure, Overflow, PolicyConfig, View};
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, tests::cell};
+use crate::index::Label;
 use crate::port::{Port, PortCounters};
 use crate::rng::{Stream, proptest_seeded};
 
@@ -26,15 +28,15 @@ impl Bench {
     }
 
     /// Offers the next cell of frame `ahead` frames after the VC's current one.
-    pub(super) fn offer_cell(&mut self, vc: Label, ahead: u32, last: bool) {
+    pub(super) fn offer_cell(&mut self, vc: u32, ahead: u32, last: bool) {
         let frame = self.frames[vc as usize] + ahead;
-        self.port.offer(Cell::new(vc, frame, last).with_tag(self.tagged[vc as usize]));
+        self.port.offer(cell(vc, frame, last).with_tag(self.tagged[vc as usize]));
         if last {
             self.frames[vc as usize] = frame + 1;
         }
     }
 
-    pub(super) fn offer_frame(&mut self, vc: Label, cells: u32) {
+    pub(super) fn offer_frame(&mut self, vc: u32, cells: u32) {
         for i in 1..=cells {
             self.offer_cell(vc, 0, i == cells);
         }
@@ -48,10 +50,10 @@ impl Bench {
     }
 
     pub(super) fn virtual_queues(&mut self) -> &[u32] {
-        self.port.virtual_queues().expect("a policy with virtual queues")
+        &self.port.virtual_queues().expect("a policy with virtual queues").raw
     }
 
-    pub(super) fn offer_tagged_frame(&mut self, vc: Label, cells: u32) {
+    pub(super) fn offer_tagged_frame(&mut self, vc: u32, cells: u32) {
         self.tagged[vc as usize] = true;
         self.offer_frame(vc, cells);
         self.tagged[vc as usize] = false;
@@ -61,31 +63,32 @@ impl Bench {
 /// Whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold some and VC 0
 /// `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
-    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: &[y], tagged: false };
+    let per_vc = &[y];
+    let view = View { occupancy: x, capacity: k, active_vcs: active, per_vc: TiSlice::from_ref(per_vc), tagged: false };
     asked(config, &view, 0, &mut Stream::new(1, "bench"))
 }
 
 /// What a policy in its first state answers to a frame of a VC, whose name is `vc0` and so on.
-pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &mut Stream) -> bool {
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
     fill(&mut policy, buffer.per_vc);
-    policy.admit_frame(buffer, vc, rng)
+    policy.admit_frame(buffer, Label::new(vc), rng)
 }
 
 /// A policy that follows cells has seen these come.
-fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &[u32]) {
+fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
     if policy.follows_cells() {
-        for (&cells, vc) in per_vc.iter().zip(0..).filter(|(cells, _)| **cells > 0) {
+        for (vc, &cells) in per_vc.iter_enumerated().filter(|(_, cells)| **cells > 0) {
             policy.on_enter(vc, cells);
         }
     }
 }
 
 /// The share of frames a policy in its first state refuses in this state of the buffer, of 10,000 draws.
-pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: Label) -> f64 {
+pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: u32) -> f64 {
     let mut rng = Stream::new(1, "bench");
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
-    let refused = (0..10_000).filter(|_| !policy.admit_frame(buffer, vc, &mut rng)).count();
+    let refused = (0..10_000).filter(|_| !policy.admit_frame(buffer, Label::new(vc), &mut rng)).count();
     refused as f64 / 1e4
 }
 
@@ -93,20 +96,20 @@ pub(super) fn share_refused<C: Configure>(config: &C, buffer: &View<'_>, vc: Lab
 enum Operation {
     /// A cell; `tagged` counts where it starts a frame, and the rest of the frame follows it.
     Offer {
-        vc: Label,
+        vc: u32,
         last: bool,
         tagged: bool,
     },
     Take,
 }
 
-fn operations(vcs: Label) -> impl Strategy<Value = Vec<Operation>> {
+fn operations(vcs: u32) -> impl Strategy<Value = Vec<Operation>> {
     let cell = (0..vcs, prop::bool::weighted(0.2), prop::bool::weighted(0.3));
     let offer = cell.prop_map(|(vc, last, tagged)| Operation::Offer { vc, last, tagged });
     prop::collection::vec(prop_oneof![3 => offer, 2 => Just(Operation::Take)], 0..400)
 }
 
-const VCS: Label = 4;
+const VCS: u32 = 4;
 /// The VCs' names where settings are by name.
 const NAMES: [&str; VCS as usize] = ["vc0", "vc1", "vc2", "vc3"];
 
@@ -117,7 +120,7 @@ fn bench(config: &PolicyConfig, capacity: u32) -> Bench {
 fn apply(bench: &mut Bench, operation: Operation) -> Option<Cell> {
     match operation {
         Operation::Offer { vc, last, tagged } => {
-            if bench.port.starts_frame(vc) {
+            if bench.port.starts_frame(Label::new(vc)) {
                 bench.tagged[vc as usize] = tagged;
             }
             bench.offer_cell(vc, 0, last);
@@ -127,10 +130,10 @@ fn apply(bench: &mut Bench, operation: Operation) -> Option<Cell> {
     }
 }
 
-fn recount(port: &Port) -> (Vec<u32>, u32) {
-    let mut per_vc = vec![0; VCS as usize];
+fn recount(port: &Port) -> (TiVec<Label, u32>, u32) {
+    let mut per_vc = ti_vec![0; VCS as usize];
     for cell in port.waiting() {
-        per_vc[cell.label() as usize] += 1;
+        per_vc[cell.label()] += 1;
     }
     let active = per_vc.iter().filter(|&&n| n > 0).count();
     (per_vc, u32::try_from(active).unwrap())
@@ -156,7 +159,7 @@ proptest! {
                 }
                 let port = &bench.port;
                 let (per_vc, active) = recount(port);
-                prop_assert_eq!(port.per_vc(), &per_vc[..], "{}", config.name());
+                prop_assert_eq!(port.per_vc(), &per_vc, "{}", config.name());
                 prop_assert_eq!(port.active_vcs(), active, "{}", config.name());
                 for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
                     let accounted =
@@ -198,7 +201,7 @@ proptest! {
             }
             let mut served = std::collections::BTreeMap::new();
             for cell in &sent {
-                *served.entry((cell.label(), cell.frame)).or_insert(0u32) += 1;
+                *served.entry((cell.label().number(), cell.frame.number())).or_insert(0u32) += 1;
             }
             let counters = bench.port.counters();
             if counters.lost() == 0 {
@@ -223,14 +226,14 @@ proptest! {
             occupancy: per_vc.iter().sum(),
             capacity: 52,
             active_vcs: u32::try_from(active).unwrap(),
-            per_vc: &per_vc,
+            per_vc: TiSlice::from_ref(&per_vc),
             tagged: false,
         };
         for config in PolicyConfig::samples(52) {
             let admitted = |tagged| {
                 let mut policy = config.build(Some(52), &NAMES);
-                fill(&mut *policy, &per_vc);
-                policy.admit_frame(&View { tagged, ..view }, vc, &mut Stream::new(1, "bench"))
+                fill(&mut *policy, view.per_vc);
+                policy.admit_frame(&View { tagged, ..view }, Label::new(vc), &mut Stream::new(1, "bench"))
             };
             prop_assert!(admitted(false) || !admitted(true), "{}", config.name());
         }
@@ -297,8 +300,9 @@ fn who_says_it_admits_when_nothing_waits_does() {
         let before = rng.clone().next_u64();
         if policy.admits_when_empty() {
             for tagged in [false, true] {
-                let view = View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: &[0, 0], tagged };
-                assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+                let view =
+                    View { occupancy: 0, capacity: 100, active_vcs: 0, per_vc: TiSlice::from_ref(&[0, 0]), tagged };
+                assert!(policy.admit_frame(&view, Label::new(1), &mut rng), "{}", config.name());
             }
             assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
         }
@@ -315,8 +319,9 @@ fn who_says_it_admits_all_does() {
             assert!(!policy.follows_cells(), "{}: there is nothing to follow cells for", config.name());
             for (occupancy, tagged) in (0..=100).flat_map(|x| [(x, false), (x, true)]) {
                 let active_vcs = u32::from(occupancy > 0);
-                let view = View { occupancy, capacity: 100, active_vcs, per_vc: &[0, occupancy], tagged };
-                assert!(policy.admit_frame(&view, 1, &mut rng), "{}", config.name());
+                let per_vc = &[0, occupancy];
+                let view = View { occupancy, capacity: 100, active_vcs, per_vc: TiSlice::from_ref(per_vc), tagged };
+                assert!(policy.admit_frame(&view, Label::new(1), &mut rng), "{}", config.name());
             }
             assert_eq!(rng.next_u64(), before, "{} draws nothing", config.name());
         }
@@ -369,7 +374,7 @@ fn every_policy_answers_as_its_page_says() {
         // Settings for a hundred places at a port that has two, so that no threshold is reached.
         let mut port = Port::new(Some(2), VCS as usize, policy, Stream::new(1, "bench"));
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
-            port.offer(Cell::new(0, 7, last));
+            port.offer(cell(0, 7, last));
             if number == 3 || number == 4 {
                 port.take();
             }

@@ -8,11 +8,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
@@ -48,7 +49,7 @@ fn z() -> f64 {
 #[derive(Debug)]
 pub struct Dfba {
     /// `R_i`, by label.
-    r_i: Vec<f64>,
+    r_i: TiVec<Label, f64>,
     r: f64,
     z: f64,
 }
@@ -114,15 +115,14 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
         let r = self.congestion_threshold.unwrap_or(capacity);
-        Dfba { r_i: self.thresholds.resolve(vcs), r: f64::from(r), z: self.z }
+        Dfba { r_i: self.thresholds.resolve(vcs).into(), r: f64::from(r), z: self.z }
     }
 }
 
 impl BufferPolicy for Dfba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
-        let i = vc as usize;
-        let (x, x_i) = (f64::from(buffer.occupancy), f64::from(buffer.per_vc[i]));
-        let r_i = self.r_i[i];
+        let (x, x_i) = (f64::from(buffer.occupancy), f64::from(buffer.per_vc[vc]));
+        let r_i = self.r_i[vc];
         if x_i < r_i {
             return true;
         }
@@ -134,7 +134,7 @@ impl BufferPolicy for Dfba {
     }
 
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
-        let (x_i, r_i) = (f64::from(buffer.per_vc[vc as usize]), self.r_i[vc as usize]);
+        let (x_i, r_i) = (f64::from(buffer.per_vc[vc]), self.r_i[vc]);
         let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
         Grounds {
             rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
@@ -165,6 +165,8 @@ pub(super) fn sample(capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiSlice;
+
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
 
@@ -175,10 +177,10 @@ mod tests {
     }
 
     fn view(x: u32, per_vc: &[u32; 2]) -> View<'_> {
-        View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc, tagged: false }
+        View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(per_vc), tagged: false }
     }
 
-    fn draws(config: &Config, view: &View<'_>, vc: Label) -> bool {
+    fn draws(config: &Config, view: &View<'_>, vc: u32) -> bool {
         let mut rng = Stream::new(1, "bench");
         let before = rng.clone().next_u64();
         asked(config, view, vc, &mut rng);

@@ -7,12 +7,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none;
@@ -66,7 +67,7 @@ pub struct Dfba1998 {
     h: f64,
     alpha: f64,
     /// `Z_i`, by label.
-    z: Vec<f64>,
+    z: TiVec<Label, f64>,
     weights: Weights,
 }
 
@@ -109,7 +110,7 @@ impl Configure for Config {
         let k = f64::from(capacity);
         let weights = Weights::new(&self.weights, vcs);
         let z = match &self.z {
-            Some(z) => z.resolve(vcs),
+            Some(z) => z.resolve(vcs).into(),
             None => weights.of.iter().map(|w_i| 1.0 - w_i / weights.sum).collect(),
         };
         Dfba1998 { l: self.low_threshold * k, h: self.high_threshold * k, alpha: self.alpha, z, weights }
@@ -125,20 +126,19 @@ impl BufferPolicy for Dfba1998 {
         if x > self.h || buffer.tagged {
             return false;
         }
-        let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc as usize]), vc as usize);
+        let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc);
         drop == 0.0 || rng.unit() >= drop
     }
 
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
         let x = f64::from(buffer.occupancy);
-        let i = vc as usize;
         let draws = x > self.l && x <= self.h && !buffer.tagged;
         let Weights { of, sum } = &self.weights;
         Grounds {
             rule: "X is above H, or above L and the frame is tagged or chance has it",
             threshold: Some(if x > self.h { self.h } else { self.l }),
-            share: Some(x * of[i] / sum),
-            probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[i]), i)),
+            share: Some(x * of[vc] / sum),
+            probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc)),
             ..Grounds::default()
         }
     }
@@ -147,7 +147,7 @@ impl BufferPolicy for Dfba1998 {
 impl Dfba1998 {
     /// `P_i` = `Z_i` [alpha (`X_i` - X `w_i`) / (X (1 - `w_i`)) + (1 - alpha) (X - L) / (H - L)], with
     /// `w_i` = `W_i` / W; 0 for a VC within its share, that is while `X_i` W is at most X `W_i`.
-    fn drop_probability(&self, x: f64, x_i: f64, i: usize) -> f64 {
+    fn drop_probability(&self, x: f64, x_i: f64, i: Label) -> f64 {
         let Weights { of, sum } = &self.weights;
         if x_i * sum <= x * of[i] {
             return 0.0;
@@ -172,6 +172,8 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiSlice;
+
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
 
@@ -183,7 +185,13 @@ mod tests {
 
     /// K = 1000, so L = 500 and H = 900.
     fn view(per_vc: &[u32; 2]) -> View<'_> {
-        View { occupancy: per_vc[0] + per_vc[1], capacity: 1000, active_vcs: 2, per_vc, tagged: false }
+        View {
+            occupancy: per_vc[0] + per_vc[1],
+            capacity: 1000,
+            active_vcs: 2,
+            per_vc: TiSlice::from_ref(per_vc),
+            tagged: false,
+        }
     }
 
     #[test]
@@ -224,7 +232,8 @@ mod tests {
     #[test]
     fn a_vc_alone_at_a_port_is_always_within_its_share() {
         let per_vc = [900];
-        let view = View { occupancy: 900, capacity: 1000, active_vcs: 1, per_vc: &per_vc, tagged: false };
+        let view =
+            View { occupancy: 900, capacity: 1000, active_vcs: 1, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view, 0), 0.0);
     }

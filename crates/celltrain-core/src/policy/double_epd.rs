@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than

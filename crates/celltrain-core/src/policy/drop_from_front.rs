@@ -66,7 +66,8 @@ mod tests {
         bench.offer_frame(0, 3);
         bench.offer_frame(1, 2);
         bench.offer_frame(1, 1);
-        let waiting: Vec<_> = bench.port.waiting().map(|c| (c.label(), c.frame, c.last_cell())).collect();
+        let waiting: Vec<_> =
+            bench.port.waiting().map(|c| (c.label().number(), c.frame.number(), c.last_cell())).collect();
         assert_eq!(waiting, [(0, 0, true), (1, 0, false), (1, 0, true), (1, 1, true)]);
         assert_eq!(bench.port.counters().lost_pushed_out, 2);
     }
@@ -98,7 +99,7 @@ mod tests {
         for _ in 0..3 {
             bench.offer_frame(0, 1);
         }
-        let waiting: Vec<_> = bench.port.waiting().map(|c| c.frame).collect();
+        let waiting: Vec<_> = bench.port.waiting().map(|c| c.frame.number()).collect();
         assert_eq!(waiting, [1, 2]);
     }
 }

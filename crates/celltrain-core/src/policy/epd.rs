@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Early packet discard: a frame whose first cell finds more than `threshold` cells waiting is refused whole.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::selective_drop::{fair_share, load_ratio};
 use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that falls

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::PolicyConfig;
-use crate::cell::Cell;
+use crate::cell::tests::cell;
+use crate::index::Label;
 use crate::port::{Port, Told};
 use crate::rng::{Stream, proptest_seeded};
 
@@ -28,13 +29,14 @@ proptest! {
             let mut port = Port::new(Some(CAPACITY), VCS as usize, policy, Stream::new(1, "bench"));
             let mut frames = [0; VCS as usize];
             for &(vc, last, taken) in &cells {
-                let cell = Cell::new(vc, frames[vc as usize], last);
-                frames[vc as usize] += u32::from(last);
+                let (label, frame) = (Label::new(vc), &mut frames[vc as usize]);
+                let cell = cell(vc, *frame, last);
+                *frame += u32::from(last);
                 let mut wrong = None;
                 port.offer_telling(cell, |told| {
                     let Told::Judged { view, admitted, policy } = told else { return };
-                    let grounds = policy.grounds(view, vc);
-                    let held = grounds.held.unwrap_or(f64::from(view.per_vc[vc as usize]));
+                    let grounds = policy.grounds(view, label);
+                    let held = grounds.held.unwrap_or(f64::from(view.per_vc[label]));
                     let x = f64::from(view.occupancy);
                     let past = |most: Option<f64>, has: f64| most.is_none_or(|most| has > most);
                     let reaches = |most: Option<f64>, has: f64| most.is_some_and(|most| has >= most);

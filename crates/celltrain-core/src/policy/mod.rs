@@ -6,14 +6,15 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-mod per_vc;
 mod virtual_queues;
 
-pub use per_vc::PerVc;
+pub use crate::per_vc::PerVc;
 
-use crate::cell::Label;
+use typed_index_collections::TiSlice;
+
 use crate::cost::Cost;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::registry;
 use crate::rng::Stream;
 
@@ -153,7 +154,7 @@ pub trait BufferPolicy: Send {
     }
 
     /// `M_j`: the cells of its virtual queues, by label, if it has any.
-    fn virtual_queues(&self) -> Option<&[u32]> {
+    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         None
     }
 }
@@ -168,7 +169,7 @@ pub struct View<'a> {
     /// `N_a`: VCs with at least one cell waiting.
     pub active_vcs: u32,
     /// `Y_i`: cells of each VC waiting now, by label.
-    pub per_vc: &'a [u32],
+    pub per_vc: &'a TiSlice<Label, u32>,
     /// Whether the frame that asks is tagged (CLP = 1).
     pub tagged: bool,
 }

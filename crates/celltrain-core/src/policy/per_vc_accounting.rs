@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
@@ -61,7 +61,7 @@ impl Configure for Config {
 impl BufferPolicy for PerVcAccountingFixed {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         // Y_j > k Th / N_a, without the division.
-        let y_j = f64::from(buffer.per_vc[vc as usize]);
+        let y_j = f64::from(buffer.per_vc[vc]);
         buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
     }
 

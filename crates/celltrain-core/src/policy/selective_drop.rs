@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are the
@@ -78,7 +78,7 @@ impl BufferPolicy for SelectiveDrop {
 
 /// Load ratio of VC i: `Y_i` / (X / `N_a`), how many times its fair share of the occupied buffer it holds.
 pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
-    let y_i = f64::from(buffer.per_vc[vc as usize]);
+    let y_i = f64::from(buffer.per_vc[vc]);
     y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
 }
 

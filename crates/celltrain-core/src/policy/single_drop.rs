@@ -7,11 +7,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before one has
@@ -30,9 +31,9 @@ pub struct Config {
 /// The policy.
 #[derive(Debug)]
 pub struct SingleDrop {
-    r: Vec<f64>,
+    r: TiVec<Label, f64>,
     /// By label: the VC has been below its threshold since it last lost a frame.
-    armed: Vec<bool>,
+    armed: TiVec<Label, bool>,
 }
 
 impl Configure for Config {
@@ -61,20 +62,19 @@ impl Configure for Config {
     }
 
     fn build(&self, _capacity: u32, vcs: &[&str]) -> SingleDrop {
-        SingleDrop { r: self.thresholds.resolve(vcs), armed: vec![true; vcs.len()] }
+        SingleDrop { r: self.thresholds.resolve(vcs).into(), armed: ti_vec![true; vcs.len()] }
     }
 }
 
 impl BufferPolicy for SingleDrop {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        let i = vc as usize;
-        let is_below = f64::from(buffer.per_vc[i]) < self.r[i];
-        let was_armed = std::mem::replace(&mut self.armed[i], is_below);
+        let is_below = f64::from(buffer.per_vc[vc]) < self.r[vc];
+        let was_armed = std::mem::replace(&mut self.armed[vc], is_below);
         is_below || !was_armed
     }
 
     fn grounds(&self, _buffer: &View<'_>, vc: Label) -> Grounds {
-        Grounds { rule: "Y_i reaches R_i", share: Some(self.r[vc as usize]), ..Grounds::default() }
+        Grounds { rule: "Y_i reaches R_i", share: Some(self.r[vc]), ..Grounds::default() }
     }
 }
 

@@ -2,15 +2,17 @@
 //!
 //! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
 
-use crate::cell::Label;
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::index::Label;
 use crate::turns::Turns;
 
 /// The virtual queues of a port: a cell that enters its FIFO enters the virtual queue of its VC, and each that leaves,
 /// of whatever VC, is a turn of theirs.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<T> {
-    /// `M_j`, by label.
-    pub(super) cells: Vec<u32>,
+    /// `M_j`, by label: a queue's number among the turns is its VC's label.
+    pub(super) cells: TiVec<Label, u32>,
     /// The sum of all.
     pub(super) sum: u32,
     pub(super) turns: T,
@@ -19,15 +21,14 @@ pub(super) struct VirtualQueues<T> {
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
 impl<T: Turns> VirtualQueues<T> {
     pub(super) fn new(vcs: usize, turns: T) -> Self {
-        Self { cells: vec![0; vcs], sum: 0, turns }
+        Self { cells: ti_vec![0; vcs], sum: 0, turns }
     }
 
     /// Cells of a VC have entered the FIFO.
     #[inline]
     pub(super) fn enter(&mut self, vc: Label, cells: u32) {
-        let vc = vc as usize;
         if self.cells[vc] == 0 {
-            self.turns.join(vc);
+            self.turns.join(vc.into());
         }
         self.cells[vc] += cells;
         self.sum += cells;
@@ -37,13 +38,14 @@ impl<T: Turns> VirtualQueues<T> {
     #[inline]
     pub(super) fn leave(&mut self, mut cells: u32) {
         self.sum = self.sum.checked_sub(cells).expect("what leaves the FIFO had entered it");
-        if let Some(vc) = self.turns.alone().filter(|&vc| self.cells[vc] > cells) {
+        if let Some(vc) = self.turns.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
             return;
         }
         let Self { cells: queues, turns, .. } = self;
         while cells > 0 {
-            turns.serve(|vc| {
+            turns.serve(|queue| {
+                let vc = Label::from(queue);
                 queues[vc] -= 1;
                 queues[vc] > 0
             });
@@ -55,7 +57,7 @@ impl<T: Turns> VirtualQueues<T> {
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
         assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
-        f64::from(self.cells[vc as usize])
+        f64::from(self.cells[vc])
     }
 
     /// Whether cells of a VC that arrive one after the other may all be counted with the first, `left` others leaving
@@ -63,7 +65,7 @@ impl<T: Turns> VirtualQueues<T> {
     /// between any two of them.
     #[inline]
     pub(super) fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
-        (T::FORGIVES && close) || self.cells[vc as usize] >= left
+        (T::FORGIVES && close) || self.cells[vc] >= left
     }
 }
 
@@ -71,7 +73,10 @@ impl<T: Turns> VirtualQueues<T> {
 mod tests {
     use std::collections::VecDeque;
 
-    use crate::cell::Cell;
+    use typed_index_collections::TiVec;
+
+    use crate::cell::tests::cell;
+    use crate::index::Label;
     use crate::policy::{PerVc, PolicyConfig, tail_drop, virtual_queuing, virtual_queuing_weighted};
     use crate::port::Port;
     use crate::rng::Stream;
@@ -152,7 +157,7 @@ mod tests {
                 if *burst > 0 {
                     *burst -= 1;
                     arrived += 1;
-                    let cell = Cell::new(label, arrived, true);
+                    let cell = cell(label, arrived, true);
                     assert!(fifo.offer(cell) && per_vc.offer(cell));
                     twin.enter(label as usize, arrived);
                 }
@@ -160,11 +165,12 @@ mod tests {
             let sent = per_vc.take();
             assert_eq!(fifo.take().is_some(), sent.is_some(), "slot {slot}");
             if let Some(cell) = sent {
-                assert_eq!((cell.label() as usize, cell.frame), twin.leave(), "slot {slot}");
+                assert_eq!((cell.label().into(), cell.frame.number()), twin.leave(), "slot {slot}");
             }
-            let lengths: Vec<u32> = twin.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();
-            assert_eq!(fifo.virtual_queues().unwrap(), lengths, "slot {slot}");
-            assert_eq!(per_vc.per_vc(), lengths, "slot {slot}");
+            let lengths: TiVec<Label, u32> =
+                twin.queues.iter().map(|queue| u32::try_from(queue.len()).unwrap()).collect();
+            assert_eq!(fifo.virtual_queues().unwrap(), &lengths, "slot {slot}");
+            assert_eq!(per_vc.per_vc(), &lengths, "slot {slot}");
             longest = longest.max(fifo.occupancy());
             emptied += u32::from(fifo.occupancy() == 0);
         }
@@ -194,11 +200,16 @@ mod tests {
     /// The virtual queue of VC 0 has three cells, that of VC 1 none.
     fn enter_at_once(turns: impl Turns, forgives: bool) {
         let mut queues = VirtualQueues::new(2, turns);
-        queues.enter(0, 3);
+        let [vc_0, vc_1] = [0, 1].map(Label::new);
+        queues.enter(vc_0, 3);
         for close in [false, true] {
-            assert!(queues.enters_at_once(0, 3, close), "three turns leave it a cell");
-            for (vc, left) in [(0, 4), (1, 1)] {
-                assert_eq!(queues.enters_at_once(vc, left, close), forgives && close, "{vc}: empty at a turn perhaps");
+            assert!(queues.enters_at_once(vc_0, 3, close), "three turns leave it a cell");
+            for (vc, left) in [(vc_0, 4), (vc_1, 1)] {
+                assert_eq!(
+                    queues.enters_at_once(vc, left, close),
+                    forgives && close,
+                    "{vc:?}: empty at a turn perhaps"
+                );
             }
         }
     }

@@ -7,13 +7,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::RoundRobin;
 
@@ -98,7 +99,7 @@ impl BufferPolicy for VirtualQueuing {
         self.queues.enters_at_once(vc, left, close)
     }
 
-    fn virtual_queues(&self) -> Option<&[u32]> {
+    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         Some(&self.queues.cells)
     }
 }
@@ -122,7 +123,7 @@ mod tests {
         bench.take(1);
         bench.offer_frame(1, 3);
         bench.take(5);
-        assert_eq!(bench.port.per_vc(), [0, 3]);
+        assert_eq!(bench.port.per_vc().raw, [0, 3]);
         // Turns: 0, then 0, 1, 0, 1, 0.
         assert_eq!(bench.virtual_queues(), [2, 1]);
         bench.offer_frame(1, 2);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(bench.virtual_queues(), [3, 5], "5 is above the average of 4");
         bench.offer_frame(0, 9);
         assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, and enters");
-        assert_eq!(bench.port.per_vc(), [10, 7]);
+        assert_eq!(bench.port.per_vc().raw, [10, 7]);
     }
 
     #[test]

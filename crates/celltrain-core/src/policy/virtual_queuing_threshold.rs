@@ -8,13 +8,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
 use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::RoundRobin;
 
@@ -96,7 +97,7 @@ impl BufferPolicy for VirtualQueuingThreshold {
         self.queues.enters_at_once(vc, left, close)
     }
 
-    fn virtual_queues(&self) -> Option<&[u32]> {
+    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         Some(&self.queues.cells)
     }
 }

@@ -8,13 +8,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiSlice;
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
@@ -92,7 +93,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
-        q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc as usize)
+        q <= self.th || m_j <= self.k * f64::from(q) * self.queues.turns.part(vc.into())
     }
 
     fn grounds(&self, buffer: &View<'_>, vc: Label) -> Grounds {
@@ -100,7 +101,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
         Grounds {
             rule: "Q is above Th, and M_j above k Q times its part",
             threshold: Some(self.th.into()),
-            share: Some(self.k * f64::from(q) * self.queues.turns.part(vc as usize)),
+            share: Some(self.k * f64::from(q) * self.queues.turns.part(vc.into())),
             held: Some(self.queues.of(vc, q)),
             ..Grounds::default()
         }
@@ -122,7 +123,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
         self.queues.enters_at_once(vc, left, close)
     }
 
-    fn virtual_queues(&self) -> Option<&[u32]> {
+    fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         Some(&self.queues.cells)
     }
 }
@@ -164,7 +165,7 @@ mod tests {
         bench.offer_frame(1, 8);
         bench.offer_frame(0, 8);
         bench.take(8);
-        assert_eq!(bench.port.per_vc(), [8, 0], "the FIFO has sent all of VC 1");
+        assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all of VC 1");
         // Turns of its share: 0, -, 0, -, 0, -, 0, -; round robin between them: 1, 0, 1, 0.
         assert_eq!(bench.virtual_queues(), [2, 6]);
     }

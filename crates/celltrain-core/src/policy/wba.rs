@@ -8,11 +8,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
@@ -98,26 +99,25 @@ impl BufferPolicy for Wba {
 #[derive(Debug)]
 pub(super) struct Weights {
     /// `W_i`, by label.
-    pub(super) of: Vec<f64>,
+    pub(super) of: TiVec<Label, f64>,
     /// W: their sum.
     pub(super) sum: f64,
 }
 
 impl Weights {
     pub(super) fn new(weights: &PerVc, vcs: &[&str]) -> Self {
-        let of = weights.resolve(vcs);
+        let of: TiVec<Label, f64> = weights.resolve(vcs).into();
         Self { sum: of.iter().sum(), of }
     }
 
     /// Weighted load ratio of VC i: (`X_i` W) / (`W_i` X), how many times its share of the occupied buffer it holds.
     pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
-        let i = vc as usize;
-        f64::from(buffer.per_vc[i]) * self.sum / (self.of[i] * f64::from(buffer.occupancy))
+        f64::from(buffer.per_vc[vc]) * self.sum / (self.of[vc] * f64::from(buffer.occupancy))
     }
 
     /// X `W_i` / W: VC i's share of the occupied buffer, in cells.
     pub(super) fn share(&self, buffer: &View<'_>, vc: Label) -> f64 {
-        f64::from(buffer.occupancy) * self.of[vc as usize] / self.sum
+        f64::from(buffer.occupancy) * self.of[vc] / self.sum
     }
 }
 
@@ -128,15 +128,18 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiSlice;
+
     use super::*;
     use crate::policy::conformance::asked;
     use crate::policy::selective_drop;
 
     /// Whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K = 1000.
-    fn admitted(x: u32, vc: Label, x_i: u32) -> bool {
+    fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
         let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-        let view = View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: &per_vc, tagged: false };
+        let view =
+            View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
         asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
     }
 
@@ -162,8 +165,13 @@ mod tests {
         for y in 1..=20 {
             for others in 1..=40 {
                 let per_vc = [y, others, 1];
-                let view =
-                    View { occupancy: y + others + 1, capacity: 64, active_vcs: 3, per_vc: &per_vc, tagged: false };
+                let view = View {
+                    occupancy: y + others + 1,
+                    capacity: 64,
+                    active_vcs: 3,
+                    per_vc: TiSlice::from_ref(&per_vc),
+                    tagged: false,
+                };
                 let rng = &mut Stream::new(1, "bench");
                 assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
             }

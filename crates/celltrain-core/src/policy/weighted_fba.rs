@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::wba::Weights;
 use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
-use crate::cell::Label;
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
+use crate::index::Label;
 use crate::rng::Stream;
 
 /// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
@@ -105,15 +105,18 @@ pub(super) fn sample(_capacity: u32) -> Config {
 
 #[cfg(test)]
 mod tests {
+    use typed_index_collections::TiSlice;
+
     use super::*;
     use crate::policy::conformance::asked;
     use crate::policy::fba;
 
     /// Whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells; K = 1000.
-    fn admitted(x: u32, vc: Label, x_i: u32) -> bool {
+    fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 4.0)].into());
         let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-        let view = View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: &per_vc, tagged: false };
+        let view =
+            View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
         asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
     }
 
@@ -146,8 +149,13 @@ mod tests {
         for y in 1..=20 {
             for others in 1..=40 {
                 let per_vc = [y, others, 1];
-                let view =
-                    View { occupancy: y + others + 1, capacity: 64, active_vcs: 3, per_vc: &per_vc, tagged: false };
+                let view = View {
+                    occupancy: y + others + 1,
+                    capacity: 64,
+                    active_vcs: 3,
+                    per_vc: TiSlice::from_ref(&per_vc),
+                    tagged: false,
+                };
                 let rng = &mut Stream::new(1, "bench");
                 assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");
             }

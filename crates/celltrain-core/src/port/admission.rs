@@ -3,17 +3,20 @@
 //! Source: `docs/mechanisms.md` 2.0. Both kinds of port ask it, [`Port`](super::Port) for a cell at a time and the fast
 //! engine's for many at once; the cells themselves and their counts are the port's own.
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use super::PortCounters;
-use crate::cell::{Cell, Label, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::events::Loss;
-use crate::footprint::size;
+use crate::index::Label;
 use crate::policy::{BufferPolicy, Overflow, View};
 use crate::rng::Stream;
+use crate::sizes::size;
 
 /// The frames under way of all VCs that cross a port, what was refused of them, and the policy that decides.
 pub(crate) struct Admission {
-    vcs: Vec<VcState>,
-    refused: Vec<Refused>,
+    vcs: TiVec<Label, VcState>,
+    refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
     /// Whether there is a frame the policy could refuse.
     may_refuse_frames: bool,
@@ -27,7 +30,7 @@ struct VcState {
     /// Cells that arrived.
     offered: u64,
     /// Frame number of the latest cell.
-    current: u32,
+    current: FrameNumber,
     mode: Mode,
     /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
     at_start: bool,
@@ -98,10 +101,10 @@ pub(crate) enum Verdict {
 impl Admission {
     /// That of a port crossed by so many VCs.
     pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { offered: 0, current: 0, mode: Mode::Pass, at_start: true };
+        let start = VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true };
         Self {
-            vcs: vec![start; vcs],
-            refused: vec![Refused::default(); vcs],
+            vcs: ti_vec![start; vcs],
+            refused: ti_vec![Refused::default(); vcs],
             may_refuse_frames: !policy.admits_all(),
             overflow: policy.overflow(),
             policy,
@@ -123,7 +126,7 @@ impl Admission {
     /// A cell of a frame arrives; whether it starts one, about which the policy is to be asked.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
-        let vc = &mut self.vcs[cell.label() as usize];
+        let vc = &mut self.vcs[cell.label()];
         vc.offered += 1;
         vc.current = cell.frame;
         std::mem::replace(&mut vc.at_start, cell.last_cell())
@@ -133,13 +136,13 @@ impl Admission {
     /// none and are lost only for want of room.
     #[inline]
     pub(crate) fn on_cells_between(&mut self, label: Label, cells: u32) {
-        self.vcs[label as usize].offered += u64::from(cells);
+        self.vcs[label].offered += u64::from(cells);
     }
 
     /// Cells of a frame arrive whose fate was asked for before.
     #[inline]
     pub(crate) fn on_run(&mut self, run: Run) {
-        let vc = &mut self.vcs[run.last.label() as usize];
+        let vc = &mut self.vcs[run.last.label()];
         vc.offered += u64::from(run.cells);
         vc.current = run.last.frame;
         vc.at_start = run.last.last_cell();
@@ -147,40 +150,40 @@ impl Admission {
 
     /// A resource management cell found no room.
     pub(crate) fn lose_rm(&mut self, label: Label) {
-        self.refused[label as usize].overflow += 1;
+        self.refused[label].overflow += 1;
     }
 
     /// Whether the cells of a VC's frame under way are admitted as long as there is room for them.
     #[inline]
     pub(crate) fn is_passing(&self, label: Label) -> bool {
-        self.vcs[label as usize].mode == Mode::Pass
+        self.vcs[label].mode == Mode::Pass
     }
 
     /// Whether a VC's next cell starts a frame.
     #[inline]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
-        self.vcs[label as usize].at_start
+        self.vcs[label].at_start
     }
 
     /// The same; if so, the start is used up: the caller asks the policy now, ahead of the arrival.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
-        std::mem::take(&mut self.vcs[label as usize].at_start)
+        std::mem::take(&mut self.vcs[label].at_start)
     }
 
     /// A frame starts about which no policy need be asked.
     #[inline]
     pub(crate) fn pass_frame(&mut self, label: Label) {
-        self.vcs[label as usize].mode = Mode::Pass;
-        self.refused[label as usize].is_cut = false;
+        self.vcs[label].mode = Mode::Pass;
+        self.refused[label].is_cut = false;
     }
 
     /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
-        self.vcs[label as usize].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
-        let refused = &mut self.refused[label as usize];
+        self.vcs[label].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        let refused = &mut self.refused[label];
         refused.frames += u64::from(!admitted);
         refused.is_cut = false;
         admitted
@@ -189,7 +192,7 @@ impl Admission {
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them.
     #[inline]
     pub(crate) fn fate(&self, cell: Cell) -> Fate {
-        match self.vcs[cell.label() as usize].mode {
+        match self.vcs[cell.label()].mode {
             Mode::Pass => Fate::Admitted,
             Mode::RefuseRest { keep_last_cell } if keep_last_cell && cell.last_cell() => Fate::CellByCell,
             Mode::RefuseFrame | Mode::RefuseRest { .. } => Fate::Refused,
@@ -200,8 +203,8 @@ impl Admission {
     #[inline]
     pub(crate) fn refuse(&mut self, run: Run) {
         self.on_run(run);
-        let refused = &mut self.refused[run.last.label() as usize];
-        match self.vcs[run.last.label() as usize].mode {
+        let refused = &mut self.refused[run.last.label()];
+        match self.vcs[run.last.label()].mode {
             Mode::RefuseFrame => refused.frame += u64::from(run.cells),
             Mode::RefuseRest { .. } => refused.remainder += u64::from(run.cells),
             Mode::Pass => unreachable!("cells of an admitted frame are not refused"),
@@ -211,7 +214,7 @@ impl Admission {
     /// What becomes of a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
     /// whole.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
-        let vc = cell.label() as usize;
+        let vc = cell.label();
         if self.vcs[vc].mode == Mode::Pass {
             if !is_full {
                 return Verdict::Enter;
@@ -231,7 +234,7 @@ impl Admission {
 
     /// What becomes of it when no room can be made, or none is needed.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
-        let vc = cell.label() as usize;
+        let vc = cell.label();
         let refused = &mut self.refused[vc];
         Verdict::Refuse(match self.vcs[vc].mode {
             Mode::RefuseFrame => {
@@ -249,13 +252,13 @@ impl Admission {
 
     /// Cells of a frame that waited to become whole were discarded.
     pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
-        self.refused[label as usize].pushed_out += u64::from(cells);
+        self.refused[label].pushed_out += u64::from(cells);
     }
 
     /// `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is under way, its rest is
     /// refused but for the last cell, which keeps the next frame apart from the remains.
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
-        let vc = victim.label() as usize;
+        let vc = victim.label();
         let refused = &mut self.refused[vc];
         refused.pushed_out += u64::from(cells);
         // The last cell that is kept ends the frame, so what is pushed out of one frame is pushed out at once.
@@ -269,7 +272,7 @@ impl Admission {
     }
 
     /// The fate of each VC's cells, by label, of which so many wait.
-    pub(crate) fn counters<'a>(&'a self, waiting: &'a [u32]) -> impl Iterator<Item = PortCounters> + 'a {
+    pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {
             offered: vc.offered,

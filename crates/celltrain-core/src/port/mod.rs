@@ -11,16 +11,19 @@ pub(crate) mod admission;
 mod queues;
 
 pub use admission::Fate;
-pub use queues::{CellQueues, WaitingCells};
+pub use queues::CellQueues;
 
 use std::collections::VecDeque;
 
-use crate::cell::{Cell, Label};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use crate::cell::Cell;
 use crate::events::Loss;
-use crate::footprint::{PortRecords, size};
+use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::rng::Stream;
 use crate::scheduler::Service;
+use crate::sizes::{PortRecords, size};
 use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
 
 /// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
@@ -105,9 +108,9 @@ pub enum Told<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
     /// The fate of each VC's cells, by label.
-    pub counters: Vec<PortCounters>,
+    pub counters: TiVec<Label, PortCounters>,
     /// Cells waiting of each VC, by label.
-    pub waiting: Vec<u32>,
+    pub waiting: TiVec<Label, u32>,
     /// The largest number of cells that ever waited.
     pub max_queue: u32,
 }
@@ -123,11 +126,11 @@ pub struct Port {
     /// Where cells wait instead if this is not first in, first out.
     queues: Option<CellQueues>,
     /// By label: the cells of a frame that is not yet whole; `None` for a VC that merges with no other.
-    held: Vec<Option<Vec<Cell>>>,
+    held: TiVec<Label, Option<Vec<Cell>>>,
     /// Cells waiting of each VC, by label.
-    per_vc: Vec<u32>,
+    per_vc: TiVec<Label, u32>,
     /// Cells of each VC handed to the transmitter, by label.
-    forwarded: Vec<u64>,
+    forwarded: TiVec<Label, u64>,
     admission: Admission,
 }
 
@@ -150,9 +153,9 @@ impl Port {
             max_queue: 0,
             fifo: VecDeque::new(),
             queues: None,
-            held: vec![None; vcs],
-            per_vc: vec![0; vcs],
-            forwarded: vec![0; vcs],
+            held: ti_vec![None; vcs],
+            per_vc: ti_vec![0; vcs],
+            forwarded: ti_vec![0; vcs],
             admission: Admission::new(vcs, policy, rng),
         }
     }
@@ -160,7 +163,7 @@ impl Port {
     /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
     /// sent in one go. One that loses a cell is discarded whole.
     #[must_use]
-    pub fn merging(mut self, merging: &[bool]) -> Self {
+    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
             assert!(!self.admission.policy.follows_cells(), "a policy follows cells only where none wait for others");
         }
@@ -211,7 +214,7 @@ impl Port {
             let admitted = self.admission.judge_frame(&view, label);
             tell(Told::Judged { view: &view, admitted, policy: &*self.admission.policy });
         }
-        let holds = self.held[label as usize].is_some();
+        let holds = self.held[label].is_some();
         let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
         if verdict == Verdict::PushOut {
             self.push_out_front(cell, &mut tell);
@@ -240,13 +243,13 @@ impl Port {
         let label = cell.label();
         self.occupancy += 1;
         self.max_queue = self.max_queue.max(self.occupancy);
-        self.per_vc[label as usize] += 1;
+        self.per_vc[label] += 1;
         if self.admission.policy.follows_cells() {
             self.admission.policy.on_enter(label, 1);
         }
         if let Some(queues) = &mut self.queues {
             queues.push(cell);
-        } else if let Some(held) = &mut self.held[label as usize] {
+        } else if let Some(held) = &mut self.held[label] {
             held.push(cell);
             if cell.last_cell() {
                 self.fifo.extend(held.drain(..));
@@ -258,9 +261,9 @@ impl Port {
 
     /// Discards the waiting cells of a frame that cannot become whole.
     fn discard_held(&mut self, label: Label, tell: &mut impl FnMut(Told<'_>)) {
-        for cell in self.held[label as usize].iter_mut().flat_map(std::mem::take) {
+        for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
-            self.per_vc[cell.label() as usize] -= 1;
+            self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
             // The cell that came is the one its frame was cut by.
             tell(Told::PushedOut { cell, cuts: false });
@@ -285,7 +288,7 @@ impl Port {
         });
         let cells = u32::try_from(before - self.fifo.len()).expect("a buffer's cells fit 32 bits");
         self.occupancy -= cells;
-        self.per_vc[victim.label() as usize] -= cells;
+        self.per_vc[victim.label()] -= cells;
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
@@ -295,7 +298,7 @@ impl Port {
             Some(queues) => (self.occupancy > 0).then(|| queues.pop()),
             None => self.fifo.pop_front(),
         }?;
-        let label = cell.label() as usize;
+        let label = cell.label();
         self.occupancy -= 1;
         self.per_vc[label] -= 1;
         self.forwarded[label] += 1;
@@ -311,7 +314,7 @@ impl Port {
     }
 
     /// `Y_i`: cells waiting of each VC, by label.
-    pub fn per_vc(&self) -> &[u32] {
+    pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         &self.per_vc
     }
 
@@ -321,7 +324,7 @@ impl Port {
     }
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
-    pub fn virtual_queues(&self) -> Option<&[u32]> {
+    pub fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         self.admission.policy.virtual_queues()
     }
 
@@ -350,7 +353,7 @@ impl Port {
 
     /// The port as results show it.
     pub fn state(&self) -> PortState {
-        let counters: Vec<_> = self.vc_counters().collect();
+        let counters: TiVec<Label, _> = self.vc_counters().collect();
         let forwarded = counters.iter().map(|vc| vc.forwarded);
         assert!(forwarded.eq(self.forwarded.iter().copied()), "what was not refused and does not wait has gone");
         if let Some(virtual_queues) = self.virtual_queues() {

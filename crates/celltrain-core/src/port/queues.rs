@@ -1,52 +1,26 @@
 //! The queues of a port that is not first in, first out: single cells in them, and a scheduler that chooses.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+
+use typed_index_collections::TiVec;
 
 use crate::cell::Cell;
-use crate::footprint::size;
-use crate::scheduler::{AnyScheduler, Service, Waiting};
+use crate::index::Label;
+use crate::scheduler::{AnyScheduler, Service, WaitingCells};
+use crate::sizes::size;
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
     /// By label.
-    queue_of: Vec<usize>,
+    queue_of: TiVec<Label, usize>,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
-}
-
-/// What waits, as a scheduler serves it.
-pub struct WaitingCells {
-    queues: Vec<VecDeque<Cell>>,
-    /// What was sent and is still to be taken, in order.
-    sent: VecDeque<Cell>,
 }
 
 /// Memory of the queues of a port and of the scheduler that chooses among them, with a list of what was sent.
 pub(super) const BYTES: u64 = size::<CellQueues>() + 2 * 64 + 4 * size::<Cell>();
 /// Memory of a queue, its label and its place in its scheduler's turns.
 pub(super) const BYTES_PER_QUEUE: u64 = size::<VecDeque<Cell>>() + 8 + 48;
-
-impl Waiting for WaitingCells {
-    fn queues(&self) -> Range<usize> {
-        0..self.queues.len()
-    }
-
-    fn cells(&self, queue: usize) -> u32 {
-        u32::try_from(self.queues[queue].len()).expect("a buffer's cells fit 32 bits")
-    }
-
-    fn send(&mut self, queue: usize, most: u32) -> u32 {
-        assert!(most > 0, "a scheduler that sends, sends a cell");
-        self.send_one(queue);
-        1
-    }
-
-    fn send_one(&mut self, queue: usize) -> bool {
-        self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
-        !self.queues[queue].is_empty()
-    }
-}
 
 impl CellQueues {
     /// Those that a scheduler asks for, none with a cell.
@@ -57,7 +31,7 @@ impl CellQueues {
 
     /// Puts a cell at the end of its VC's queue.
     pub fn push(&mut self, cell: Cell) {
-        let number = self.queue_of[cell.label() as usize];
+        let number = self.queue_of[cell.label()];
         self.waiting.queues[number].push_back(cell);
         if self.waiting.queues[number].len() == 1 {
             self.scheduler.on_backlog(number);

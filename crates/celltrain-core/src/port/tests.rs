@@ -1,15 +1,18 @@
+use typed_index_collections::TiSlice;
+
 use super::*;
+use crate::cell::tests::cell;
 use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, epd, tail_drop};
 
 fn merging_port(capacity: u32) -> Port {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
     // The third VC crosses the port without merging.
-    Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(&[true, true, false])
+    Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(TiSlice::from_ref(&[true, true, false]))
 }
 
-fn sent(port: &mut Port) -> Vec<(Label, u32)> {
-    std::iter::from_fn(|| port.take()).map(|cell| (cell.label(), cell.frame)).collect()
+fn sent(port: &mut Port) -> Vec<(u32, u32)> {
+    std::iter::from_fn(|| port.take()).map(|cell| (cell.label().number(), cell.frame.number())).collect()
 }
 
 #[test]
@@ -17,7 +20,7 @@ fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
     let mut port = merging_port(100);
     // Cells of A and B come in turns; B's frame is whole first; C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
-        assert!(port.offer(Cell::new(label, 7, last)));
+        assert!(port.offer(cell(label, 7, last)));
     }
     assert_eq!(port.occupancy(), 7);
     assert_eq!(sent(&mut port), [(2, 7), (1, 7), (1, 7), (2, 7), (0, 7), (0, 7), (0, 7)]);
@@ -26,19 +29,19 @@ fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
 #[test]
 fn what_is_not_whole_waits() {
     let mut port = merging_port(100);
-    port.offer(Cell::new(0, 1, false));
+    port.offer(cell(0, 1, false));
     assert_eq!(port.occupancy(), 1);
     assert_eq!(port.take(), None);
-    port.offer(Cell::new(0, 1, true));
-    assert_eq!(port.take(), Some(Cell::new(0, 1, false)));
-    assert_eq!(port.take(), Some(Cell::new(0, 1, true)));
+    port.offer(cell(0, 1, true));
+    assert_eq!(port.take(), Some(cell(0, 1, false)));
+    assert_eq!(port.take(), Some(cell(0, 1, true)));
 }
 
 #[test]
 fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
     let mut port = merging_port(3);
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
-        port.offer(Cell::new(label, 1, last));
+        port.offer(cell(label, 1, last));
     }
     // The second cell of B finds three waiting: its first one goes too, and leaves room for the end of A's frame.
     assert_eq!(sent(&mut port), [(0, 1); 3]);
@@ -55,14 +58,14 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     // its only one. Then one goes, and of the fourth frame's two cells the first is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
-        assert_eq!(port.offer(Cell::new(label, frame, last)), port.counters().offered <= 2);
+        assert_eq!(port.offer(cell(label, frame, last)), port.counters().offered <= 2);
     }
-    assert!(!port.offer(Cell::new(1, 1, true)));
+    assert!(!port.offer(cell(1, 1, true)));
     assert!(port.take().is_some());
-    assert!(port.offer(Cell::new(0, 3, false)) && !port.offer(Cell::new(0, 3, true)));
+    assert!(port.offer(cell(0, 3, false)) && !port.offer(cell(0, 3, true)));
     // A whole frame later it is as before.
-    assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame)), [Some(1), Some(3)]);
-    assert!(port.offer(Cell::new(0, 4, false)) && port.offer(Cell::new(0, 4, true)));
+    assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame.number())), [Some(1), Some(3)]);
+    assert!(port.offer(cell(0, 4, false)) && port.offer(cell(0, 4, true)));
     let counters: Vec<_> = port.vc_counters().collect();
     assert_eq!(
         counters,
@@ -78,13 +81,14 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
 fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
     let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(4), &["a", "b"]);
     let mut port = Port::new(Some(4), 2, policy, Stream::new(1, "test"));
-    let waits =
-        |port: &Port| port.waiting().map(|cell| (cell.label(), cell.frame, cell.last_cell())).collect::<Vec<_>>();
-    let mut offer = |cells: &[(Label, u32, bool)]| {
+    let waits = |port: &Port| {
+        port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()
+    };
+    let mut offer = |cells: &[(u32, u32, bool)]| {
         for &(label, frame, last) in cells {
-            port.offer(Cell::new(label, frame, last));
+            port.offer(cell(label, frame, last));
         }
-        (waits(&port), port.per_vc().to_vec(), port.active_vcs())
+        (waits(&port), port.per_vc().raw.to_vec(), port.active_vcs())
     };
     // A's frame of three cells and the first of B's; for B's last the two cells of A's frame go that do not end it.
     let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
@@ -125,10 +129,10 @@ fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_
     // goes, and A's next frame of four begins: two cells find room, and the third does not.
     for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]
     {
-        assert_eq!(port.offer(Cell::new(label, frame, last)), label == 0);
+        assert_eq!(port.offer(cell(label, frame, last)), label == 0);
     }
     assert!(port.take().is_some());
-    let admitted = [false, false, false, true].map(|last| port.offer(Cell::new(0, 2, last)));
+    let admitted = [false, false, false, true].map(|last| port.offer(cell(0, 2, last)));
     assert_eq!(admitted[..3], [true, true, false]);
     let counters: Vec<_> = port.vc_counters().collect();
     let of_a = PortCounters { offered: 6, forwarded: 1, ..counters[0] };

@@ -1,7 +1,7 @@
 //! What holds for every scheduler of the list.
 
 use super::{Class, SchedulerConfig, VcKind};
-use crate::cell::{Cell, Label};
+use crate::cell::tests::cell;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::port::{CellQueues, Port};
 use crate::rng::Stream;
@@ -14,18 +14,18 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 }
 
 /// The labels of the next cells that are sent after one cell each of these VCs has come.
-pub(super) fn sent(queues: &mut CellQueues, come: &[Label], number: usize) -> Vec<Label> {
+pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<u32> {
     for &label in come {
         queues.put(label, 1);
     }
-    (0..number).map(|_| queues.pop().label()).collect()
+    (0..number).map(|_| queues.pop().label().number()).collect()
 }
 
 impl CellQueues {
     /// So many cells of a VC come, each a frame of its own.
-    pub(super) fn put(&mut self, label: Label, cells: u32) {
+    pub(super) fn put(&mut self, label: u32, cells: u32) {
         for _ in 0..cells {
-            self.push(Cell::new(label, 0, true));
+            self.push(cell(label, 0, true));
         }
     }
 }
@@ -52,7 +52,7 @@ fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a
             if rng.below(2) == 0 {
                 let (vc, number) = (label as usize, offered[label as usize]);
                 offered[vc] += 1;
-                if port.offer(Cell::new(label, number, true)) {
+                if port.offer(cell(label, number, true)) {
                     admitted[vc].push(number);
                 }
             } else {
@@ -60,16 +60,16 @@ fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a
                 let cell = port.take();
                 assert_eq!(cell.is_some(), waited > 0, "{}: a link is not idle while a cell waits", config.name());
                 if let Some(cell) = cell {
-                    let vc = cell.label() as usize;
-                    assert_eq!(cell.frame, admitted[vc][taken[vc] as usize], "{}: in order", config.name());
+                    let vc = usize::from(cell.label());
+                    assert_eq!(cell.frame.number(), admitted[vc][taken[vc] as usize], "{}: in order", config.name());
                     taken[vc] += 1;
                 }
             }
             let mut recount = [0; 6];
             for cell in port.waiting() {
-                recount[cell.label() as usize] += 1;
+                recount[usize::from(cell.label())] += 1;
             }
-            assert_eq!(port.per_vc(), recount, "{}", config.name());
+            assert_eq!(port.per_vc().raw, recount, "{}", config.name());
             assert_eq!(port.occupancy(), recount.iter().sum::<u32>(), "{}", config.name());
         }
         assert!(port.counters().lost() > 0, "the buffer was full now and then");

@@ -118,7 +118,7 @@ mod tests {
     fn between_two_backlogged_classes_ubr_gets_its_share_to_the_cell() {
         for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
             let mut queues = backlogged(share, 200_000);
-            let ubr = (0..100_000).filter(|_| queues.pop().label() == 1).count();
+            let ubr = (0..100_000).filter(|_| queues.pop().label().number() == 1).count();
             assert!((ubr as f64 - share * 1e5).abs() <= 1.0, "{share}: {ubr}");
         }
     }
@@ -144,8 +144,8 @@ mod tests {
                 }
                 let cell = queues.pop();
                 slots += 1;
-                ubr += cell.label();
-                vbr -= 1 - cell.label();
+                ubr += cell.label().number();
+                vbr -= 1 - cell.label().number();
                 // The lead over the share never falls back by more than a cell, from any slot on.
                 let lead = f64::from(ubr) - share * f64::from(slots);
                 assert!(lead > least - 1.000_001, "{share}: {slots}");

@@ -5,16 +5,20 @@
 //! says which of them goes next. A new scheduler is one file beside these, one line in the list below and one page
 //! under `docs/models/`.
 
+pub(crate) mod waiting;
+
+pub use waiting::{WaitingCells, WaitingRuns};
+
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use crate::cost::Cost;
-use crate::engine::fast::run_queues::WaitingRuns;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::policy::PerVc;
-use crate::port::WaitingCells;
 use crate::registry;
 
 registry! {
@@ -222,7 +226,7 @@ pub struct Service {
     /// How many queues there are.
     pub queues: usize,
     /// By label: where a VC's cells wait.
-    pub queue_of: Vec<usize>,
+    pub queue_of: TiVec<Label, usize>,
     /// The scheduler that chooses.
     pub scheduler: Box<dyn AnyScheduler>,
 }
@@ -230,7 +234,7 @@ pub struct Service {
 impl Service {
     /// So many queues; `queue_of` says by label where a VC's cells wait.
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
-        Self { queues, queue_of, scheduler: Box::new(scheduler) }
+        Self { queues, queue_of: queue_of.into(), scheduler: Box::new(scheduler) }
     }
 }
 

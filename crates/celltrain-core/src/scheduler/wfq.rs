@@ -315,7 +315,7 @@ mod tests {
             let sum: f64 = weights.iter().sum();
             let mut served = vec![0u32; weights.len()];
             for slot in 1..=1_000_000 {
-                served[queues.pop().label() as usize] += 1;
+                served[usize::from(queues.pop().label())] += 1;
                 if slot % 9973 == 0 {
                     for (&served, w) in served.iter().zip(weights) {
                         let due = f64::from(slot) * w / sum;

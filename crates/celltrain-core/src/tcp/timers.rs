@@ -6,7 +6,10 @@
 use std::collections::VecDeque;
 
 use super::Segment;
-use crate::units::{Span, Time};
+use crate::units::{Duration, Span, Time};
+
+/// RFC 1122 (4.2.3.2) allows 500 ms; BSD's fast timeout is 200 ms.
+pub const DELAYED_ACK_TICK: Duration = Duration::from_milliseconds(200);
 
 /// A countdown in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use celltrain_core::events::Kind;
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::units::{Duration, Time};
 
@@ -24,13 +27,13 @@ pub(super) struct Chosen {
     /// By kind.
     pub(super) kinds: [bool; KINDS.len()],
     /// By link: whether its frames are kept.
-    pub(super) frames: Vec<bool>,
+    pub(super) frames: TiVec<LinkIndex, bool>,
     /// By link: whether its cells are kept.
-    pub(super) cells: Vec<bool>,
+    pub(super) cells: TiVec<LinkIndex, bool>,
     /// By VC.
-    pub(super) vcs: Vec<bool>,
+    pub(super) vcs: TiVec<VcIndex, bool>,
     /// By flow.
-    pub(super) flows: Vec<bool>,
+    pub(super) flows: TiVec<FlowIndex, bool>,
     /// From the first instant on, until before the last.
     pub(super) window: [Time; 2],
 }
@@ -82,26 +85,21 @@ impl Choice {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
         let flows: Vec<&str> = network.flows.iter().map(|flow| flow.name.as_str()).collect();
-        let bottleneck = |name: &str| (name == "bottleneck").then_some(network.bottleneck);
+        let bottleneck = |name: &str| (name == "bottleneck").then_some(network.bottleneck.into());
         let at_ports =
             self.ports.as_ref().map(|names| find("ports", "a port", names, &ports, bottleneck)).transpose()?;
         let of_vcs = self.vcs.as_ref().map(|names| find("vcs", "a VC", names, &vcs, |_| None)).transpose()?;
         let of_flows = self.flows.as_ref().map(|names| find("flows", "a flow", names, &flows, |_| None)).transpose()?;
-        let flow_vcs = |chosen: &[bool]| {
-            let mut own = vec![false; vcs.len()];
+        let flow_vcs = |chosen: &TiSlice<FlowIndex, bool>| {
+            let mut own: TiVec<VcIndex, bool> = ti_vec![false; vcs.len()];
             for (flow, _) in network.flows.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
                 own[flow.data_vc] = true;
                 own[flow.ack_vc] = true;
             }
             own
         };
-        let vc_flows = |chosen: &[bool]| -> Vec<bool> {
+        let vc_flows = |chosen: &TiSlice<VcIndex, bool>| -> TiVec<FlowIndex, bool> {
             network.flows.iter().map(|flow| chosen[flow.data_vc] || chosen[flow.ack_vc]).collect()
-        };
-        let both = |a: Option<Vec<bool>>, b: Option<Vec<bool>>, all: usize| match (a, b) {
-            (Some(a), Some(b)) => a.iter().zip(&b).map(|(a, b)| *a && *b).collect(),
-            (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => vec![true; all],
         };
         let clock = network.clock();
         let end = network.end(clock);
@@ -109,10 +107,10 @@ impl Choice {
         for &kind in &self.kinds {
             kinds[kind as usize] = true;
         }
-        let only_bottleneck = || (0..ports.len()).map(|link| link == network.bottleneck).collect();
+        let only_bottleneck = || network.links.keys().map(|link| link == network.bottleneck).collect();
         Ok(Chosen {
             kinds,
-            frames: at_ports.clone().unwrap_or_else(|| vec![true; ports.len()]),
+            frames: at_ports.clone().unwrap_or_else(|| ti_vec![true; ports.len()]),
             cells: at_ports.unwrap_or_else(only_bottleneck),
             vcs: both(of_vcs.clone(), of_flows.as_deref().map(flow_vcs), vcs.len()),
             flows: both(of_flows, of_vcs.as_deref().map(vc_flows), flows.len()),
@@ -169,13 +167,13 @@ impl Wrong {
 }
 
 /// Which of the names there are are asked for.
-fn find(
+fn find<I>(
     option: &'static str,
     what: &str,
     names: &[String],
     known: &[&str],
     other: impl Fn(&str) -> Option<usize>,
-) -> Result<Vec<bool>, Wrong> {
+) -> Result<TiVec<I, bool>, Wrong> {
     let mut chosen = vec![false; known.len()];
     for name in names {
         let at = known.iter().position(|known| known == name).or_else(|| other(name));
@@ -184,7 +182,16 @@ fn find(
         };
         chosen[at] = true;
     }
-    Ok(chosen)
+    Ok(chosen.into())
+}
+
+/// What is chosen both by the one and by the other, of so many.
+fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> TiVec<I, bool> {
+    match (a, b) {
+        (Some(a), Some(b)) => a.iter().zip(&b).map(|(a, b)| *a && *b).collect(),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => ti_vec![true; all],
+    }
 }
 
 /// `1.2s:1.3s`; either end may be left out.

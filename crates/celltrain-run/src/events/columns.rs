@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use celltrain_core::events::Kind;
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 
 use super::tables::mbps;
 
@@ -23,11 +24,11 @@ pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
     /// A flow's name, by its index.
-    Flow(fn(&Row<E>) -> Option<u32>),
+    Flow(fn(&Row<E>) -> Option<FlowIndex>),
     /// A VC's name, by its index.
-    Vc(fn(&Row<E>) -> Option<u32>),
+    Vc(fn(&Row<E>) -> Option<VcIndex>),
     /// A port's name, by the index of its link.
-    Port(fn(&Row<E>) -> Option<u32>),
+    Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A word; empty where there is none.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
@@ -47,7 +48,7 @@ pub struct Row<E> {
     /// Its instant, in seconds.
     pub time_s: f64,
     /// The flow of its VC, or its own.
-    pub flow: Option<u32>,
+    pub flow: Option<FlowIndex>,
     /// Seconds between two ticks of its flow's retransmission clock.
     pub tick_s: f64,
     /// Which of its frame's cells that came to the port it is, from 0.
@@ -100,7 +101,7 @@ pub(super) struct Names {
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    rows: Vec<Row<E>>,
+    under_way: Vec<Row<E>>,
 }
 
 /// Rows that are handed over at a time: a few megabytes.
@@ -108,23 +109,23 @@ pub(super) const ROWS: usize = 1 << 15;
 
 impl<E> Rows<E> {
     pub(super) fn new(kind: Kind, table: &'static [Column<E>]) -> Self {
-        Self { kind, table, rows: Vec::new() }
+        Self { kind, table, under_way: Vec::new() }
     }
 
     /// Adds a row; whether the block is full.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>) -> bool {
-        self.rows.push(row);
-        self.rows.len() == ROWS
+        self.under_way.push(row);
+        self.under_way.len() == ROWS
     }
 
     /// The rows so far; none remain.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
-        if self.rows.is_empty() {
+        if self.under_way.is_empty() {
             return None;
         }
-        let columns = self.table.iter().map(|column| column.values(&self.rows, names)).collect();
-        self.rows.clear();
+        let columns = self.table.iter().map(|column| column.values(&self.under_way, names)).collect();
+        self.under_way.clear();
         Some(Block { kind: self.kind, columns })
     }
 }
@@ -133,7 +134,7 @@ impl<E> Column<E> {
     /// Its values of these rows.
     fn values(&self, rows: &[Row<E>], names: &Names) -> Values {
         let numbers = |of: &dyn Fn(&Row<E>) -> f64| Values::Numbers(rows.iter().map(of).collect());
-        let named = |of: fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
+        let by_index = |of: &dyn Fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
             Values::Words(rows.iter().map(|row| of(row).map_or(-1, place)).collect(), Arc::clone(names))
         };
         match self.value {
@@ -145,9 +146,9 @@ impl<E> Column<E> {
                 Values::Counts(rows.iter().map(count).collect())
             }
             Accessor::Flag(of) => Values::Flags(rows.iter().map(|row| of(row).map_or(-1, i8::from)).collect()),
-            Accessor::Flow(of) => named(of, &names.flows),
-            Accessor::Vc(of) => named(of, &names.vcs),
-            Accessor::Port(of) => named(of, &names.ports),
+            Accessor::Flow(of) => by_index(&|row| of(row).map(FlowIndex::number), &names.flows),
+            Accessor::Vc(of) => by_index(&|row| of(row).map(VcIndex::number), &names.vcs),
+            Accessor::Port(of) => by_index(&|row| of(row).map(LinkIndex::number), &names.ports),
             Accessor::Word(of) => {
                 let mut words = Vec::new();
                 let places = rows.iter().map(|row| word(&mut words, of(row))).collect();

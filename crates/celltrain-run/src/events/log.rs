@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent};
+use typed_index_collections::{TiVec, ti_vec};
+
+use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher};
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{Clock, Time};
@@ -18,9 +21,9 @@ pub struct Log<'a> {
     names: Names,
     clock: Clock,
     /// By flow: seconds between two ticks of its retransmission clock.
-    ticks: Vec<f64>,
+    ticks: TiVec<FlowIndex, f64>,
     /// By VC: its flow.
-    flow_of: Vec<Option<u32>>,
+    flow_of: TiVec<VcIndex, Option<FlowIndex>>,
     places: Places,
     segments: Rows<SegmentEvent>,
     timers: Rows<TimerEvent>,
@@ -45,8 +48,8 @@ impl<'a> Log<'a> {
             vcs: list(&mut network.vcs.iter().map(|vc| &vc.name)),
             ports: list(&mut network.links.iter().map(|link| &link.name)),
         };
-        let mut flow_of = vec![None; network.vcs.len()];
-        for (number, flow) in (0..).zip(&network.flows) {
+        let mut flow_of: TiVec<VcIndex, Option<FlowIndex>> = ti_vec![None; network.vcs.len()];
+        for (number, flow) in network.flows.iter_enumerated() {
             for vc in [flow.data_vc, flow.ack_vc] {
                 flow_of[vc].get_or_insert(number);
             }
@@ -91,23 +94,25 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn row<E>(&self, now: Time, event: E, flow: Option<u32>) -> Row<E> {
-        let tick_s = flow.map_or(0.0, |flow| self.ticks[flow as usize]);
+    fn row<E>(&self, now: Time, event: E, flow: Option<FlowIndex>) -> Row<E> {
+        let tick_s = flow.map_or(0.0, |flow| self.ticks[flow]);
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, index: None }
     }
 
-    fn of_vc(&self, vc: u32) -> Option<Option<u32>> {
-        self.chosen.vcs[vc as usize].then(|| self.flow_of[vc as usize])
+    fn keeps(&self, vc: VcIndex) -> bool {
+        self.chosen.vcs[vc]
     }
 }
 
-impl Probe for Log<'_> {
+impl Probe for Log<'_> {}
+
+impl Watcher for Log<'_> {
     const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         // Where a cell stands in its frame follows from all cells before it.
         let index = match &event {
-            Event::Cell(cell) if self.chosen.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link as usize] => {
+            Event::Cell(cell) if self.chosen.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
                 self.places.of(cell)
             }
             _ => None,
@@ -118,30 +123,36 @@ impl Probe for Log<'_> {
         }
         let has = |kind: Kind| self.chosen.kinds[kind as usize];
         let block = match event {
-            Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow as usize] => {
+            Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow] => {
                 let row = self.row(now, event, Some(event.flow));
                 if self.segments.push(row) { self.segments.take(&self.names) } else { None }
             }
-            Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow as usize] => {
+            Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow] => {
                 let row = self.row(now, event, Some(event.flow));
                 if self.timers.push(row) { self.timers.take(&self.names) } else { None }
             }
             Event::Frame(event) if has(Kind::Frames) => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
-                if link_of(&event).is_some_and(|link| !self.chosen.frames[link as usize]) {
+                if !self.keeps(event.vc) {
                     return;
                 }
-                let row = self.row(now, event, flow);
+                if link_of(&event).is_some_and(|link| !self.chosen.frames[link]) {
+                    return;
+                }
+                let row = self.row(now, event, self.flow_of[event.vc]);
                 if self.frames.push(row) { self.frames.take(&self.names) } else { None }
             }
-            Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link as usize] => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
-                let row = Row { index, ..self.row(now, event, flow) };
+            Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link] => {
+                if !self.keeps(event.vc) {
+                    return;
+                }
+                let row = Row { index, ..self.row(now, event, self.flow_of[event.vc]) };
                 if self.cells.push(row) { self.cells.take(&self.names) } else { None }
             }
             Event::Rate(event) if has(Kind::Rates) => {
-                let Some(flow) = self.of_vc(event.vc) else { return };
-                let row = self.row(now, event, flow);
+                if !self.keeps(event.vc) {
+                    return;
+                }
+                let row = self.row(now, event, self.flow_of[event.vc]);
                 if self.rates.push(row) { self.rates.take(&self.names) } else { None }
             }
             _ => None,
@@ -151,7 +162,7 @@ impl Probe for Log<'_> {
 }
 
 /// The link of the port where something happened to a frame; none at a host.
-pub(super) fn link_of(event: &FrameEvent) -> Option<u32> {
+pub(super) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
     match event.step {
         FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.link),
         FrameStep::Cut { link, .. } | FrameStep::LostJoined { link, .. } | FrameStep::Dropped { link, .. } => {
@@ -166,9 +177,7 @@ const PICOSECONDS_PER_SECOND: f64 = 1e12;
 /// Two probes, the first of which looks and the second of which is told.
 pub(crate) struct Both<'a, L, W>(pub(crate) &'a mut L, pub(crate) &'a mut W);
 
-impl<L: Probe, W: Probe> Probe for Both<'_, L, W> {
-    const WATCHES: bool = true;
-
+impl<L: Probe, W: Watcher> Probe for Both<'_, L, W> {
     fn next_look(&self) -> Option<Time> {
         self.0.next_look()
     }
@@ -176,6 +185,10 @@ impl<L: Probe, W: Probe> Probe for Both<'_, L, W> {
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         self.0.look(now, view);
     }
+}
+
+impl<L, W: Watcher> Watcher for Both<'_, L, W> {
+    const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         self.1.on_event(now, event);

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{CellEvent, CellStep};
+use celltrain_core::index::{LinkIndex, VcIndex};
 
 /// A cell's frame, and its place among the frame's cells that came to the port.
-type Place = (u32, u32);
+type Place = (FrameNumber, u32);
 
 /// The cells of one VC at one port.
 #[derive(Default)]
@@ -21,7 +23,7 @@ struct AtPort {
 /// The cells of all VCs at the ports that are asked for. Cells of one VC leave a port in the order they came in.
 #[derive(Default)]
 pub(super) struct Places {
-    by_port: BTreeMap<(u32, u32), AtPort>,
+    by_port: BTreeMap<(LinkIndex, VcIndex), AtPort>,
 }
 
 impl Places {
@@ -57,7 +59,7 @@ impl Places {
 }
 
 /// Takes the first waiting cell of a frame.
-fn remove(waiting: &mut VecDeque<Place>, frame: u32) -> Option<Place> {
+fn remove(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)
 }

@@ -107,7 +107,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "frame",
         "1",
         "the number of its frame within the VC, as in the table of frames",
-        Accessor::Count(|row| Some(row.event.frame.into())),
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
     ),
 ];
 
@@ -171,7 +171,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
-    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.into()))),
+    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.number().into()))),
     column(
         "event",
         "",
@@ -199,9 +199,10 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
             FrameStep::Admitted(_) | FrameStep::Delivered => "",
             FrameStep::Refused(judged) => judged.grounds.rule,
             FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
-            FrameStep::Cut { pushed_out: true, .. } => "made room for another",
+            FrameStep::Cut { pushed_out: true, .. } | FrameStep::Dropped { rate_fell: false, .. } => {
+                "made room for another"
+            }
             FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
-            FrameStep::Dropped { rate_fell: false, .. } => "made room for another",
             FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
             FrameStep::Failed(Failure::Incomplete) => "cells are missing",
             FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
@@ -280,7 +281,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
         "frame",
         "1",
         "the number of its frame within the VC; of an RM cell its own",
-        Accessor::Count(|row| Some(row.event.frame.into())),
+        Accessor::Count(|row| Some(row.event.frame.number().into())),
     ),
     column(
         "index",

@@ -1,11 +1,12 @@
 //! Edge devices: each has a table, each table stands for one, each buffer holds a packet.
 
+use celltrain_core::index::{FlowIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::stop::{Interrupted, Stop};
 
-use super::closest;
 use super::traffic::frame_cells;
 use crate::build::Laid;
+use crate::hints::closest;
 use crate::scope::Scope;
 use crate::tables::matches;
 
@@ -37,8 +38,8 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
             }
         }
     }
-    let without = |node: &usize| nodes[*node].kind == NodeKind::EdgeDevice && tables.edges[*node].is_none();
-    if let Some(node) = (0..nodes.len()).find(without) {
+    let without = |node: &NodeIndex| nodes[*node].kind == NodeKind::EdgeDevice && tables.edges[*node].is_none();
+    if let Some(node) = nodes.keys().find(without) {
         let device = &nodes[node].name;
         of_all.refuse(format!("has no table for the edge device \"{device}\"; write [edge.\"*\"] with its buffer"));
     }
@@ -49,7 +50,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
 fn longest_packet(laid: &Laid<'_>, table: &str, stop: &Stop<'_>) -> Result<u32, Interrupted> {
     let layout = &laid.layout;
     let mut longest = 1;
-    for (number, flow) in layout.flows.iter().enumerate() {
+    for (number, flow) in FlowIndex::counting().zip(&layout.flows) {
         stop.step()?;
         for (path, cells) in [&flow.data, &flow.acks].into_iter().zip(frame_cells(laid, number)) {
             let first = &layout.graph.nodes[layout.graph.links[path[0]].to];

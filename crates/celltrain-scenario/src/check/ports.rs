@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::error::Fault;
+use celltrain_core::index::{FlowIndex, LinkIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
+use super::any;
 use super::traffic::frame_cells;
-use super::{any, closest, did_you_mean, hint};
 use crate::build::Laid;
+use crate::hints::{closest, did_you_mean, hint};
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
 use crate::tables::matches;
@@ -31,7 +35,7 @@ pub(super) fn check<'a>(
     let links = laid.layout.graph.links.len();
     let largest_frame = largest_frames(laid, stop)?;
     let settings = laid.scenario.port.values().flat_map(by_vc).flat_map(|table| table.settings);
-    let crossing = if settings.count() > 0 { crossing(laid, stop)? } else { vec![Vec::new(); links] };
+    let crossing = if settings.count() > 0 { crossing(laid, stop)? } else { ti_vec![Vec::new(); links] };
     merging(laid, root, stop)?;
     classes(laid, root, stop)?;
     let meant = names(laid, root, stop)?;
@@ -52,9 +56,9 @@ pub(super) fn check<'a>(
 }
 
 /// The largest frame that crosses each link, in cells.
-fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<u32>, Interrupted> {
-    let mut largest = vec![0; laid.layout.graph.links.len()];
-    for (number, flow) in laid.layout.flows.iter().enumerate() {
+fn largest_frames(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, u32>, Interrupted> {
+    let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; laid.layout.graph.links.len()];
+    for (number, flow) in FlowIndex::counting().zip(&laid.layout.flows) {
         stop.step()?;
         let [data_cells, ack_cells] = frame_cells(laid, number);
         for (path, cells) in [(&flow.acks, ack_cells), (&flow.data, data_cells)] {
@@ -92,7 +96,12 @@ fn names<'a>(laid: &'a Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Resul
 }
 
 /// Settings that may differ from VC to VC name VCs.
-fn vcs(laid: &Laid<'_>, crossing: &[Vec<&str>], root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
+fn vcs(
+    laid: &Laid<'_>,
+    crossing: &TiSlice<LinkIndex, Vec<&str>>,
+    root: &mut Scope<'_>,
+    stop: &Stop<'_>,
+) -> Result<(), Interrupted> {
     let every_vc: BTreeSet<&str> = crossing.iter().flatten().copied().collect();
     let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
     for (name, config) in &laid.scenario.port {
@@ -114,7 +123,7 @@ fn vcs(laid: &Laid<'_>, crossing: &[Vec<&str>], root: &mut Scope<'_>, stop: &Sto
 /// Every port that needs a table has one; `meant` are names that others were probably meant to have.
 fn without_table(
     laid: &Laid<'_>,
-    largest_frame: &[u32],
+    largest_frame: &TiSlice<LinkIndex, u32>,
     meant: &BTreeSet<&str>,
     root: &mut Scope<'_>,
     stop: &Stop<'_>,
@@ -123,7 +132,7 @@ fn without_table(
     let congests = congesting(laid, stop)?;
     let can_fill = can_fill(laid, stop)?;
     let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
-    for (index, link) in layout.graph.links.iter().enumerate() {
+    for (index, link) in layout.graph.links.iter_enumerated() {
         stop.step()?;
         let filled = can_fill.get(&index);
         let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
@@ -156,14 +165,14 @@ fn without_table(
 
 /// The ports that need a table whatever their VCs are, by link.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
-fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<bool>, Interrupted> {
+fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, bool>, Interrupted> {
     let Laid { scenario, layout, .. } = laid;
     let links = layout.graph.links.len();
     let congests = scenario.topology.config().congests();
-    let mut is_one = vec![congests == Congests::Everywhere; links];
+    let mut is_one: TiVec<LinkIndex, bool> = ti_vec![congests == Congests::Everywhere; links];
     is_one[layout.bottleneck] = true;
     if congests == Congests::SharedLinks {
-        let mut crossing = vec![0u32; links];
+        let mut crossing: TiVec<LinkIndex, u32> = ti_vec![0; links];
         for flow in stop.each(&layout.flows) {
             for &link in &flow?.data {
                 crossing[link] += 1;
@@ -178,10 +187,10 @@ fn congesting(laid: &Laid<'_>, stop: &Stop<'_>) -> Result<Vec<bool>, Interrupted
 /// of those VCs. Each carries data, and the VCs that cross it can bring more than it takes for as long as they like. A
 /// VC brings no more than the slowest link before the port, nor than its PCR; those that come over one link bring no
 /// more than that.
-fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (u64, &'a str)>, Interrupted> {
+fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<LinkIndex, (u64, &'a str)>, Interrupted> {
     #[derive(Default)]
     struct Port<'a> {
-        by_link: BTreeMap<usize, u64>,
+        by_link: BTreeMap<LinkIndex, u64>,
         has_data: bool,
         abr: Option<&'a str>,
     }
@@ -191,7 +200,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (
         return Ok(BTreeMap::new());
     }
     let links = &layout.graph.links;
-    let mut ports: BTreeMap<usize, Port<'_>> = BTreeMap::new();
+    let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
     // A VC of several flows comes once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
@@ -209,7 +218,7 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (
             }
         }
     }
-    let filled = |(link, port): (usize, Port<'a>)| {
+    let filled = |(link, port): (LinkIndex, Port<'a>)| {
         let each = port.by_link.iter().map(|(&from, &sum)| sum.min(links[from].rate.bits_per_second));
         let comes = each.fold(0, u64::saturating_add);
         let vc = port.abr.filter(|_| port.has_data && comes > links[link].rate.bits_per_second)?;
@@ -219,9 +228,9 @@ fn can_fill<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<BTreeMap<usize, (
 }
 
 /// The names of the VCs that cross each link.
-fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<Vec<Vec<&'a str>>, Interrupted> {
+fn crossing<'a>(laid: &'a Laid<'_>, stop: &Stop<'_>) -> Result<TiVec<LinkIndex, Vec<&'a str>>, Interrupted> {
     let Laid { layout, channels, .. } = laid;
-    let mut crossing: Vec<Vec<&str>> = vec![Vec::new(); layout.graph.links.len()];
+    let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
     let mut merged = BTreeSet::new();
     for vc in &channels.vcs {
         stop.steps(vc.path.len())?;
@@ -273,15 +282,15 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
     if !scenario.port.values().any(|port| port.scheduler.by_class()) {
         return Ok(());
     }
-    let mut crossing: Vec<BTreeSet<Class>> = vec![BTreeSet::new(); layout.graph.links.len()];
-    for (number, vc) in channels.vcs.iter().enumerate() {
+    let mut crossing: TiVec<LinkIndex, BTreeSet<Class>> = ti_vec![BTreeSet::new(); layout.graph.links.len()];
+    for (number, vc) in channels.vcs.iter_enumerated() {
         stop.steps(vc.path.len())?;
         let class = found.vc(number).map(|own| own.class).unwrap_or_default();
         for &link in &vc.path {
             crossing[link].insert(class);
         }
     }
-    let mut with_abr = vec![(false, false); layout.graph.links.len()];
+    let mut with_abr: TiVec<LinkIndex, _> = ti_vec![(false, false); layout.graph.links.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
         stop.step()?;
         let is_abr = found.vc(data_vc).is_some_and(|own| own.abr.is_some());
@@ -291,8 +300,8 @@ fn classes(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(),
         }
     }
     // Of each table: a port it stands for, and whether several classes cross one.
-    let mut tables: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    for (index, table) in found.ports.iter().enumerate().filter(|(index, _)| !crossing[*index].is_empty()) {
+    let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
+    for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
         stop.step()?;
         if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.by_class()) {
             tables.entry(name).or_insert((index, false)).1 |= crossing[index].len() > 1;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use celltrain_core::index::FlowIndex;
 use celltrain_core::names::is_in_range;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::tcp::TcpConfig;
@@ -9,10 +10,11 @@ use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
 use celltrain_core::units::{Bytes, Duration};
 
-use super::{any, did_you_mean, hint};
+use super::any;
 use crate::build::Laid;
 use crate::document::join;
 use crate::fault::Warning;
+use crate::hints::{did_you_mean, hint};
 use crate::limits::{MAX_DURATION, MAX_RATE, MIN_RATE};
 use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;
@@ -168,7 +170,7 @@ pub(super) fn files(laid: &Laid<'_>, root: &mut Scope<'_>) {
 }
 
 /// The cells of a flow's full segments or packets, and of its longest acknowledgements.
-pub(super) fn frame_cells(laid: &Laid<'_>, flow: usize) -> [u32; 2] {
+pub(super) fn frame_cells(laid: &Laid<'_>, flow: FlowIndex) -> [u32; 2] {
     let (own, scenario) = (laid.tables.flows[flow], laid.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {

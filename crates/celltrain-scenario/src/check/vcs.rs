@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::gfr::Gfr;
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::names::{is_in_range, range};
 use celltrain_core::network::atm_part;
 use celltrain_core::scheduler::Class;
@@ -13,13 +16,13 @@ use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::BitRate;
 
 use super::traffic::frame_cells;
-use super::{closest, did_you_mean};
 use crate::build::Laid;
+use crate::hints::{closest, did_you_mean};
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
 /// Bits per second that the VCs on each link are promised.
-type Promised = BTreeMap<usize, u64>;
+type Promised = BTreeMap<LinkIndex, u64>;
 
 /// Every table of a VC is about one, its contract and its loop can hold, and no link has promised more than it has.
 pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> Result<(), Interrupted> {
@@ -27,8 +30,8 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
     if scenario.vc.is_empty() {
         return Ok(());
     }
-    let mut longest_frame = vec![0; channels.vcs.len()];
-    for (number, vcs) in channels.of_flow.iter().enumerate() {
+    let mut longest_frame: TiVec<VcIndex, u32> = ti_vec![0; channels.vcs.len()];
+    for (number, vcs) in channels.of_flow.iter_enumerated() {
         stop.step()?;
         for (&vc, cells) in vcs.iter().zip(frame_cells(laid, number)) {
             longest_frame[vc] = cells.max(longest_frame[vc]);
@@ -52,7 +55,7 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
     }
     taken_out(laid, root, stop)?;
     loops(laid, &mut promised, root, stop)?;
-    let more = |&(&link, &sum): &(&usize, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
+    let more = |&(&link, &sum): &(&LinkIndex, &u64)| sum > layout.graph.links[link].rate.bits_per_second;
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
         let problem = format!(
@@ -67,9 +70,9 @@ pub(super) fn check(laid: &Laid<'_>, root: &mut Scope<'_>, stop: &Stop<'_>) -> R
 }
 
 /// The VCs a table of theirs is for.
-fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<usize>, Interrupted> {
+fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<VcIndex>, Interrupted> {
     let mut vcs = Vec::new();
-    for (number, (vc, table)) in laid.channels.vcs.iter().zip(&laid.tables.vcs).enumerate() {
+    for ((number, vc), table) in laid.channels.vcs.iter_enumerated().zip(&laid.tables.vcs) {
         stop.step()?;
         let has_its_own = table.is_some_and(|(table, _)| table == vc.name);
         if vc.name == key || (!has_its_own && is_in_range(key, &vc.name)) {
@@ -80,7 +83,14 @@ fn meant(laid: &Laid<'_>, key: &str, stop: &Stop<'_>) -> Result<Vec<usize>, Inte
 }
 
 /// A guaranteed frame rate can hold where its VC enters the network.
-fn contract(laid: &Laid<'_>, gfr: &Gfr, vc: usize, longest_frame: u32, promised: &mut Promised, scope: &mut Scope<'_>) {
+fn contract(
+    laid: &Laid<'_>,
+    gfr: &Gfr,
+    vc: VcIndex,
+    longest_frame: u32,
+    promised: &mut Promised,
+    scope: &mut Scope<'_>,
+) {
     let graph = &laid.layout.graph;
     let path = &laid.channels.vcs[vc].path;
     let first = path[atm_part(&graph.nodes, &graph.links, path).start];
@@ -90,7 +100,7 @@ fn contract(laid: &Laid<'_>, gfr: &Gfr, vc: usize, longest_frame: u32, promised:
     promise(promised, path, gfr.mcr.bits_per_second);
 }
 
-fn promise(promised: &mut Promised, links: &[usize], rate: u64) {
+fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     for &link in links {
         let sum = promised.entry(link).or_insert(0);
         *sum = sum.saturating_add(rate);
@@ -132,7 +142,7 @@ fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &
         return Ok(());
     }
     // Of each VC of data: that of its acknowledgements.
-    let mut way_back = vec![None; channels.vcs.len()];
+    let mut way_back: TiVec<VcIndex, Option<VcIndex>> = ti_vec![None; channels.vcs.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
         way_back[data_vc] = Some(ack_vc);
     }
@@ -167,7 +177,7 @@ fn loops(laid: &Laid<'_>, promised: &mut Promised, root: &mut Scope<'_>, stop: &
 fn one_way(
     laid: &Laid<'_>,
     (key, parameters): (&str, &Parameters),
-    vc: usize,
+    vc: VcIndex,
     promised: &mut Promised,
     root: &mut Scope<'_>,
 ) {
@@ -214,7 +224,7 @@ fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
 }
 
 /// The ports that have a table and that an ABR VC crosses have an allocator: it hears from all of them.
-fn with_allocators(laid: &Laid<'_>, vc: usize, root: &mut Scope<'_>) {
+fn with_allocators(laid: &Laid<'_>, vc: VcIndex, root: &mut Scope<'_>) {
     let vc = &laid.channels.vcs[vc];
     for &link in &vc.path {
         let Some((table, _)) = laid.tables.ports[link].filter(|(_, port)| port.allocator.is_none()) else { continue };

@@ -2,6 +2,7 @@
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
@@ -75,9 +76,9 @@ impl Configure for Config {
         let access_rate = self.access_rate.unwrap_or(self.link_rate);
         let access_delay = self.access_delay.unwrap_or(self.link_delay);
         let mut graph = Graph::default();
-        let switches: Vec<usize> =
+        let switches: Vec<NodeIndex> =
             (1..=self.hops + 1).map(|i| graph.add_node(format!("sw{i}"), NodeKind::Switch)).collect();
-        let trunks: Vec<usize> =
+        let trunks: Vec<LinkIndex> =
             switches.windows(2).map(|pair| graph.connect(pair[0], pair[1], self.link_rate, self.link_delay)).collect();
         let hops = trunks.len();
         let mut flows = Vec::new();

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
 use celltrain_core::probe::Nothing;
 use serde_json::json;
@@ -57,15 +58,16 @@ fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same
         assert_eq!(names.len(), flows.len(), "{name}");
         assert!(flows.iter().any(|flow| flow.data.contains(&bottleneck)), "{name}: data crosses the bottleneck");
         for flow in &flows {
-            let ends = |link: usize| [graph.links[link].from, graph.links[link].to];
-            let is_host = |node: usize| graph.nodes[node].kind == NodeKind::Host;
+            let ends = |link: LinkIndex| [graph.links[link].from, graph.links[link].to];
+            let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
             let [from, to] = [ends(flow.data[0])[0], ends(flow.data[flow.data.len() - 1])[1]];
             assert!(is_host(from) && is_host(to) && from != to, "{name}: {}", flow.name);
             for pair in flow.data.windows(2) {
                 assert_eq!(ends(pair[0])[1], ends(pair[1])[0], "{name}: {}", flow.name);
                 assert!(!is_host(ends(pair[1])[0]), "{name}: {}", flow.name);
             }
-            let back: Vec<[usize; 2]> = flow.data.iter().rev().map(|&link| ends(link)).map(|[a, b]| [b, a]).collect();
+            let back: Vec<[NodeIndex; 2]> =
+                flow.data.iter().rev().map(|&link| ends(link)).map(|[a, b]| [b, a]).collect();
             assert_eq!(flow.acks.iter().map(|&link| ends(link)).collect::<Vec<_>>(), back, "{name}: {}", flow.name);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::index::LinkIndex;
 use celltrain_core::names::by_name;
 use celltrain_core::units::{BitRate, Duration};
 
@@ -82,4 +83,16 @@ fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
         Some((first, last)) => number(first).is_some_and(|first| last.parse::<u32>().is_ok_and(|last| last >= first)),
         None => number(numbers).is_some(),
     }
+}
+
+/// The first link from which on all these paths are the same.
+#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+pub(crate) fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
+    let (first, others) = paths.split_first()?;
+    let shared = |behind: &usize| {
+        let link = |path: &[LinkIndex]| path.len().checked_sub(behind + 1).map(|place| path[place]);
+        link(first).is_some() && others.iter().all(|path| link(path) == link(first))
+    };
+    let shared = (0..first.len()).take_while(shared).count();
+    (shared > 0).then(|| first[first.len() - shared])
 }

@@ -4,9 +4,10 @@
 //! its name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` does it
 //! step by step.
 
-mod links;
+pub(crate) mod links;
 
 use celltrain_core::footprint::Footprint;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Graph;
 use celltrain_core::registry;
 use celltrain_core::stop::{Interrupted, Stop};
@@ -126,8 +127,8 @@ pub struct Layout {
     pub graph: Graph,
     /// Flows in order.
     pub flows: Vec<Route>,
-    /// Index of the link efficiency is measured at.
-    pub bottleneck: usize,
+    /// The link efficiency is measured at.
+    pub bottleneck: LinkIndex,
 }
 
 /// One flow's way.
@@ -136,9 +137,9 @@ pub struct Route {
     /// Its name.
     pub name: String,
     /// Links of its data.
-    pub data: Vec<usize>,
+    pub data: Vec<LinkIndex>,
     /// Links of its acknowledgements.
-    pub acks: Vec<usize>,
+    pub acks: Vec<LinkIndex>,
     /// When it starts.
     pub start: Duration,
     /// The name of its VC, if that is not its own.
@@ -148,8 +149,8 @@ pub struct Route {
 impl Route {
     /// A flow from time 0 on, over a VC of its own. Its acknowledgements go back the same way, over links that
     /// [`Graph::connect`] made.
-    pub fn there_and_back(name: String, data: Vec<usize>) -> Self {
-        let acks = data.iter().rev().map(|link| link ^ 1).collect();
+    pub fn there_and_back(name: String, data: Vec<LinkIndex>) -> Self {
+        let acks = data.iter().rev().map(|&link| Graph::way_back(link)).collect();
         Self { name, data, acks, start: Duration::default(), vc: None }
     }
 }

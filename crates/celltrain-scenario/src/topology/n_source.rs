@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Graph, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
@@ -74,7 +75,7 @@ impl Configure for Config {
             let source = graph.add_node(name, NodeKind::Host);
             first.push(graph.connect(source, sw1, rate, delay));
         }
-        let path = |(access, i): (usize, u32)| {
+        let path = |(access, i): (LinkIndex, u32)| {
             let destination = graph.add_node(format!("destination{i}"), NodeKind::Host);
             let last = graph.connect(sw2, destination, rate, delay);
             Route::there_and_back(format!("tcp{i}"), vec![access, bottleneck, last])

@@ -6,11 +6,13 @@ mod check;
 
 use std::collections::BTreeMap;
 
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, NodeKind, Search};
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_core::units::{BitRate, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::links::oc3;
 use super::{Configure, Congests, Layout, Route, Size};
@@ -130,7 +132,7 @@ impl Configure for Config {
 }
 
 /// Indices and kinds of nodes, by name.
-type Nodes<'a> = BTreeMap<&'a str, (usize, NodeKind)>;
+type Nodes<'a> = BTreeMap<&'a str, (NodeIndex, NodeKind)>;
 
 impl Config {
     /// Names of nodes by kind, and the keys of their lists; nodes have indices in this order.
@@ -145,7 +147,7 @@ impl Config {
     fn nodes_by_name(&self, stop: &Stop<'_>) -> Result<Nodes<'_>, Interrupted> {
         let named = self.nodes().into_iter().flat_map(|(_, names, kind)| names.iter().map(move |name| (name, kind)));
         let mut nodes = Nodes::new();
-        for (number, node) in stop.each(named).enumerate() {
+        for (number, node) in NodeIndex::counting().zip(stop.each(named)) {
             let (name, kind) = node?;
             nodes.insert(name, (number, kind));
         }
@@ -170,14 +172,14 @@ impl Config {
     }
 
     /// The layout in which the flows' data takes these paths.
-    fn layout(&self, graph: Graph, paths: Vec<Vec<usize>>, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
-        let route = |((flow, data), place): ((&FlowConfig, Vec<usize>), usize)| Route {
+    fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
+        let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,
             vc: flow.vc.clone(),
             ..Route::there_and_back(flow.name_at(place), data)
         };
         let flows: Vec<Route> = stop.map(self.flows.iter().zip(paths).zip(0..), route)?;
-        let named = self.bottleneck.as_ref().and_then(|name| graph.links.iter().position(|link| link.name == *name));
+        let named = self.bottleneck.as_ref().and_then(|name| graph.links.position(|link| link.name == *name));
         let bottleneck = match named {
             Some(link) => link,
             None => most_loaded(&graph, &flows, stop)?,
@@ -197,14 +199,14 @@ impl Config {
         nodes: &Nodes<'_>,
         flows: &[usize],
         stop: &Stop<'_>,
-    ) -> Result<Option<Vec<Option<Vec<usize>>>>, Interrupted> {
+    ) -> Result<Option<Vec<Option<Vec<LinkIndex>>>>, Interrupted> {
         let index = |name: &str| nodes[name].0;
         let mut search = Search::new(graph);
-        let by_ends: BTreeMap<(usize, usize), usize> =
-            graph.links.iter().zip(0..).map(|(link, number)| ((link.from, link.to), number)).collect();
-        let mut paths = vec![None; flows.len()];
+        let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
+            graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
+        let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
         // By where the search starts: the places of flows in `flows`, and where they go.
-        let mut searches: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             stop.step()?;
             if let Some(nodes) = &flow.path {
@@ -217,7 +219,7 @@ impl Config {
                 search.1.push(index(&flow.to));
             }
         }
-        let length = |path: &Option<Vec<usize>>| path.as_ref().map_or(0, Vec::len);
+        let length = |path: &Option<Vec<LinkIndex>>| path.as_ref().map_or(0, Vec::len);
         let mut crossings: usize = paths.iter().map(length).sum();
         for (start, (places, to)) in searches {
             // At worst it passes over every link.
@@ -238,27 +240,27 @@ impl Config {
 
 /// The switch a host is at, if it has no other link: whatever goes from it goes from there, so one search will do for
 /// all its hosts.
-fn only_switch(graph: &Graph, search: &Search<'_>, host: usize) -> Option<usize> {
+fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
 /// The link with the most connections for its rate; the first among equals, and a switch's rather than a host's.
 #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
-fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<usize, Interrupted> {
-    let mut crossing = vec![0u64; graph.links.len()];
+fn most_loaded(graph: &Graph, flows: &[Route], stop: &Stop<'_>) -> Result<LinkIndex, Interrupted> {
+    let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
     for flow in stop.each(flows) {
         for &link in &flow?.data {
             crossing[link] += 1;
         }
     }
-    let load = |link: usize| {
+    let load = |link: LinkIndex| {
         let from_switch = graph.nodes[graph.links[link].from].kind == NodeKind::Switch;
         // Connections over rate, compared as fractions without division.
         (u128::from(crossing[link]), u128::from(graph.links[link].rate.bits_per_second), from_switch)
     };
-    let mut best = 0;
-    for link in 1..graph.links.len() {
+    let mut best = LinkIndex::default();
+    for link in graph.links.keys().skip(1) {
         stop.step()?;
         let ((n, rate, switch), (best_n, best_rate, best_switch)) = (load(link), load(best));
         let (this, other) = (n * best_rate, best_n * rate);

@@ -100,23 +100,23 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     fn lay_out(&self, stop: &Stop<'_>) -> Result<Layout, Interrupted> {
         let mut graph = Graph::default();
         let switch = graph.add_node("sw", NodeKind::Switch);
+        let mut from_host = Vec::with_capacity(self.hosts as usize);
         for i in 1..=self.hosts {
             stop.steps_of([1, self.access().len()])?;
             let name = format!("host{i}");
             let (rate, delay) = self.access().of(&name, self.link_rate, self.link_delay);
             let host = graph.add_node(name, NodeKind::Host);
-            graph.connect(host, switch, rate, delay);
+            from_host.push(graph.connect(host, switch, rate, delay));
         }
         let flow = |((from, to), number): ((usize, usize), usize)| {
-            Route::there_and_back(format!("tcp{number}"), vec![2 * from, 2 * to + 1])
+            Route::there_and_back(format!("tcp{number}"), vec![from_host[from], Graph::way_back(from_host[to])])
         };
         let flows = stop.map(self.pattern.pairs(self.hosts as usize).into_iter().zip(1..), flow)?;
-        // To the first host.
-        Ok(Layout { graph, flows, bottleneck: 1 })
+        let to_the_first = Graph::way_back(from_host[0]);
+        Ok(Layout { graph, flows, bottleneck: to_the_first })
     }
 
     fn congests(&self) -> Congests {

@@ -75,10 +75,11 @@ fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
                 vc.long1.abr = {}\n";
     let network = build::network(&scenario(text), 1);
-    assert_eq!(network.round_trip(&network.vcs[0]).picoseconds, u64::MAX);
-    let abr = network.vcs[0].abr.as_ref().expect("it is controlled");
+    let vc = network.vcs.first().expect("it has a flow");
+    assert_eq!(network.round_trip(vc).picoseconds, u64::MAX);
+    let abr = vc.abr.as_ref().expect("it is controlled");
     // TBE / FRTT: 2^24 - 1 cells in 1.8e7 seconds.
-    let icr = abr.rates(network.links[0].rate, network.round_trip(&network.vcs[0])).icr;
+    let icr = abr.rates(network.links[vc.path[0]].rate, network.round_trip(vc)).icr;
     assert!((0.9..0.92).contains(&icr), "{icr}");
 }
 

@@ -6,6 +6,7 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
+use typed_index_collections::TiVec;
 
 /// The first thing the engines differ in, with and without a probe.
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
@@ -39,18 +40,18 @@ fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
     let step = Duration { picoseconds: (network.duration.picoseconds / 50).max(1) };
-    Recorder::new(choice, (0..network.links.len()).collect(), step, network)
+    Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
-    same("flows", &fast.flows, &reference.flows)?;
-    same("ports", &fast.ports, &reference.ports)?;
+    same("flows", &fast.flows.raw, &reference.flows.raw)?;
+    same("ports", &fast.ports.raw, &reference.ports.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
     // The rest, none of which is long.
     if fast != reference {
         let shown = |result: &RunResult| {
-            let (flows, ports, contracts, abr) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let (flows, ports, contracts, abr) = (TiVec::new(), TiVec::new(), Vec::new(), Vec::new());
             format!("{:?}", RunResult { flows, ports, contracts, abr, ..result.clone() })
         };
         return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
@@ -78,7 +79,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
     }
     let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
     must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;
-    let with_contracts = network.vcs.iter().enumerate().filter(|(_, vc)| vc.contract.is_some());
+    let with_contracts = network.vcs.iter_enumerated().filter(|(_, vc)| vc.contract.is_some());
     for (found, (number, vc)) in result.contracts.iter().zip(with_contracts) {
         let edge = found.edge;
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::DiscardConfig;
+use celltrain_core::index::LinkIndex;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{Congestion, TcpConfig};
@@ -52,9 +53,9 @@ pub(crate) fn every_one() -> BTreeSet<String> {
 pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     let network = build::network(scenario, scenario.seed);
     let mut all = BTreeSet::new();
-    let is_crossed = |link: usize| network.vcs.iter().any(|vc| vc.path[1..].contains(&link));
+    let is_crossed = |link: LinkIndex| network.vcs.iter().any(|vc| vc.path[1..].contains(&link));
     let mut is_scheduled = false;
-    for link in (0..network.links.len()).filter(|&link| is_crossed(link)).map(|link| &network.links[link]) {
+    for link in network.links.iter_enumerated().filter(|&(link, _)| is_crossed(link)).map(|(_, link)| link) {
         all.insert(format!("policy {}", link.policy.name()));
         all.insert(format!("scheduler {}", link.scheduler.name()));
         is_scheduled |= link.scheduler != SchedulerConfig::default();

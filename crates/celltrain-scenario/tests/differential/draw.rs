@@ -12,6 +12,7 @@ use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
 use celltrain_core::gfr::Gfr;
+use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
@@ -223,7 +224,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
     let layout = topology.config().lay_out(&Stop::never()).unwrap();
     let nodes = &layout.graph.nodes;
     let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
-    let name = |node: usize| nodes[node].name.clone();
+    let name = |node: NodeIndex| nodes[node].name.clone();
     let link = |pair: &[Link]| {
         let [there, back] = pair else { panic!("links come in pairs") };
         LinkConfig {
@@ -252,7 +253,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
         hosts: named(NodeKind::Host).collect(),
         switches: named(NodeKind::Switch).collect(),
         edge_devices: named(NodeKind::EdgeDevice).collect(),
-        links: layout.graph.links.chunks(2).map(link).collect(),
+        links: layout.graph.links.raw.chunks(2).map(link).collect(),
         flows: layout.flows.iter().map(flow).collect(),
         bottleneck: Some(layout.graph.links[layout.bottleneck].name.clone()),
     }

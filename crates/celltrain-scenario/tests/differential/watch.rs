@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
     CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, RateEvent, SegmentEvent, SegmentStep, Timer,
-    TimerEvent, TimerStep,
+    TimerEvent, TimerStep, Watcher,
 };
+use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{NetworkView, Nothing, Probe};
 use celltrain_core::units::{CELL_BITS, Span, Time};
 use celltrain_scenario::{Scenario, build};
+use typed_index_collections::{TiVec, ti_vec};
 
 use crate::compare::{run, same_results};
 
@@ -25,7 +28,7 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     if let Some(wrong) = told.wrong.take() {
         return Err(wrong);
     }
-    for ((link, port), events) in result.ports.iter().enumerate().zip(&told.ports) {
+    for ((link, port), events) in result.ports.iter_enumerated().zip(&told.ports) {
         let is_shaped = told.is_shaped[link];
         let counted = PortCounters { lost_pushed_out: port.counters.lost_pushed_out, ..port.counters };
         // A packet that is refused whole for want of room counts as cut.
@@ -46,7 +49,7 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     }
     told.fates()?;
     for abr in &result.abr {
-        let vc = network.vcs.iter().position(|vc| vc.name == abr.name).expect("it is one of the network's");
+        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
         if let Some(acr) = told.rates.get(&vc) {
             same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
         }
@@ -66,15 +69,15 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
 
 /// Everything that was told, added up.
 struct Told {
-    ports: Vec<AtPort>,
-    is_shaped: Vec<bool>,
-    flows: Vec<OfFlow>,
+    ports: TiVec<LinkIndex, AtPort>,
+    is_shaped: TiVec<LinkIndex, bool>,
+    flows: TiVec<FlowIndex, OfFlow>,
     /// By VC: the last rate told.
-    rates: BTreeMap<usize, f64>,
+    rates: BTreeMap<VcIndex, f64>,
     /// Which timers run.
-    running: BTreeSet<(u32, u8)>,
+    running: BTreeSet<(FlowIndex, u8)>,
     /// By VC and number.
-    frames: BTreeMap<(u32, u32), Fate>,
+    frames: BTreeMap<(VcIndex, FrameNumber), Fate>,
     /// What the fast engine tells too.
     ends: Vec<(Time, Event)>,
     now: Time,
@@ -141,16 +144,16 @@ impl Told {
     fn new(network: &Network) -> Self {
         let clock = network.clock();
         let end = network.end(clock);
-        let shaped = |link: usize| {
+        let shaped = |link: LinkIndex| {
             network.vcs.iter().any(|vc| {
                 let part = network.atm_part(vc);
                 vc.path[part.start] == link && (part.start > 0 || vc.abr.is_some())
             })
         };
         Self {
-            ports: vec![AtPort::default(); network.links.len()],
-            is_shaped: (0..network.links.len()).map(shaped).collect(),
-            flows: vec![OfFlow::default(); network.flows.len()],
+            ports: ti_vec![AtPort::default(); network.links.len()],
+            is_shaped: network.links.keys().map(shaped).collect(),
+            flows: ti_vec![OfFlow::default(); network.flows.len()],
             rates: BTreeMap::new(),
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
@@ -170,7 +173,7 @@ impl Told {
     }
 
     fn on_segment(&mut self, SegmentEvent { flow, vc, frame, step, .. }: SegmentEvent) {
-        let of = &mut self.flows[flow as usize];
+        let of = &mut self.flows[flow];
         match step {
             SegmentStep::Sent { .. } => of.sent += 1,
             SegmentStep::Retransmitted { .. } => {
@@ -186,13 +189,13 @@ impl Told {
         if !matches!(step, SegmentStep::Arrived { .. } | SegmentStep::Acknowledged { .. }) {
             let fate = self.frames.entry((vc, frame)).or_default();
             let is_first = !std::mem::replace(&mut fate.put_in, true);
-            self.must(is_first, || format!("frame {frame} of VC {vc} is put in twice"));
+            self.must(is_first, || format!("{frame:?} of {vc:?} is put in twice"));
         }
     }
 
     fn on_timer(&mut self, TimerEvent { flow, timer, step }: TimerEvent) {
         if (timer, step) == (Timer::Retransmission, TimerStep::Expired) {
-            self.flows[flow as usize].timeouts += 1;
+            self.flows[flow].timeouts += 1;
         }
         let key = (flow, timer as u8);
         let (unlike_before, runs) = match step {
@@ -200,9 +203,7 @@ impl Told {
             TimerStep::Restarted { left } => (!self.running.contains(&key), left > 0),
             TimerStep::Expired | TimerStep::Stopped => (!self.running.remove(&key), true),
         };
-        self.must(!unlike_before && runs, || {
-            format!("{timer:?} of flow {flow}: {step:?}, against what was told before")
-        });
+        self.must(!unlike_before && runs, || format!("{timer:?} of {flow:?}: {step:?}, against what was told before"));
     }
 
     fn on_frame(&mut self, FrameEvent { vc, frame, step }: FrameEvent) {
@@ -212,33 +213,33 @@ impl Told {
             FrameStep::Admitted(_) => {}
             FrameStep::Refused(judged) => {
                 fate.lost = true;
-                self.ports[judged.link as usize].refused_frames += 1;
+                self.ports[judged.link].refused_frames += 1;
             }
             FrameStep::Cut { link, .. } => {
                 fate.lost = true;
-                self.ports[link as usize].cut_frames += 1;
+                self.ports[link].cut_frames += 1;
             }
             FrameStep::LostJoined { .. } => fate.lost = true,
             FrameStep::Dropped { link, rate_fell, .. } => {
                 fate.lost = true;
-                let port = &mut self.ports[link as usize];
+                let port = &mut self.ports[link];
                 port.dropped_by_rate += u64::from(rate_fell);
                 port.cut_frames += u64::from(!rate_fell);
             }
             FrameStep::Delivered => {
                 fate.delivered = true;
-                self.must(!already && !was.lost, || format!("frame {frame} of VC {vc} is delivered after {was:?}"));
+                self.must(!already && !was.lost, || format!("{frame:?} of {vc:?} is delivered after {was:?}"));
             }
             FrameStep::Failed(why) => {
                 fate.failed = Some(why);
                 let fits = !already && (why != Failure::Incomplete || was.lost);
-                self.must(fits, || format!("frame {frame} of VC {vc} fails, {why:?}, after {was:?}"));
+                self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
             }
         }
     }
 
     fn on_cell(&mut self, CellEvent { link, step, .. }: CellEvent) {
-        let port = &mut self.ports[link as usize];
+        let port = &mut self.ports[link];
         match step {
             CellStep::Arrived => port.arrived += 1,
             CellStep::Admitted => port.admitted += 1,
@@ -253,10 +254,10 @@ impl Told {
 
     /// Every frame ends once at most; one that does not was lost on its way, or nothing behind it on its VC has ended.
     fn fates(&self) -> Result<(), String> {
-        let mut latest_end: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
             if !fate.put_in {
-                return Err(format!("frame {frame} of VC {vc} was never put in: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} was never put in: {fate:?}"));
             }
             if fate.delivered || fate.failed.is_some() {
                 latest_end.insert(vc, frame);
@@ -266,14 +267,14 @@ impl Told {
                 let is_explained = fate.lost || self.frames.values().any(|other| other.lost && other.failed.is_none());
                 if !is_explained {
                     let before: Vec<_> = before.take(3).collect();
-                    return Err(format!("frame {frame} of VC {vc} was joined with none that was lost: {before:?}"));
+                    return Err(format!("{frame:?} of {vc:?} was joined with none that was lost: {before:?}"));
                 }
             }
         }
         for (&(vc, frame), fate) in &self.frames {
             let ended = fate.delivered || fate.failed.is_some() || fate.lost;
             if !ended && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
-                return Err(format!("frame {frame} of VC {vc} has no fate, and a later one has: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} has no fate, and a later one has: {fate:?}"));
             }
         }
         Ok(())
@@ -281,24 +282,24 @@ impl Told {
 }
 
 impl Probe for Told {
-    const WATCHES: bool = true;
-
     fn next_look(&self) -> Option<Time> {
         (self.next <= self.end).then_some(self.next)
     }
 
     fn look(&mut self, now: Time, view: &NetworkView<'_>) {
         self.next = now + self.step;
-        for link in 0..self.ports.len() {
+        for link in self.ports.keys() {
             // The fast engine tells of no cells.
             if self.ports[link].arrived > 0 {
                 let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting(self.is_shaped[link]));
-                self.must(u64::from(waiting) == told, || {
-                    format!("link {link} at {now:?}: {waiting} wait, {told} told")
-                });
+                self.must(u64::from(waiting) == told, || format!("{link:?} at {now:?}: {waiting} wait, {told} told"));
             }
         }
     }
+}
+
+impl Watcher for Told {
+    const WATCHES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
         let before = self.now;
@@ -308,7 +309,7 @@ impl Probe for Told {
             Event::Segment(event) => self.on_segment(event),
             Event::Timer(event) => self.on_timer(event),
             Event::Rate(RateEvent { vc, before, after, .. }) => {
-                let was = self.rates.insert(vc as usize, after);
+                let was = self.rates.insert(vc, after);
                 self.must(before != after && was.is_none_or(|was| was == before), || {
                     format!("{was:?}, then {event:?}")
                 });

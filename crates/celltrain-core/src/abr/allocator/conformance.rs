@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{AllocatorConfig, PortKind, VcKind};
 use crate::abr::RmCell;
-use crate::cell::Label;
+use crate::index::Label;
 use crate::rng::proptest_seeded;
 use crate::units::{Clock, Span, Time};
 
@@ -24,12 +24,12 @@ pub(super) fn brm(er: f64) -> RmCell {
 
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    Cells { label: Label, period: u64, cells: u32 },
-    Forward { label: Label, ccr: f64 },
-    Backward { label: Label, queue: u32 },
+    Cells { label: u32, period: u64, cells: u32 },
+    Forward { label: u32, ccr: f64 },
+    Backward { label: u32, queue: u32 },
 }
 
-const VCS: Label = 4;
+const VCS: u32 = 4;
 
 /// Calls and how long after the one before each of them comes: often at once, now and then much later.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
@@ -46,13 +46,13 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
     // Cells that wait to be reported singly: instant, number of the call, VC.
-    let mut waiting: Vec<(Time, usize, Label)> = Vec::new();
+    let mut waiting: Vec<(Time, usize, u32)> = Vec::new();
     for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);
         waiting.sort_unstable();
         let come = waiting.partition_point(|&(first, ..)| first < now);
         for (first, _, label) in waiting.drain(..come) {
-            allocator.on_cells(label, first, Span(0), 1);
+            allocator.on_cells(Label::new(label), first, Span(0), 1);
         }
         match call {
             Call::Cells { label, period, cells } => {
@@ -66,15 +66,15 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
                 if singly {
                     waiting.extend((0..u64::from(cells)).map(|i| (now + Span(period) * i, number, label)));
                 } else {
-                    allocator.on_cells(label, now, Span(period), cells);
+                    allocator.on_cells(Label::new(label), now, Span(period), cells);
                 }
             }
             Call::Forward { label, ccr } => {
-                allocator.on_forward_rm(label, now, &RmCell { backward: false, ccr, ..brm(C) });
+                allocator.on_forward_rm(Label::new(label), now, &RmCell { backward: false, ccr, ..brm(C) });
             }
             Call::Backward { label, queue } => {
                 let mut rm = brm(2.0 * C);
-                allocator.on_backward_rm(label, now, queue, &mut rm);
+                allocator.on_backward_rm(Label::new(label), now, queue, &mut rm);
                 rates.push(rm.er);
             }
         }
@@ -111,9 +111,9 @@ proptest! {
                 prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
             }
             let mut allocator = config.build(&port(VCS as usize));
-            allocator.on_cells(0, Time(5), Span(3), 20);
+            allocator.on_cells(Label::new(0), Time(5), Span(3), 20);
             let mut rm = brm(er);
-            allocator.on_backward_rm(0, Time(3000), 10, &mut rm);
+            allocator.on_backward_rm(Label::new(0), Time(3000), 10, &mut rm);
             prop_assert!(rm.er <= er, "{}: {} above {er}", config.name(), rm.er);
             prop_assert_eq!(rm, RmCell { er: rm.er, ..brm(er) }, "{}", config.name());
         }

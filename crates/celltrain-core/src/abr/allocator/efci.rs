@@ -61,6 +61,7 @@ pub(super) fn sample() -> Config {
 mod tests {
     use super::*;
     use crate::abr::allocator::conformance::{brm, port};
+    use crate::index::Label;
     use crate::units::Time;
 
     #[test]
@@ -72,7 +73,7 @@ mod tests {
     #[test]
     fn it_leaves_rm_cells_as_they_are() {
         let mut rm = brm(1e5);
-        sample().build(&port(1)).on_backward_rm(0, Time(1), 1000, &mut rm);
+        sample().build(&port(1)).on_backward_rm(Label::new(0), Time(1), 1000, &mut rm);
         assert_eq!(rm, brm(1e5));
     }
 

@@ -7,12 +7,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Allocator, Configure, PortKind, some_time};
 use crate::abr::RmCell;
-use crate::cell::Label;
 use crate::error::Fault;
-use crate::footprint::size;
+use crate::sizes::size;
+use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
 /// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
@@ -40,7 +41,7 @@ pub struct EqualShare {
     c: f64,
     ert: Span,
     /// When each VC's timer expires, by label; its flag is on before that.
-    expires: Vec<Time>,
+    expires: TiVec<Label, Time>,
 }
 
 impl Configure for Config {
@@ -55,14 +56,14 @@ impl Configure for Config {
     }
 
     fn build(&self, port: &PortKind<'_>) -> EqualShare {
-        EqualShare { c: port.rate, ert: port.clock.span(self.ert), expires: vec![Time::default(); port.vcs.len()] }
+        EqualShare { c: port.rate, ert: port.clock.span(self.ert), expires: ti_vec![Time::default(); port.vcs.len()] }
     }
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Allocator for EqualShare {
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
-        self.expires[label as usize] = first + period * u64::from(cells - 1) + self.ert;
+        self.expires[label] = first + period * u64::from(cells - 1) + self.ert;
     }
 
     fn on_backward_rm(&mut self, _label: Label, now: Time, _queue: u32, rm: &mut RmCell) {
@@ -86,7 +87,7 @@ mod tests {
 
     fn er(allocator: &mut EqualShare, now: u64) -> f64 {
         let mut rm = brm(f64::INFINITY);
-        allocator.on_backward_rm(0, Time(now), 0, &mut rm);
+        allocator.on_backward_rm(Label::new(0), Time(now), 0, &mut rm);
         rm.er
     }
 
@@ -94,7 +95,7 @@ mod tests {
     fn of_four_active_vcs_each_has_a_quarter_whatever_they_send() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
-            allocator.on_cells(label, Time(10), Span(3), 1 + 9 * label);
+            allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);
         }
         assert_eq!(er(&mut allocator, 100), C / 4.0);
     }
@@ -103,11 +104,11 @@ mod tests {
     fn a_vc_counts_until_a_unit_before_its_timer_expires() {
         let mut allocator = sample().build(&port(2));
         // Three cells at 100, 105 and 110; the other VC has one at 400.
-        allocator.on_cells(0, Time(100), Span(5), 3);
-        allocator.on_cells(1, Time(400), Span(0), 1);
+        allocator.on_cells(Label::new(0), Time(100), Span(5), 3);
+        allocator.on_cells(Label::new(1), Time(400), Span(0), 1);
         assert_eq!(er(&mut allocator, 110 + ERT - 1), C / 2.0);
         assert_eq!(er(&mut allocator, 110 + ERT), C);
-        allocator.on_cells(0, Time(110 + ERT), Span(0), 1);
+        allocator.on_cells(Label::new(0), Time(110 + ERT), Span(0), 1);
         assert_eq!(er(&mut allocator, 111 + ERT), C / 2.0);
     }
 
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn a_lower_rate_of_another_switch_stands() {
         let mut rm = brm(7.0);
-        sample().build(&port(3)).on_backward_rm(0, Time(1), 0, &mut rm);
+        sample().build(&port(3)).on_backward_rm(Label::new(0), Time(1), 0, &mut rm);
         assert_eq!(rm, brm(7.0));
     }
 

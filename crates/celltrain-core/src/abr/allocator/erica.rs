@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::rate_book::{self, RateBook};
 use super::{Allocator, Configure, PortKind, some_time, within};
 use crate::abr::RmCell;
-use crate::cell::Label;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
 /// ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload; without
@@ -127,25 +127,25 @@ mod tests {
     #[test]
     fn in_an_overload_a_vc_has_the_larger_of_an_equal_share_and_its_own_over_z() {
         let mut allocator = allocator(2);
-        send(&mut allocator, 0, 0, 160, 160_000.0);
-        send(&mut allocator, 1, 0, 20, 20_000.0);
+        send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
+        send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
         // z = 180 / 90 = 2; FairShare = 45,000; VCShares 80,000 and 10,000.
-        near(er(&mut allocator, 0, 1000), 80_000.0);
-        near(er(&mut allocator, 1, 1000), 45_000.0);
+        near(er(&mut allocator, Label::new(0), 1000), 80_000.0);
+        near(er(&mut allocator, Label::new(1), 1000), 45_000.0);
     }
 
     #[test]
     fn without_overload_it_has_the_largest_rate_of_the_interval_before_in_two_steps_from_below() {
         let mut allocator = allocator(2);
-        send(&mut allocator, 0, 0, 160, 160_000.0);
-        send(&mut allocator, 1, 0, 20, 20_000.0);
-        near(er(&mut allocator, 0, 1500), 80_000.0);
+        send(&mut allocator, Label::new(0), 0, 160, 160_000.0);
+        send(&mut allocator, Label::new(1), 0, 20, 20_000.0);
+        near(er(&mut allocator, Label::new(0), 1500), 80_000.0);
         // z = (70 + 20) / 90 = 1, so what counts is MaxAllocPrevious = 80,000; who is below FairShare has FairShare
         // first.
-        send(&mut allocator, 0, 1, 70, 70_000.0);
-        send(&mut allocator, 1, 1, 20, 20_000.0);
-        near(er(&mut allocator, 0, 2000), 80_000.0);
-        near(er(&mut allocator, 1, 2000), 45_000.0);
+        send(&mut allocator, Label::new(0), 1, 70, 70_000.0);
+        send(&mut allocator, Label::new(1), 1, 20, 20_000.0);
+        near(er(&mut allocator, Label::new(0), 2000), 80_000.0);
+        near(er(&mut allocator, Label::new(1), 2000), 45_000.0);
     }
 
     #[test]
@@ -154,23 +154,23 @@ mod tests {
         // rate given, so that MaxAllocPrevious is its FairShare of 90,000; in the second two VCs, FairShare 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
-            send(&mut allocator, 0, 0, 50, 50_000.0);
-            send(&mut allocator, 0, 1, 50, 48_000.0);
-            send(&mut allocator, 1, 1, cells - 50, 50_000.0);
-            near(er(&mut allocator, 0, 2000), expected);
+            send(&mut allocator, Label::new(0), 0, 50, 50_000.0);
+            send(&mut allocator, Label::new(0), 1, 50, 48_000.0);
+            send(&mut allocator, Label::new(1), 1, cells - 50, 50_000.0);
+            near(er(&mut allocator, Label::new(0), 2000), expected);
         }
     }
 
     #[test]
     fn one_rate_an_interval_and_never_more_than_the_target() {
         let mut allocator = allocator(3);
-        near(er(&mut allocator, 0, 10), TARGET);
-        send(&mut allocator, 0, 0, 90, 300_000.0);
-        near(er(&mut allocator, 0, 1001), TARGET);
-        send(&mut allocator, 0, 1, 90, 10.0);
-        near(er(&mut allocator, 0, 1999), TARGET);
+        near(er(&mut allocator, Label::new(0), 10), TARGET);
+        send(&mut allocator, Label::new(0), 0, 90, 300_000.0);
+        near(er(&mut allocator, Label::new(0), 1001), TARGET);
+        send(&mut allocator, Label::new(0), 1, 90, 10.0);
+        near(er(&mut allocator, Label::new(0), 1999), TARGET);
         // z = 1, one VC: FairShare is the target.
-        near(er(&mut allocator, 0, 2000), TARGET);
+        near(er(&mut allocator, Label::new(0), 2000), TARGET);
     }
 
     #[test]
@@ -178,15 +178,15 @@ mod tests {
         let mut vcs = port(3).vcs.to_vec();
         vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
-        send(&mut allocator, 2, 0, 40, 0.0);
-        send(&mut allocator, 0, 0, 60, 60_000.0);
-        send(&mut allocator, 1, 0, 48, 48_000.0);
+        send(&mut allocator, Label::new(2), 0, 40, 0.0);
+        send(&mut allocator, Label::new(0), 0, 60, 60_000.0);
+        send(&mut allocator, Label::new(1), 0, 48, 48_000.0);
         // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
-        near(er(&mut allocator, 0, 1000), 30_000.0);
-        near(er(&mut allocator, 1, 1000), 27_000.0);
+        near(er(&mut allocator, Label::new(0), 1000), 30_000.0);
+        near(er(&mut allocator, Label::new(1), 1000), 27_000.0);
         // Where they take all of the link nothing is left.
-        send(&mut allocator, 2, 1, 125, 0.0);
-        assert_eq!(er(&mut allocator, 0, 2000), 0.0);
+        send(&mut allocator, Label::new(2), 1, 125, 0.0);
+        assert_eq!(er(&mut allocator, Label::new(0), 2000), 0.0);
     }
 
     /// A VC of UBR that filled the link for an interval stopped ABR sources for good.
@@ -195,22 +195,22 @@ mod tests {
         let mut vcs = port(2).vcs.to_vec();
         vcs[1] = VcKind { is_abr: false, ..vcs[1] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(2) });
-        send(&mut allocator, 1, 0, 125, 0.0);
-        send(&mut allocator, 0, 0, 90, 90_000.0);
-        near(er(&mut allocator, 0, 1000), TARGET);
+        send(&mut allocator, Label::new(1), 0, 125, 0.0);
+        send(&mut allocator, Label::new(0), 0, 90, 90_000.0);
+        near(er(&mut allocator, Label::new(0), 1000), TARGET);
     }
 
     #[test]
     fn a_run_beyond_an_interval_is_counted_in_each() {
         let mut allocator = allocator(2);
         // 60 cells from 0.9 ms on, one every 10 us: 10 in the first interval, 50 in the second.
-        allocator.on_cells(0, Time(900), Span(10), 60);
-        allocator.on_cells(1, Time(910), Span(1), 90);
-        allocator.on_forward_rm(0, Time(910), &RmCell { backward: false, ccr: 90_000.0, ..brm(C) });
+        allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
+        allocator.on_cells(Label::new(1), Time(910), Span(1), 90);
+        allocator.on_forward_rm(Label::new(0), Time(910), &RmCell { backward: false, ccr: 90_000.0, ..brm(C) });
         // In the first 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
-        near(er(&mut allocator, 0, 1600), 81_000.0);
+        near(er(&mut allocator, Label::new(0), 1600), 81_000.0);
         // In the second 50 cells of one VC: z = 5/9, and CCR / z is above the target.
-        near(er(&mut allocator, 0, 2000), TARGET);
+        near(er(&mut allocator, Label::new(0), 2000), TARGET);
     }
 
     #[test]

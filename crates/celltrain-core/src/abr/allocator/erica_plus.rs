@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::rate_book::{self, RateBook};
 use super::{Allocator, Configure, PortKind, erica, some_time, within};
 use crate::abr::RmCell;
-use crate::cell::Label;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
 /// ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than `t0` to
@@ -168,11 +168,11 @@ mod tests {
     fn a_rate_is_a_share_of_what_the_queue_leaves() {
         let mut allocator = sample().build(&port(2));
         for label in 0..2 {
-            allocator.on_forward_rm(label, Time(0), &RmCell { backward: false, ..brm(C) });
-            allocator.on_cells(label, Time(0), Span(10), 100);
+            allocator.on_forward_rm(Label::new(label), Time(0), &RmCell { backward: false, ..brm(C) });
+            allocator.on_cells(Label::new(label), Time(0), Span(10), 100);
         }
         let mut rm = brm(C);
-        allocator.on_backward_rm(0, Time(1000), 100, &mut rm);
+        allocator.on_backward_rm(Label::new(0), Time(1000), 100, &mut rm);
         // Input of 200,000 and a target of 57.5 / 65 of the link: an overload; CCR / z is below FairShare.
         let share = C * 57.5 / 65.0 / 2.0;
         assert!((rm.er - share).abs() < 1e-6, "{} {share}", rm.er);
@@ -182,14 +182,14 @@ mod tests {
     fn a_vc_that_says_it_sends_more_than_its_share_has_that_over_the_overload() {
         let mut allocator = sample().build(&port(2));
         for (label, cells, ccr) in [(0, 160, 160_000.0), (1, 20, 20_000.0)] {
-            allocator.on_forward_rm(label, Time(0), &RmCell { backward: false, ccr, ..brm(C) });
-            allocator.on_cells(label, Time(0), Span(1), cells);
+            allocator.on_forward_rm(Label::new(label), Time(0), &RmCell { backward: false, ccr, ..brm(C) });
+            allocator.on_cells(Label::new(label), Time(0), Span(1), cells);
         }
         // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is
         // 88,888.9 and 11,111.1, of which the second is below FairShare.
         for (label, expected) in [(0, 160_000.0 / 1.8), (1, 50_000.0)] {
             let mut rm = brm(C);
-            allocator.on_backward_rm(label, Time(1000), 50, &mut rm);
+            allocator.on_backward_rm(Label::new(label), Time(1000), 50, &mut rm);
             assert!((rm.er - expected).abs() < 1e-6, "VC {label}: {}", rm.er);
         }
     }

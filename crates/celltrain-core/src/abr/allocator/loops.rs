@@ -1,8 +1,11 @@
 //! Where the rates settle: sources that send at the rate they were told, through queues, with a delay until they hear
 //! of it.
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
 use super::{Allocator, AllocatorConfig, PortKind, VcKind, efci, equal_share, erica, erica_plus, max_min as ideal};
 use crate::abr::RmCell;
+use crate::index::{Label, LinkIndex};
 use crate::max_min::{self, Terms};
 use crate::units::{Clock, Span, Time};
 
@@ -13,7 +16,7 @@ const PCR: f64 = 200_000.0;
 
 /// Links that VCs cross. A VC's cells are at all its links at once; an RM cell, one of 32, is back after `delay` steps.
 struct Loops {
-    links: Vec<Link>,
+    links: TiVec<LinkIndex, Link>,
     vcs: Vec<Vc>,
     delay: u64,
     step: u64,
@@ -27,7 +30,7 @@ struct Link {
 
 struct Vc {
     /// Its links and its label there.
-    path: Vec<(usize, u32)>,
+    path: Vec<(LinkIndex, Label)>,
     rate: f64,
     /// Parts of a cell not sent yet.
     part: f64,
@@ -37,20 +40,20 @@ struct Vc {
 }
 
 impl Loops {
-    fn new(config: &AllocatorConfig, rates: &[f64], paths: &[Vec<usize>], delay: u64) -> Self {
-        let shares = max_min::shares(rates, paths, Terms::default());
-        let mut kinds = vec![Vec::new(); rates.len()];
+    fn new(config: &AllocatorConfig, rates: &[f64], paths: &[Vec<LinkIndex>], delay: u64) -> Self {
+        let shares = max_min::shares(TiSlice::from_ref(rates), paths, Terms::default());
+        let mut kinds: TiVec<LinkIndex, TiVec<Label, VcKind>> = ti_vec![TiVec::new(); rates.len()];
         let mut vcs = Vec::new();
         for (path, &share) in paths.iter().zip(&shares) {
             let mut labels = Vec::new();
             for &link in path {
-                labels.push((link, u32::try_from(kinds[link].len()).unwrap()));
-                kinds[link].push(VcKind { is_abr: true, above_abr: false, mcr: 0.0, share });
+                let kind = VcKind { is_abr: true, above_abr: false, mcr: 0.0, share };
+                labels.push((link, kinds[link].push_and_get_key(kind)));
             }
             vcs.push(Vc { path: labels, rate: 10_000.0, part: 0.0, since_rm: 0, on_the_way: Vec::new() });
         }
-        let link = |(&rate, vcs): (&f64, &Vec<VcKind>)| {
-            let allocator = config.build(&PortKind { clock: CLOCK, rate, vcs });
+        let link = |(&rate, vcs): (&f64, &TiVec<Label, VcKind>)| {
+            let allocator = config.build(&PortKind { clock: CLOCK, rate, vcs: &vcs.raw });
             Link { rate, allocator, queue: 0.0 }
         };
         Self { links: rates.iter().zip(&kinds).map(link).collect(), vcs, delay, step: 0 }
@@ -124,14 +127,15 @@ impl Loops {
 /// Three hops: VC 0 crosses all, two more the narrow one in the middle, one the first, two the last.
 const RATES: [f64; 3] = [100_000.0, 60_000.0, 100_000.0];
 
-fn parking_lot() -> [Vec<usize>; 6] {
+fn parking_lot() -> [Vec<LinkIndex>; 6] {
     [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]]
+        .map(|path| path.into_iter().map(LinkIndex::new).collect())
 }
 
 /// How far the rates are from the max-min shares of links of which this part is used, at most.
 fn distance(rates: &[f64], part: f64) -> f64 {
     let capacities = RATES.map(|rate| part * rate);
-    let shares = max_min::shares(&capacities, &parking_lot(), Terms::default());
+    let shares = max_min::shares(TiSlice::from_ref(&capacities), &parking_lot(), Terms::default());
     rates.iter().zip(&shares).map(|(rate, share)| (rate / share - 1.0).abs()).fold(0.0, f64::max)
 }
 
@@ -145,7 +149,7 @@ fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
 fn equal_share_gives_each_of_n_vcs_the_nth_part() {
     let config = AllocatorConfig::EqualShare(equal_share::sample());
     for n in [1, 2, 7, 10] {
-        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![0]; n], 60);
+        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![LinkIndex::new(0)]; n], 60);
         loops.run(500);
         assert_eq!(
             loops.run(500).0.iter().map(|rate| rate.round()).collect::<Vec<_>>(),
@@ -183,8 +187,8 @@ fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
     // Q0 = 500 us of 100,000 cells per second: 50 cells.
     let config = AllocatorConfig::EricaPlus(erica_plus::sample());
     for (n, delay) in [(2, 1), (5, 5), (10, 20)] {
-        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![0]; n], delay);
-        loops.links[0].queue = 1000.0;
+        let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![LinkIndex::new(0)]; n], delay);
+        loops.links[LinkIndex::new(0)].queue = 1000.0;
         loops.run(10_000);
         let (rates, queues, longest) = loops.run(10_000);
         let load = rates.iter().sum::<f64>() / 1e5;
@@ -195,7 +199,7 @@ fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
 
 #[test]
 fn efci_writes_no_rate() {
-    let mut loops = Loops::new(&AllocatorConfig::Efci(efci::sample()), &[100_000.0], &[vec![0]], 1);
+    let mut loops = Loops::new(&AllocatorConfig::Efci(efci::sample()), &[100_000.0], &[vec![LinkIndex::new(0)]], 1);
     loops.run(500);
     assert_eq!(loops.vcs[0].rate, PCR);
 }

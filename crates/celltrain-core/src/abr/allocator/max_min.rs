@@ -5,11 +5,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
 
 use super::{Allocator, Configure, PortKind};
 use crate::abr::RmCell;
-use crate::cell::Label;
-use crate::footprint::size;
+use crate::sizes::size;
+use crate::index::Label;
 use crate::units::Time;
 
 /// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
@@ -24,7 +25,7 @@ pub struct Config {}
 #[derive(Debug)]
 pub struct MaxMin {
     /// By label, in cells per second.
-    shares: Vec<f64>,
+    shares: TiVec<Label, f64>,
 }
 
 impl Configure for Config {
@@ -41,7 +42,7 @@ impl Configure for Config {
 
 impl Allocator for MaxMin {
     fn on_backward_rm(&mut self, label: Label, _now: Time, _queue: u32, rm: &mut RmCell) {
-        rm.er = rm.er.min(self.shares[label as usize]);
+        rm.er = rm.er.min(self.shares[label]);
     }
 }
 
@@ -62,7 +63,7 @@ mod tests {
         let mut allocator = Config {}.build(&PortKind { vcs: &vcs, ..port(2) });
         for (label, er, expected) in [(0, 100.0, 70.0), (1, 100.0, 30.0), (0, 40.0, 40.0)] {
             let mut rm = brm(er);
-            allocator.on_backward_rm(label, Time(1), 0, &mut rm);
+            allocator.on_backward_rm(Label::new(label), Time(1), 0, &mut rm);
             assert_eq!(rm, brm(expected));
         }
     }

@@ -9,8 +9,8 @@
 mod rate_book;
 
 use super::RmCell;
-use crate::cell::Label;
 use crate::error::Fault;
+use crate::index::Label;
 use crate::registry;
 use crate::units::{Clock, Duration, Span, Time};
 

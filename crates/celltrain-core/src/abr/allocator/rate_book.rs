@@ -6,10 +6,12 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::TiVec;
+
 use super::PortKind;
 use crate::abr::RmCell;
-use crate::cell::Label;
-use crate::footprint::size;
+use crate::index::Label;
+use crate::sizes::size;
 use crate::units::{Duration, Span, Time};
 
 /// The state of one port.
@@ -20,7 +22,7 @@ pub(super) struct RateBook {
     delta: f64,
     interval: Span,
     seconds: f64,
-    vcs: Vec<Vc>,
+    vcs: TiVec<Label, Vc>,
     /// What was counted in the intervals that may still be asked for, and in those that runs of cells reach into.
     counts: VecDeque<Counts>,
     /// The number of the first of them.
@@ -105,7 +107,7 @@ impl RateBook {
     }
 
     pub(super) fn on_forward_rm(&mut self, label: Label, rm: &RmCell) {
-        self.vcs[label as usize].ccr = rm.ccr;
+        self.vcs[label].ccr = rm.ccr;
     }
 
     /// Writes a rate; `fraction` is the part of a capacity for ABR, in cells per second, that is aimed at.
@@ -114,12 +116,12 @@ impl RateBook {
         if self.given.interval != Some(number) {
             self.given = self.measured(number, fraction);
         }
-        let vc = self.vcs[label as usize];
+        let vc = self.vcs[label];
         let er = match vc.er {
             Some((interval, er)) if interval == number => er,
             _ => self.rate(vc.ccr),
         };
-        self.vcs[label as usize].er = Some((number, er));
+        self.vcs[label].er = Some((number, er));
         rm.er = rm.er.min(er);
     }
 
@@ -178,7 +180,7 @@ impl RateBook {
         if self.counts.len() <= index {
             self.counts.resize(index + 1, Counts::default());
         }
-        let (counts, vc) = (&mut self.counts[index], &mut self.vcs[label as usize]);
+        let (counts, vc) = (&mut self.counts[index], &mut self.vcs[label]);
         if !vc.is_abr {
             if vc.above_abr {
                 counts.above += cells;
@@ -217,13 +219,13 @@ mod tests {
         // Two cells in every interval for a thousand of them.
         for number in 0..1000 {
             let start = Time::default() + interval * number;
-            book.on_cells(0, start, Span(interval.0 / 2), 2);
+            book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
             assert!(book.counts.len() <= 3, "the present one and two before it: {}", book.counts.len());
         }
         // The last ones are still known, whatever was forgotten, and what comes after a long pause finds none of them.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
-        book.on_cells(1, Time::default() + interval * 5000, Span(0), 7);
+        book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);
         assert_eq!([999, 4999, 5000].map(|number| book.counts_of(Some(number)).abr), [0, 0, 7]);
         assert!(book.counts.len() <= 3);
     }
@@ -233,10 +235,10 @@ mod tests {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;
-        book.on_cells(0, at(10), Span(0), 3);
+        book.on_cells(Label::new(0), at(10), Span(0), 3);
         // Another VC's, which took turns with those: two intervals back, and three.
-        book.on_cells(1, at(8), Span(0), 5);
-        book.on_cells(1, at(7), Span(0), 9);
+        book.on_cells(Label::new(1), at(8), Span(0), 5);
+        book.on_cells(Label::new(1), at(7), Span(0), 9);
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
         // One VC sent in each of the two, and none in those between: shares are of a whole link.
         assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
@@ -247,14 +249,14 @@ mod tests {
         let mut book = book();
         let interval = book.interval;
         // Ten cells, four to an interval, from the middle of one: two in the first, then four and four.
-        book.on_cells(0, Time(interval.0 / 2), Span(interval.0 / 4), 10);
+        book.on_cells(Label::new(0), Time(interval.0 / 2), Span(interval.0 / 4), 10);
         assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).abr), [2, 4, 4, 0]);
         assert_eq!([0, 1, 2, 3].map(|number| book.counts_of(Some(number)).active), [1, 1, 1, 0]);
         // They are ahead of a rate that is asked for in the second, which goes by the first: 2 cells in a millisecond
         // and one VC. The load is far below 1, so it may have the whole target, here all of the link.
-        book.on_forward_rm(0, &brm(C / 2.0));
+        book.on_forward_rm(Label::new(0), &brm(C / 2.0));
         let mut rm = brm(C);
-        book.on_backward_rm(0, Time(interval.0), &mut rm, |_| 1.0);
+        book.on_backward_rm(Label::new(0), Time(interval.0), &mut rm, |_| 1.0);
         assert_eq!(rm.er, C);
     }
 }

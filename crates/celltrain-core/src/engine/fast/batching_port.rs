@@ -6,14 +6,18 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiSlice, TiVec};
+
 use super::run_queues::{self, ReportGranularity, RunQueues};
-use crate::cell::{Cell, Label, Run};
-use crate::footprint::{PortRecords, array, size};
+use crate::cell::{Cell, Run};
+use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
 use crate::port::{Fate, PortCounters, PortState};
 use crate::rng::Stream;
+use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
+use crate::sizes::{PortRecords, array, size};
 
 /// An output port's buffer with its policy.
 pub struct BatchingPort {
@@ -28,7 +32,7 @@ pub struct BatchingPort {
     counts: Counts,
     admission: Admission,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
-    held: Vec<Option<Held>>,
+    held: TiVec<Label, Option<Held>>,
     /// Where cells wait instead of in `fifo`, if this is not first in, first out.
     queues: Option<Box<RunQueues>>,
     /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
@@ -43,38 +47,6 @@ pub struct BatchingPort {
     /// Of these, those reported to the policy, if it follows cells.
     reported_gone: u64,
     follows: bool,
-}
-
-/// Waiting cells by VC.
-#[derive(Clone, Debug)]
-pub struct Counts {
-    /// By label.
-    per_vc: Vec<u32>,
-    /// VCs with at least one.
-    active_vcs: u32,
-}
-
-impl Counts {
-    /// None of any of so many VCs.
-    pub fn new(vcs: usize) -> Self {
-        Self { per_vc: vec![0; vcs], active_vcs: 0 }
-    }
-
-    /// Cells of a VC come.
-    #[inline]
-    pub fn put(&mut self, label: Label, cells: u32) {
-        let count = &mut self.per_vc[label as usize];
-        self.active_vcs += u32::from(*count == 0);
-        *count += cells;
-    }
-
-    /// Cells of a VC go.
-    #[inline]
-    pub fn take(&mut self, label: Label, cells: u32) {
-        let count = &mut self.per_vc[label as usize];
-        *count -= cells;
-        self.active_vcs -= u32::from(*count == 0);
-    }
 }
 
 /// The waiting cells of a VC's frame that is not yet whole.
@@ -124,7 +96,7 @@ impl BatchingPort {
             fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
             deferred_dequeues: 0,
             counts: Counts::new(vcs),
-            held: Vec::new(),
+            held: TiVec::new(),
             queues: None,
             apart: policy.follows_cells(),
             held_cells: 0,
@@ -139,7 +111,7 @@ impl BatchingPort {
     /// The same port where VCs merge: frames of those `merging` says, by label, wait until they are whole and are then
     /// sent in one go. One that loses a cell is discarded whole.
     #[must_use]
-    pub fn merging(mut self, merging: &[bool]) -> Self {
+    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
             assert!(!self.follows, "a policy follows cells only where none wait for others");
             self.held = merging.iter().map(|&merges| merges.then(Held::default)).collect();
@@ -278,7 +250,7 @@ impl BatchingPort {
 
     /// `M_j`: the cells of the policy's virtual queues, by label, if it has any.
     #[cfg(test)]
-    pub(crate) fn virtual_queues(&mut self) -> Option<&[u32]> {
+    pub(crate) fn virtual_queues(&mut self) -> Option<&TiSlice<Label, u32>> {
         self.report_to_policy();
         self.admission.policy.virtual_queues()
     }
@@ -417,7 +389,7 @@ impl BatchingPort {
 
     /// Cells of a VC's frame that waits until it is whole.
     pub fn held(&self, label: Label) -> u32 {
-        self.held.get(label as usize).and_then(Option::as_ref).map_or(0, |held| held.cells)
+        self.held.get(label).and_then(Option::as_ref).map_or(0, |held| held.cells)
     }
 
     /// What the latest offer, of a port where VCs merge, made ready to be sent.
@@ -431,7 +403,7 @@ impl BatchingPort {
     }
 
     /// `Y_i`: cells waiting of each VC, by label.
-    pub fn per_vc(&self) -> &[u32] {
+    pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
@@ -516,7 +488,7 @@ impl BatchingPort {
     /// whole.
     fn hold(&mut self, run: Run) {
         self.released = 0;
-        let Some(held) = &mut self.held[run.last.label() as usize] else {
+        let Some(held) = &mut self.held[run.last.label()] else {
             self.fifo.push_back(run);
             self.released = 1;
             return;
@@ -539,12 +511,12 @@ impl BatchingPort {
     /// Whether a VC's frames wait until they are whole.
     #[inline]
     pub fn holds(&self, label: Label) -> bool {
-        self.held.get(label as usize).is_some_and(Option::is_some)
+        self.held.get(label).is_some_and(Option::is_some)
     }
 
     /// Discards the waiting cells of a frame that cannot become whole.
     fn discard_held(&mut self, label: Label) {
-        let Some(held) = &mut self.held[label as usize] else { return };
+        let Some(held) = &mut self.held[label] else { return };
         held.runs.clear();
         let cells = std::mem::take(&mut held.cells);
         self.held_cells -= cells;

@@ -9,13 +9,16 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::batching_port::{self, BatchingPort};
 use super::run_queues::ReportGranularity;
 use super::turns::{Turn, Turns};
-use crate::cell::{Cell, Label, Run};
-use crate::footprint::size;
+use crate::cell::{Cell, Run};
+use crate::index::Label;
 use crate::port::Fate;
 use crate::scheduler::BacklogSensitivity;
+use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
@@ -51,7 +54,7 @@ pub(super) struct ContendedPort {
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: Vec<Run>,
+    gathered: TiVec<Label, Run>,
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
@@ -151,8 +154,7 @@ impl Train {
     }
 
     /// No train.
-    const NONE: Train =
-        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::new(0, 0, false) };
+    const NONE: Train = Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
     /// Whether a later train of the same frame continues this one in step.
     #[inline]
@@ -214,7 +216,7 @@ pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
 pub(super) const BYTES_PER_VC: u64 = size::<Run>();
 
 /// No run.
-const NOTHING: Run = Run { last: Cell::new(0, 0, false), cells: 0 };
+const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
 /// A train with more cells in a row than this is handled alone.
 const FEW_IN_A_ROW: u32 = 4;
@@ -254,7 +256,7 @@ impl ContendedPort {
             in_step: Vec::new(),
             arrivals: Vec::new(),
             gone: Vec::new(),
-            gathered: vec![NOTHING; vcs],
+            gathered: ti_vec![NOTHING; vcs],
             timing,
         }
     }
@@ -531,7 +533,7 @@ impl ContendedPort {
         self.end_turns(run, first, period);
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were gathered before go with the last one.
-            let gathered = &mut self.gathered[last.label() as usize];
+            let gathered = &mut self.gathered[last.label()];
             let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
             self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
@@ -1083,19 +1085,19 @@ impl ContendedPort {
     /// Collects cells of a frame under way whose start has no effect.
     #[inline]
     fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
-        let gathered = &mut self.gathered[run.last.label() as usize];
+        let gathered = &mut self.gathered[run.last.label()];
         if gathered.cells > 0 && gathered.goes_on_with(run) {
             gathered.cells += run.cells;
             return;
         }
         self.report_gathered(run.last.label(), depart);
-        self.gathered[run.last.label() as usize] = run;
+        self.gathered[run.last.label()] = run;
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
     fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
-        let gathered = &mut self.gathered[label as usize];
+        let gathered = &mut self.gathered[label];
         if gathered.cells > 0 {
             depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
         }
@@ -1103,8 +1105,8 @@ impl ContendedPort {
 
     /// Reports all such cells, at the end of the run.
     pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
-        for label in 0..self.gathered.len() {
-            self.report_gathered(number(label), &mut depart);
+        for label in self.gathered.keys() {
+            self.report_gathered(label, &mut depart);
         }
     }
 

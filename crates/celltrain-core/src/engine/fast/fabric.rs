@@ -3,12 +3,15 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::TiSlice;
+
 use super::contended_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
-use super::tournament_tree::{FIRST_LINK, Key, RM_END, RM_PASS, TournamentTree};
-use crate::cell::Run;
+use super::tournament_tree::{Key, Rank, TournamentTree};
+use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
@@ -17,10 +20,10 @@ use crate::units::{Span, Time};
 pub(super) struct Delivery {
     pub(super) time: Time,
     /// Index of the link it comes in on.
-    pub(super) link: u32,
-    pub(super) vc: u32,
+    pub(super) link: LinkIndex,
+    pub(super) vc: VcIndex,
     /// Its number in its VC's log.
-    pub(super) frame: u32,
+    pub(super) frame: FrameNumber,
     /// Its cells; 0 on the way to a host, which has them in the log.
     pub(super) cells: u32,
 }
@@ -31,7 +34,7 @@ pub(super) struct Fabric<'e> {
     pub(super) lanes: &'e mut Vec<VecDeque<Delivery>>,
     pub(super) end_systems: &'e mut EndSystems,
     pub(super) event_list: &'e mut TournamentTree,
-    pub(super) late: &'e mut Vec<Vec<u64>>,
+    pub(super) late: &'e mut TiSlice<LinkIndex, Vec<u64>>,
     pub(super) rate_control: &'e mut RateControl,
     pub(super) rm_events: &'e mut RmEvents,
     pub(super) end: Time,
@@ -52,8 +55,8 @@ impl Fabric<'_> {
     /// port they go to, if that is what comes next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
-    pub(super) fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) -> Option<Onward> {
-        let label = run.last.label() as usize;
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
+        let label = run.last.label();
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
             return None;
         }
@@ -104,7 +107,7 @@ impl Fabric<'_> {
 
     /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
-    fn watch(&mut self, link: usize, label: usize, run: Run, start: Time) -> bool {
+    fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
         let plan = self.plan;
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
@@ -137,8 +140,8 @@ impl Fabric<'_> {
     #[cold]
     fn count_late(
         &mut self,
-        link: usize,
-        label: usize,
+        link: LinkIndex,
+        label: Label,
         lead: Span,
         (first_start, period, cells): (Time, Span, u32),
     ) -> u32 {
@@ -164,7 +167,7 @@ pub(super) fn schedule_lane(
     frames: &VecDeque<Delivery>,
 ) {
     let leaf = contended_ports + lane;
-    let key = |frame: &Delivery| Key::new(frame.time, FIRST_LINK + frame.link, index(leaf));
+    let key = |frame: &Delivery| Key::new(frame.time, Rank::Delivery(frame.link), leaf);
     event_list.set(leaf, frames.front().map_or(Key::NEVER, key));
 }
 
@@ -185,13 +188,9 @@ pub(super) fn schedule_rm_events(
 ) {
     let leaf = first_rm_event_leaf(plan, contended_ports) + lane as usize;
     let key = |rm_event: &RmEvent| {
-        let first_rank = if matches!(rm_event.what, What::End(_)) { RM_END } else { RM_PASS };
-        Key::new(rm_event.time, first_rank + rm_event.link, index(leaf))
+        let at_end = matches!(rm_event.what, What::End(_));
+        let rank = if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) };
+        Key::new(rm_event.time, rank, leaf)
     };
     event_list.set(leaf, rm_events.first(lane).map_or(Key::NEVER, key));
-}
-
-#[inline]
-fn index(leaf: usize) -> u32 {
-    u32::try_from(leaf).expect("indices fit 32 bits")
 }

@@ -9,8 +9,10 @@ use super::rm;
 use super::tournament_tree::Key;
 use super::turns::Turn;
 use crate::cell::Run;
-use crate::footprint::{LIST, Shape, array, count, grown, size};
+use crate::index::LinkIndex;
 use crate::network::NodeKind;
+use crate::shape::Shape;
+use crate::sizes::{LIST, array, count, grown, size};
 
 /// A frame on its way is a train at a port or in front of it, and one to be delivered at last.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Train>() + size::<Delivery>();
@@ -20,7 +22,7 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     let network = shape.network;
     let controls = network.vcs.iter().any(|vc| vc.abr.is_some());
     let mut bytes = 0;
-    for (link, &labels) in shape.labels.iter().enumerate() {
+    for (link, &labels) in shape.labels.iter_enumerated() {
         bytes += BYTES_PER_LINK;
         let at_host = network.nodes[network.links[link].from].kind != NodeKind::Switch;
         let contended = shape.is_contended(link);
@@ -60,9 +62,9 @@ const BYTES_PER_FLOW: u64 = 16;
 /// A link's role, its place in the lists of stages, passed ports, late cells, delays and feeders.
 const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEEDER;
 /// A host's port and its number.
-const BYTES_PER_NIC: u64 = size::<Nic>() + 4;
+const BYTES_PER_NIC: u64 = size::<Nic>() + size::<LinkIndex>();
 /// A contended port and its number.
-const BYTES_PER_CONTENDED_PORT: u64 = contended_port::BYTES + 8;
+const BYTES_PER_CONTENDED_PORT: u64 = contended_port::BYTES + size::<LinkIndex>();
 /// A transparent port on the way of a VC, with a place for what comes late.
 const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
 /// The number of a link that feeds the port of another; where there are several, they are inputs.
@@ -78,7 +80,7 @@ const BYTES_OF_RM_LANES: u64 = 2 * rm::BYTES_PER_LANE + 2 * size::<Key>() * 8 / 
 mod tests {
     use super::*;
     use crate::network::Network;
-    use crate::network::tests::ring_network;
+    use crate::network::tests::{FIRST, ring_network};
     use crate::stop::Stop;
 
     #[test]
@@ -86,7 +88,7 @@ mod tests {
         let mut network = ring_network(5, "1ms");
         let of = |network: &Network| footprint(&Shape::new(network, &Stop::never()).unwrap());
         let before = of(&network);
-        network.flows.push(network.flows[0].clone());
+        network.flows.push(network.flows[FIRST].clone());
         assert_eq!(of(&network) - before, BYTES_PER_FLOW);
     }
 }

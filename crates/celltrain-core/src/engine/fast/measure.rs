@@ -1,9 +1,12 @@
 //! What a run of the fast engine ends with, and what probes see of it on the way.
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::contended_port::ContendedPort;
 use super::nic::Nic;
 use super::plan::{Passed, Plan, Role, StageEnd};
-use super::{Engine, Outcome, index};
+use super::{Engine, Outcome};
+use crate::index::{LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
@@ -31,35 +34,37 @@ impl Engine<'_> {
                 assert!(onward.is_none(), "cells are gathered only on their way to hosts");
             });
         }
-        let mut ports = vec![PortState::default(); self.plan.roles.len()];
-        for (link, role) in self.plan.roles.iter().enumerate() {
+        let mut ports: TiVec<LinkIndex, _> = ti_vec![PortState::default(); self.plan.roles.len()];
+        for (link, role) in self.plan.roles.iter_enumerated() {
             let vcs = self.routing.vcs[link].len();
             stop.steps(vcs)?;
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
-                Role::Shaped(_) => self.rate_control.port(index(link)).expect("it has this role").state(),
+                Role::Shaped(_) => self.rate_control.port(link).expect("it has this role").state(),
                 Role::Contended(number) => self.contended_ports[number].port.state(),
-                Role::Transparent => {
-                    PortState { counters: vec![PortCounters::default(); vcs], waiting: vec![0; vcs], max_queue: 0 }
-                }
+                Role::Transparent => PortState {
+                    counters: ti_vec![PortCounters::default(); vcs],
+                    waiting: ti_vec![0; vcs],
+                    max_queue: 0,
+                },
             };
         }
-        let mut on_links = vec![0; self.network.vcs.len()];
-        for (link, role) in self.plan.roles.iter().enumerate() {
+        let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
+        for (link, role) in self.plan.roles.iter_enumerated() {
             let defers_order = match *role {
                 Role::Contended(number) => self.contended_ports[number].defers_order(),
                 Role::Host(_) => false,
                 Role::Shaped(_) => true,
                 Role::Transparent => continue,
             };
-            for label in 0..self.plan.stages[link].len() {
+            for label in self.plan.stages[link].keys() {
                 stop.step()?;
                 let late = &self.late[link][self.plan.passed[link].places(label)];
                 let counters = ports[link].counters[label];
                 let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
                     Role::Contended(number) if !defers_order => {
-                        u64::from(self.contended_ports[number].port.held(index(label)))
+                        u64::from(self.contended_ports[number].port.held(label))
                     }
                     _ => 0,
                 };
@@ -71,22 +76,22 @@ impl Engine<'_> {
                     let passed = known - late + leaving.passed(i);
                     let port = &mut ports[*link];
                     // Branches of a merge have the same label here.
-                    port.counters[*label as usize].offered += passed;
-                    port.counters[*label as usize].forwarded += passed;
+                    port.counters[*label].offered += passed;
+                    port.counters[*label].forwarded += passed;
                     // It arrives, and leaves in the same instant.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label] as usize] += counters.forwarded - arrived - leaving.left();
+                on_links[self.routing.vcs[link][label]] += counters.forwarded - arrived - leaving.left();
                 if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
                     let place = self.plan.lanes[lane as usize].expect("the lane of a shaped port");
                     let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
-                    let port = &mut ports[place.link as usize];
+                    let port = &mut ports[place.link];
                     let came = came.expect("fewer than a packet has");
-                    port.counters[place.label as usize].offered += u64::from(came);
-                    port.waiting[place.label as usize] += came;
+                    port.counters[place.label].offered += u64::from(came);
+                    port.waiting[place.label] += came;
                 }
             }
         }
@@ -117,13 +122,13 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn shaped(&self, link: usize) -> &ShapedPort {
-        self.rate_control.port(index(link)).expect("its role says so")
+    fn shaped(&self, link: LinkIndex) -> &ShapedPort {
+        self.rate_control.port(link).expect("its role says so")
     }
 }
 
 impl Queues for Seen<'_> {
-    fn occupancy(&self, link: usize) -> u32 {
+    fn occupancy(&self, link: LinkIndex) -> u32 {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
@@ -132,7 +137,7 @@ impl Queues for Seen<'_> {
         }
     }
 
-    fn per_vc(&self, link: usize, into: &mut Vec<u32>) {
+    fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>) {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),

@@ -9,7 +9,6 @@
 pub mod batching_port;
 mod contended_port;
 mod fabric;
-mod feeders;
 mod footprint;
 mod measure;
 mod nic;
@@ -23,11 +22,14 @@ mod turns;
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiSlice, TiVec};
+
 use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
+use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::gfr::Edge;
+use crate::index::{FlowIndex, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
@@ -37,7 +39,6 @@ use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-pub(crate) use feeders::Feeders;
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use batching_port::BatchingPort;
@@ -46,7 +47,7 @@ use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, sched
 use nic::{Nic, Phase};
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
-use tournament_tree::{Key, SETTLE, SHAPED, START, TICK, TournamentTree};
+use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -96,7 +97,7 @@ struct Engine<'a> {
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
     lanes: Vec<VecDeque<Delivery>>,
-    starts: VecDeque<(Time, u32)>,
+    starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
     rm_events: RmEvents,
     edge: Edge,
@@ -104,7 +105,7 @@ struct Engine<'a> {
     event_list: TournamentTree,
     /// By link and label ([`PassedPorts::places`]), for every transparent port on the way and at last for its end: how
     /// many of the cells whose departure is known arrive there only after the run.
-    late: Vec<Vec<u64>>,
+    late: TiVec<LinkIndex, Vec<u64>>,
     /// By shaped port: the latest start of a cell that may be handed on ahead of time; `None` where a cell handed on
     /// could not be taken back.
     ahead: Vec<Option<Time>>,
@@ -119,16 +120,15 @@ impl<'a> Engine<'a> {
         let times = LinkTimes::of(network, clock);
         let mut rate_control = RateControl::new(network, &routing, clock, stop)?;
         let plan = Plan::new(network, &routing, &rate_control, &times, stop)?;
-        let nic = |&link: &usize| {
+        let nic = |&link: &LinkIndex| {
             stop.steps(routing.vcs[link].len())?;
             Ok(Nic::new(times[link].cell_time, routing.vcs[link].len()))
         };
         let edge = Edge::new(network, clock, stop)?;
         let mut starts: Vec<_> = network
             .flows
-            .iter()
-            .zip(0..)
-            .map(|(flow, index)| (Time::default() + clock.span(flow.start), index))
+            .iter_enumerated()
+            .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
         let mut engine = Self {
@@ -166,13 +166,13 @@ impl<'a> Engine<'a> {
             return self.work(leaf, now, stop);
         }
         let phase = match key.rank() {
-            TICK => {
+            Rank::Tick => {
                 let ticked = self.end_systems.on_tick(now, probe, &mut self.departures);
                 stop.steps_of([ticked, self.departures.len()])?;
                 self.schedule_ticks();
                 Phase::Timers
             }
-            START => {
+            Rank::Start => {
                 while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
                     self.starts.pop_front();
                     self.end_systems.start(flow, probe, &mut self.departures);
@@ -181,20 +181,21 @@ impl<'a> Engine<'a> {
                 self.schedule_starts();
                 Phase::BeforeService
             }
-            SHAPED => {
+            Rank::Shape => {
                 self.shape(leaf - self.contended_ports.len() - self.lanes.len(), now);
                 return Ok(());
             }
-            _ if leaf >= self.first_rm_event_leaf() => {
+            Rank::RmEnd(_) | Rank::RmPass(_) => {
                 return self.run_rm_event(index(leaf - self.first_rm_event_leaf()), now, stop);
             }
-            _ => {
+            Rank::Settle => unreachable!("contended ports come first among the leaves"),
+            Rank::Delivery(_) => {
                 let lane = leaf - self.contended_ports.len();
                 let delivery = self.lanes[lane].pop_front().expect("a lane on the event list has a frame");
                 schedule_lane(&mut self.event_list, self.contended_ports.len(), lane, &self.lanes[lane]);
                 if let Some(place) = self.plan.lanes[lane] {
                     let Delivery { vc, frame, cells, .. } = delivery;
-                    let tagged = self.network.vcs[vc as usize].tagged;
+                    let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
                 }
@@ -214,21 +215,21 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
-            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc as usize] else {
+            let Some(HostExit { nic, cell_time: period }) = self.plan.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
             let first_start = self.nics[nic as usize].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if self.edge.polices_at(vc, link) {
-                let at_switch = first_start + period + self.plan.delays[link as usize];
+                let at_switch = first_start + period + self.plan.delays[link];
                 let mut tagged = tagged;
                 for (cell, i) in run.iter().zip(0..).take_while(|&(_, i)| at_switch + period * i <= self.end) {
                     tagged = self.edge.on_cell(vc, at_switch + period * i, cell).tagged();
                 }
                 run.last = run.last.with_tag(tagged);
             }
-            self.go(link as usize, run, first_start, period);
+            self.go(link, run, first_start, period);
         }
         self.departures = departures;
     }
@@ -267,7 +268,7 @@ impl<'a> Engine<'a> {
     /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
     /// reach next.
     #[inline]
-    fn go(&mut self, link: usize, run: Run, first_start: Time, period: Span) {
+    fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         let (_, mut fabric, _) = self.parts();
         if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
             && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
@@ -308,11 +309,11 @@ impl<'a> Engine<'a> {
             }
         });
         for Arrival { run, first, period } in contended_port.arrivals() {
-            let vc = routing.vcs[link][run.last.label() as usize];
-            fabric.rate_control.on_arrival(index(link), vc, run, first, period);
+            let vc = routing.vcs[link][run.last.label()];
+            fabric.rate_control.on_arrival(link, vc, run, first, period);
         }
         let effect = contended_port.next_effect();
-        fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, SETTLE, index(number))));
+        fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
         until
     }
 
@@ -338,7 +339,7 @@ impl<'a> Engine<'a> {
                 }
             }
             What::Pass(place) => {
-                let Role::Contended(contended_port) = self.plan.roles[place.link as usize] else {
+                let Role::Contended(contended_port) = self.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
                 self.work(contended_port, now, stop)?;
@@ -369,39 +370,38 @@ impl<'a> Engine<'a> {
     /// in between.
     fn shape(&mut self, number: usize, now: Time) {
         let link = self.plan.shaped[number];
-        let port = self.rate_control.port_mut(index(link)).expect("it has this role");
+        let port = self.rate_control.port_mut(link).expect("it has this role");
         // All cells handed on before have started, or this would not be the next start.
         port.take_back(now);
         if let Some((mut run, period)) = port.send(now, self.ahead[number]) {
-            let vc = self.routing.vcs[link][run.last.label() as usize];
-            if self.edge.polices_at(vc, index(link)) && now + period + self.plan.delays[link] <= self.end {
+            let vc = self.routing.vcs[link][run.last.label()];
+            if self.edge.polices_at(vc, link) && now + period + self.plan.delays[link] <= self.end {
                 // A VC with a contract sends at the line's rate, and none of its cells is handed on ahead of time.
                 let at_switch = now + period + self.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
             self.go(link, run, now, period);
         }
-        self.schedule_shaped(index(link), now);
+        self.schedule_shaped(link, now);
     }
 
     /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
     /// port anew.
-    fn take_back(&mut self, link: u32, now: Time) {
+    fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link as usize][label as usize].end
-            else {
+            let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link][label].end else {
                 unreachable!("cells are given away only to contended ports");
             };
             self.contended_ports[contended_port as usize].take_back(input as usize, cells);
         }
     }
 
-    fn schedule_shaped(&mut self, link: u32, now: Time) {
-        let Role::Shaped(number) = self.plan.roles[link as usize] else { unreachable!("it has this role") };
+    fn schedule_shaped(&mut self, link: LinkIndex, now: Time) {
+        let Role::Shaped(number) = self.plan.roles[link] else { unreachable!("it has this role") };
         let leaf = self.contended_ports.len() + self.lanes.len() + number;
         let start = self.rate_control.port(link).and_then(ShapedPort::next_start);
-        let key = |time: Time| Key::new(time.max(now), SHAPED, index(leaf));
+        let key = |time: Time| Key::new(time.max(now), Rank::Shape, leaf);
         self.event_list.set(leaf, start.map_or(Key::NEVER, key));
     }
 
@@ -409,7 +409,7 @@ impl<'a> Engine<'a> {
     fn settle(&mut self, now: Time, stop: &Stop<'_>) -> Result<(), Interrupted> {
         for number in 0..self.plan.shaped.len() {
             stop.step()?;
-            let link = index(self.plan.shaped[number]);
+            let link = self.plan.shaped[number];
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
@@ -424,20 +424,20 @@ impl<'a> Engine<'a> {
 
     fn schedule_starts(&mut self) {
         let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len();
-        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, START, index(leaf)));
+        let key = self.starts.front().map_or(Key::NEVER, |&(time, _)| Key::new(time, Rank::Start, leaf));
         self.event_list.set(leaf, key);
     }
 
     fn schedule_ticks(&mut self) {
         let leaf = self.contended_ports.len() + self.lanes.len() + self.plan.shaped.len() + 1;
-        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, TICK, index(leaf)));
+        let key = self.end_systems.next_tick().map_or(Key::NEVER, |time| Key::new(time, Rank::Tick, leaf));
         self.event_list.set(leaf, key);
     }
 }
 
 /// The latest start of a cell that a shaped port may hand on ahead of time. All its cells must go to contended ports,
 /// which can give them back, and arrive there before the run ends. Policing cannot be undone.
-fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) -> Option<Time> {
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex) -> Option<Time> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
@@ -450,14 +450,14 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: usize) ->
 fn contended_port(
     network: &Network,
     routing: &Routing,
-    times: &[LinkTimes],
+    times: &TiSlice<LinkIndex, LinkTimes>,
     plan: &Plan,
     rate_control: &mut RateControl,
     end: Time,
-    index: usize,
+    index: LinkIndex,
 ) -> ContendedPort {
     let link = &network.links[index];
-    let allocator = rate_control.allocator(self::index(index));
+    let allocator = rate_control.allocator(index);
     let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
     let vcs = routing.vcs[index].len();
     let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
@@ -490,7 +490,7 @@ fn contended_port(
         notes: allocator.is_some(),
     };
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
-    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from as usize]).collect();
+    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from]).collect();
     ContendedPort::new(port, breaker, vcs, inputs, timing)
 }
 
@@ -502,7 +502,7 @@ fn index(leaf: usize) -> u32 {
 /// A port settles everything before `time` at that time at the latest.
 #[inline]
 fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
-    let key = Key::new(time, SETTLE, index(contended_port));
+    let key = Key::new(time, Rank::Settle, contended_port);
     if key < event_list.key(contended_port) {
         event_list.set(contended_port, key);
     }

@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 
-use crate::cell::Label;
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::index::Label;
 use crate::port::{PortCounters, PortState};
 use crate::units::{Span, Time};
 
@@ -19,7 +21,7 @@ pub(super) struct Nic {
     joined: (Time, Phase),
     waiting: u64,
     max_queue: u64,
-    offered: Vec<u64>,
+    offered: TiVec<Label, u64>,
     /// Frames that may still have cells waiting, in order; not kept where there is one VC, whose cells they all are.
     frames: VecDeque<Queued>,
 }
@@ -49,7 +51,7 @@ impl Nic {
             joined: (Time::default(), Phase::BeforeService),
             waiting: 0,
             max_queue: 0,
-            offered: vec![0; vcs],
+            offered: ti_vec![0; vcs],
             frames: VecDeque::new(),
         }
     }
@@ -63,7 +65,7 @@ impl Nic {
         }
         self.waiting += u64::from(cells);
         self.max_queue = self.max_queue.max(self.waiting);
-        self.offered[label as usize] += u64::from(cells);
+        self.offered[label] += u64::from(cells);
         let first_start = self.free_at.max(now);
         self.free_at = first_start + self.cell_time * u64::from(cells);
         if self.offered.len() == 1 {
@@ -78,13 +80,13 @@ impl Nic {
 
     /// The port at `now`, after everything that happens then.
     pub(super) fn state(&self, now: Time) -> PortState {
-        let mut waiting = vec![0; self.offered.len()];
-        if let [all] = &mut waiting[..] {
+        let mut waiting: TiVec<Label, u32> = ti_vec![0; self.offered.len()];
+        if let [all] = &mut waiting.raw[..] {
             let after_service = self.waiting_at(now, Phase::Timers);
             *all = u32::try_from(after_service).expect("a queue stays below 2^32 cells");
         }
         for frame in &self.frames {
-            waiting[frame.label as usize] += self.not_started(*frame, now);
+            waiting[frame.label] += self.not_started(*frame, now);
         }
         let counters = |(&offered, &waiting): (&u64, &u32)| PortCounters {
             offered,

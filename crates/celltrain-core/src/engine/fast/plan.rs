@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-use super::feeders::Feeders;
-use crate::cell::Label;
-use crate::footprint::size;
+use typed_index_collections::{TiSlice, TiVec};
+
+use crate::feeders::Feeders;
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
+use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::units::Span;
 
@@ -50,9 +52,9 @@ pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
         /// The VC.
-        vc: u32,
+        vc: VcIndex,
         /// Index of the link the host receives on: deliveries of one instant go by it.
-        link: u32,
+        link: LinkIndex,
         /// Number of the lane that carries frames from this port over this lead.
         lane: u32,
     },
@@ -61,9 +63,9 @@ pub(super) enum StageEnd {
         /// Number of the lane that carries packets from this port.
         lane: u32,
         /// Index of the link they come in on.
-        link: u32,
+        link: LinkIndex,
         /// The VC.
-        vc: u32,
+        vc: VcIndex,
     },
     /// A contended port.
     Port {
@@ -89,7 +91,7 @@ pub(super) struct HostExit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     /// Index of its link.
-    pub(super) link: usize,
+    pub(super) link: LinkIndex,
     /// The VC's label there.
     pub(super) label: Label,
     /// From the start of transmission at the stage's beginning to the arrival here.
@@ -123,7 +125,8 @@ impl PassedPorts {
     }
 
     /// Those on the way of the stage with this label, in order.
-    pub(super) fn of(&self, label: usize) -> &[Passed] {
+    pub(super) fn of(&self, label: Label) -> &[Passed] {
+        let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
     }
 
@@ -133,7 +136,8 @@ impl PassedPorts {
     }
 
     /// The places of one way in such a row.
-    pub(super) fn places(&self, label: usize) -> Range<usize> {
+    pub(super) fn places(&self, label: Label) -> Range<usize> {
+        let label = usize::from(label);
         self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
     }
 }
@@ -142,7 +146,7 @@ impl PassedPorts {
 #[derive(Clone, Debug)]
 pub(super) struct RmWay {
     /// The VC.
-    pub(super) vc: u32,
+    pub(super) vc: VcIndex,
     /// The switches whose allocators write into backward ones.
     pub(super) passes: Vec<RmPass>,
     /// The end of their loop, if it is on the way.
@@ -157,7 +161,7 @@ pub(super) struct RmPass {
     /// The place of the allocator that does.
     pub(super) place: Place,
     /// Index of the link they come in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// Number of the RM event lane.
     pub(super) lane: u32,
 }
@@ -168,7 +172,7 @@ pub(super) struct RmEnd {
     /// From the start of transmission at the stage's beginning to the arrival here.
     pub(super) lead: Span,
     /// Index of the link they come in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// How many transparent ports they have passed.
     pub(super) passed: usize,
     /// Number of the RM event lane.
@@ -183,33 +187,33 @@ pub(super) const BYTES_PER_PASSED: u64 = size::<Passed>();
 /// The plan of a run.
 pub(super) struct Plan {
     /// By link.
-    pub(super) roles: Vec<Role>,
+    pub(super) roles: TiVec<LinkIndex, Role>,
     /// The links that feed each port.
     pub(super) feeders: Feeders,
     /// Links of the hosts' ports, by number.
-    pub(super) hosts: Vec<usize>,
+    pub(super) hosts: Vec<LinkIndex>,
     /// Links of the contended ports, by number.
-    pub(super) contended: Vec<usize>,
+    pub(super) contended: Vec<LinkIndex>,
     /// Links of the shaped ports, by number.
-    pub(super) shaped: Vec<usize>,
+    pub(super) shaped: Vec<LinkIndex>,
     /// By link and label; empty for transparent ports.
-    pub(super) stages: Vec<Vec<Stage>>,
+    pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// By link: the transparent ports on the ways of its stages.
-    pub(super) passed: Vec<PassedPorts>,
+    pub(super) passed: TiVec<LinkIndex, PassedPorts>,
     /// Whether any VC's rate is controlled.
     pub(super) controls: bool,
     /// Whether any port marks cells.
     pub(super) marks: bool,
     /// By link and label: the way of RM cells, where there are some; empty where no rate is controlled.
-    pub(super) rm_ways: Vec<Vec<Option<RmWay>>>,
+    pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
     /// Of each lane: the place its packets go to, if that is a shaped port.
     pub(super) lanes: Vec<Option<Place>>,
     /// Lanes of RM events: what RM cells from one port do after one lead.
     pub(super) rm_event_lanes: usize,
     /// Propagation by link.
-    pub(super) delays: Vec<Span>,
+    pub(super) delays: TiVec<LinkIndex, Span>,
     /// By VC; none where the host's own port shapes it.
-    pub(super) exits: Vec<Option<HostExit>>,
+    pub(super) exits: TiVec<VcIndex, Option<HostExit>>,
 }
 
 impl Plan {
@@ -217,28 +221,28 @@ impl Plan {
         network: &Network,
         routing: &Routing,
         rate_control: &RateControl,
-        times: &[LinkTimes],
+        times: &TiSlice<LinkIndex, LinkTimes>,
         stop: &Stop<'_>,
     ) -> Result<Self, Interrupted> {
         let mut plan = Plan {
-            roles: Vec::with_capacity(network.links.len()),
+            roles: TiVec::with_capacity(network.links.len()),
             feeders: Feeders::new(network, stop)?,
             hosts: Vec::new(),
             contended: Vec::new(),
             shaped: Vec::new(),
-            stages: Vec::with_capacity(network.links.len()),
-            passed: Vec::with_capacity(network.links.len()),
+            stages: TiVec::with_capacity(network.links.len()),
+            passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: (0..network.links.len()).any(|link| rate_control.marks(index(link))),
-            rm_ways: Vec::with_capacity(network.links.len()),
+            marks: network.links.keys().any(|link| rate_control.marks(link)),
+            rm_ways: TiVec::with_capacity(network.links.len()),
             lanes: Vec::new(),
             rm_event_lanes: 0,
             delays: times.iter().map(|times| times.delay).collect(),
-            exits: Vec::with_capacity(network.vcs.len()),
+            exits: TiVec::with_capacity(network.vcs.len()),
         };
-        for link in 0..network.links.len() {
+        for link in network.links.keys() {
             stop.steps(routing.merging[link].len())?;
-            let role = if rate_control.port(index(link)).is_some() {
+            let role = if rate_control.port(link).is_some() {
                 plan.shaped.push(link);
                 Role::Shaped(plan.shaped.len() - 1)
             } else if network.nodes[network.links[link].from].kind == NodeKind::Host {
@@ -254,9 +258,9 @@ impl Plan {
             };
             plan.roles.push(role);
         }
-        for link in 0..network.links.len() {
+        for link in network.links.keys() {
             let (stages, passed, rm_ways) = match plan.roles[link] {
-                Role::Transparent => (Vec::new(), PassedPorts::default(), Vec::new()),
+                Role::Transparent => (TiVec::new(), PassedPorts::default(), TiVec::new()),
                 Role::Host(_) | Role::Shaped(_) | Role::Contended(_) => {
                     plan.stages_of(routing, rate_control, times, link, stop)?
                 }
@@ -285,8 +289,8 @@ impl Plan {
         &mut self,
         routing: &Routing,
         rate_control: &RateControl,
-        times: &[LinkTimes],
-        start: usize,
+        times: &TiSlice<LinkIndex, LinkTimes>,
+        start: LinkIndex,
         stop: &Stop<'_>,
     ) -> Result<Stages, Interrupted> {
         let mut lanes: BTreeMap<Span, u32> = BTreeMap::new();
@@ -299,10 +303,10 @@ impl Plan {
                 index(*all_rm_event_lanes - 1)
             })
         };
-        let mut stages = Vec::with_capacity(routing.next[start].len());
+        let mut stages = TiVec::with_capacity(routing.next[start].len());
         let mut passed_ports = PassedPorts::new(routing.next[start].len());
-        let mut rm_ways = Vec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
-        for label in 0..routing.next[start].len() {
+        let mut rm_ways = TiVec::with_capacity(if self.controls { routing.next[start].len() } else { 0 });
+        for label in routing.next[start].keys() {
             let (mut link, mut at) = (start, label);
             let mut lead = Span(0);
             let vc = routing.vcs[start][label];
@@ -310,13 +314,13 @@ impl Plan {
             let end = loop {
                 stop.step()?;
                 lead = lead + times[link].cell_time + times[link].delay;
-                if rate_control.ends(vc, index(link)) {
+                if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link: index(link), passed: passed_ports.under_way(), lane });
+                    rm_way.end = Some(RmEnd { lead, link, passed: passed_ports.under_way(), lane });
                 }
-                rm_way.passes.extend(rate_control.pass(index(link), index(at)).map(|place| {
+                rm_way.passes.extend(rate_control.pass(link, at).map(|place| {
                     let lane = rm_event_lane((lead, false));
-                    RmPass { lead, place, link: index(link), lane }
+                    RmPass { lead, place, link, lane }
                 }));
                 match routing.next[link][at] {
                     Next::Host { vc } => {
@@ -327,12 +331,12 @@ impl Plan {
                                 *lane.insert(index(self.lanes.len() - 1))
                             }
                         };
-                        break StageEnd::Host { vc, link: index(link), lane };
+                        break StageEnd::Host { vc, link, lane };
                     }
                     Next::Port { link: next, label } => {
                         let came_in = link;
-                        link = next as usize;
-                        at = label as usize;
+                        link = next;
+                        at = label;
                         match self.roles[link] {
                             Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
                             Role::Contended(contended_port) => {
@@ -342,7 +346,7 @@ impl Plan {
                             Role::Shaped(_) => {
                                 self.lanes.push(Some(Place { link: next, label }));
                                 let lane = index(self.lanes.len() - 1);
-                                break StageEnd::Shaped { lane, link: index(came_in), vc };
+                                break StageEnd::Shaped { lane, link: came_in, vc };
                             }
                             Role::Host(_) => unreachable!("no VC enters a host's own port"),
                         }
@@ -352,7 +356,7 @@ impl Plan {
             stages.push(Stage { lead, end });
             passed_ports.end_way();
             if self.controls {
-                rm_ways.push(rate_control.home(vc as usize).map(|_| rm_way));
+                rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
         Ok((stages, passed_ports, rm_ways))
@@ -360,17 +364,22 @@ impl Plan {
 }
 
 /// Stages by label, the transparent ports on their ways, and the ways of RM cells through them.
-type Stages = (Vec<Stage>, PassedPorts, Vec<Option<RmWay>>);
+type Stages = (TiVec<Label, Stage>, PassedPorts, TiVec<Label, Option<RmWay>>);
 
 fn index(i: usize) -> u32 {
     u32::try_from(i).expect("indices fit 32 bits")
 }
 
-fn is_transparent(network: &Network, times: &[LinkTimes], link: usize, feeders: &[u32]) -> bool {
+fn is_transparent(
+    network: &Network,
+    times: &TiSlice<LinkIndex, LinkTimes>,
+    link: LinkIndex,
+    feeders: &[LinkIndex],
+) -> bool {
     let port = &network.links[link];
     let fed_slowly = match *feeders {
         [] => true,
-        [from] => times[from as usize].cell_time >= times[link].cell_time,
+        [from] => times[from].cell_time >= times[link].cell_time,
         _ => false,
     };
     fed_slowly

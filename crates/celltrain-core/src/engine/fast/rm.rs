@@ -3,10 +3,14 @@
 
 use std::collections::VecDeque;
 
+use typed_index_collections::{TiVec, ti_vec};
+
 use super::plan::{Passed, Plan, RmWay};
 use crate::abr::RmCell;
-use crate::footprint::size;
+use crate::cell::FrameNumber;
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::rate_control::Place;
+use crate::sizes::size;
 use crate::units::Time;
 
 /// An event of one RM cell.
@@ -14,11 +18,11 @@ use crate::units::Time;
 pub(super) struct RmEvent {
     pub(super) time: Time,
     /// Index of the link it comes in on.
-    pub(super) link: u32,
+    pub(super) link: LinkIndex,
     /// The VC it travels on.
-    pub(super) vc: u32,
+    pub(super) vc: VcIndex,
     /// Its number there.
-    pub(super) number: u32,
+    pub(super) number: FrameNumber,
     pub(super) what: What,
 }
 
@@ -40,10 +44,10 @@ pub(super) struct RmEvents {
     lanes: Vec<VecDeque<RmEvent>>,
     /// By link and label, empty where no rate is controlled: RM cells whose departure is known and that leave their VC
     /// before the stage ends.
-    leaving: Vec<Vec<u64>>,
+    leaving: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// By link and label, for every transparent port they pass and at last for the end of their loop: how many of them
     /// arrive there only after the run.
-    late: Vec<Vec<Vec<u64>>>,
+    late: TiVec<LinkIndex, TiVec<Label, Vec<u64>>>,
 }
 
 impl RmEvents {
@@ -54,7 +58,7 @@ impl RmEvents {
         };
         Self {
             lanes: vec![VecDeque::new(); plan.rm_event_lanes],
-            leaving: plan.rm_ways.iter().map(|ways| vec![0; ways.len()]).collect(),
+            leaving: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             late: plan.rm_ways.iter().map(|ways| ways.iter().map(late).collect()).collect(),
         }
     }
@@ -80,7 +84,7 @@ impl RmEvents {
     /// An RM cell that starts at `start` leaves its VC within the stage; whether it does so before the run ends.
     pub(super) fn leaves(
         &mut self,
-        at: (usize, usize),
+        at: (LinkIndex, Label),
         start: Time,
         way: &RmWay,
         passed: &[Passed],
@@ -98,7 +102,7 @@ impl RmEvents {
 
     /// Of the RM cells that leave their VC within a stage: how many there were, how many have passed its `i`th
     /// transparent port, and how many have left.
-    pub(super) fn counted(&self, link: usize, label: usize) -> Leaving<'_> {
+    pub(super) fn counted(&self, link: LinkIndex, label: Label) -> Leaving<'_> {
         match (self.leaving.get(link), self.late.get(link)) {
             (Some(all), Some(late)) => Leaving { all: all[label], late: &late[label] },
             _ => Leaving { all: 0, late: &[] },

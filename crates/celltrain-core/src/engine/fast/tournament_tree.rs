@@ -4,53 +4,90 @@
 //! A network has few sources of events: its contended ports and the lanes between them. Comparing eight of them costs
 //! less than keeping them in order.
 
+use crate::index::LinkIndex;
 use crate::units::Time;
+
+/// What an event does. The order of this list is that of the events of one instant; those of one kind go by link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// A contended port settles what came before the instant.
+    Settle,
+    /// An RM cell comes to the end of its loop.
+    RmEnd(LinkIndex),
+    /// A frame is delivered to its host, or a packet to a shaped port.
+    Delivery(LinkIndex),
+    /// Sources start.
+    Start,
+    /// An RM cell passes a switch.
+    RmPass(LinkIndex),
+    /// A shaped port sends.
+    Shape,
+    /// Clocks tick.
+    Tick,
+}
 
 /// The time of an event, its rank within the instant, and its leaf. All three form one wide number, so that comparing
 /// two keys is one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
+/// Where the parts of a key begin: 29 bits of the leaf, 32 of the link, 3 of the kind, then the time.
+const LINK: u32 = 29;
+const KIND: u32 = LINK + u32::BITS;
+const TIME: u32 = 64;
+
 impl Key {
     /// Never.
     pub const NEVER: Key = Key(u128::MAX);
+    /// So many leaves have keys.
+    pub const MAX_LEAVES: usize = 1 << LINK;
 
     /// The event of `leaf` at `time`; within an instant the least rank comes first.
     #[inline]
-    pub fn new(time: Time, rank: u32, leaf: u32) -> Self {
-        Self(u128::from(time.0) << 64 | u128::from(rank) << 32 | u128::from(leaf))
+    pub fn new(time: Time, rank: Rank, leaf: usize) -> Self {
+        debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
+        // The kinds are numbered in their order: a test holds keys against ranks.
+        let (kind, link) = match rank {
+            Rank::Settle => (0, 0),
+            Rank::RmEnd(link) => (1, link.number()),
+            Rank::Delivery(link) => (2, link.number()),
+            Rank::Start => (3, 0),
+            Rank::RmPass(link) => (4, link.number()),
+            Rank::Shape => (5, 0),
+            Rank::Tick => (6, 0),
+        };
+        Self(u128::from(time.0) << TIME | u128::from((kind << KIND) | (u64::from(link) << LINK) | leaf as u64))
     }
 
     /// When.
     #[inline]
     pub fn time(self) -> Time {
-        Time((self.0 >> 64) as u64)
+        Time((self.0 >> TIME) as u64)
     }
 
     /// Its place among what happens in the same instant.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the rank is the middle 32 bits of the key")]
-    pub fn rank(self) -> u32 {
-        (self.0 >> 32) as u32
+    #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
+    pub fn rank(self) -> Rank {
+        let link = LinkIndex::new((self.0 >> LINK) as u32);
+        match (self.0 >> KIND) as u64 & 7 {
+            0 => Rank::Settle,
+            1 => Rank::RmEnd(link),
+            2 => Rank::Delivery(link),
+            3 => Rank::Start,
+            4 => Rank::RmPass(link),
+            5 => Rank::Shape,
+            6 => Rank::Tick,
+            _ => unreachable!("what never happens has no rank"),
+        }
     }
 
     /// Whose it is.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the leaf is the lowest 32 bits of the key")]
     pub fn leaf(self) -> usize {
-        self.0 as u32 as usize
+        self.0 as usize & (Self::MAX_LEAVES - 1)
     }
 }
-
-/// Ranks within an instant: ports settle what came before it, then RM cells come to the ends of their loops, frames and
-/// packets are delivered by link, sources start, RM cells pass switches, shaped ports send, and clocks tick.
-pub(super) const SETTLE: u32 = 0;
-pub(super) const RM_END: u32 = 1;
-pub(super) const FIRST_LINK: u32 = 1 << 30;
-pub(super) const START: u32 = 1 << 31;
-pub(super) const RM_PASS: u32 = START + 1;
-pub(super) const SHAPED: u32 = u32::MAX - 2;
-pub(super) const TICK: u32 = u32::MAX - 1;
 
 /// The keys, with the least on top.
 ///
@@ -67,6 +104,7 @@ const GROUP: usize = 8;
 impl TournamentTree {
     /// So many keys, all of them never.
     pub fn new(size: usize) -> Self {
+        assert!(size <= Key::MAX_LEAVES, "a network has fewer ports and lanes than there are leaves");
         let mut levels = Vec::new();
         let mut groups = size;
         loop {
@@ -125,6 +163,28 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
+    fn rank(rng: &mut Stream) -> Rank {
+        let link = LinkIndex::new([0, 1, 2, u32::MAX][rng.below(4) as usize]);
+        let ranks = [Rank::Settle, Rank::RmEnd(link), Rank::Delivery(link), Rank::Start, Rank::RmPass(link)];
+        ranks.into_iter().chain([Rank::Shape, Rank::Tick]).nth(rng.below(7) as usize).unwrap()
+    }
+
+    #[test]
+    fn keys_sort_by_time_then_rank_then_leaf_and_tell_all_three() {
+        let mut rng = Stream::new(2, "event_list");
+        let mut parts = |most: u32| {
+            let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];
+            (Time(u64::from(rng.below(most))), rank(&mut rng), leaf)
+        };
+        for _ in 0..10_000 {
+            let (one, other) = (parts(2), parts(2));
+            let keys = [one, other].map(|(time, rank, leaf)| Key::new(time, rank, leaf));
+            assert_eq!(keys[0].cmp(&keys[1]), one.cmp(&other), "{one:?} and {other:?}");
+            assert_eq!((keys[0].time(), keys[0].rank(), keys[0].leaf()), one);
+            assert!(keys[0] < Key::NEVER);
+        }
+    }
+
     #[test]
     fn the_first_is_the_least_after_any_changes() {
         let mut rng = Stream::new(1, "event_list");
@@ -133,8 +193,7 @@ mod tests {
             let mut keys = vec![Key::NEVER; size];
             for _ in 0..500 {
                 let leaf = rng.below(u32::try_from(size).unwrap()) as usize;
-                let rank = rng.below(3);
-                keys[leaf] = Key::new(Time(u64::from(rng.below(20))), rank, u32::try_from(leaf).unwrap());
+                keys[leaf] = Key::new(Time(u64::from(rng.below(20))), rank(&mut rng), leaf);
                 event_list.set(leaf, keys[leaf]);
                 let first = event_list.first();
                 assert_eq!(first, *keys.iter().min().unwrap());

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::abr::RmCell;
-use crate::cell::{Cell, Label};
+use crate::cell::{Cell, FrameNumber};
 use crate::edge_device::{PacketFate, PacketStep};
 use crate::end_systems::EndSystems;
-use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent, Rule};
+use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent};
+use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Routing;
 use crate::policy::Grounds;
 use crate::port::Told;
@@ -15,7 +16,7 @@ use crate::rate_control::RateControl;
 use crate::units::Time;
 
 /// By link and label: the frame whose loss was told last, of one that came and of one that waited.
-pub(super) type ToldLost = BTreeMap<(u32, Label), [Option<u32>; 2]>;
+pub(super) type ToldLost = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
 /// Tells what happens at an instant. Where the probe does not watch, every method is nothing.
 pub(super) struct Teller<'a, P> {
@@ -29,7 +30,7 @@ pub(super) struct Teller<'a, P> {
 
 impl<P: Probe> Teller<'_, P> {
     /// A cell at the port of a link, under its label there.
-    pub(super) fn cell(&mut self, link: u32, cell: Cell, step: CellStep) {
+    pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::WATCHES {
             let (vc, rm) = self.vc_and_rm(link, cell);
             let (frame, last, tagged, efci) = (cell.frame, cell.last_cell(), cell.tagged(), cell.efci());
@@ -38,7 +39,7 @@ impl<P: Probe> Teller<'_, P> {
     }
 
     /// What the port of a link says of a cell that came.
-    pub(super) fn port(&mut self, link: u32, cell: Cell, occupancy: u32, told: &Told<'_>) {
+    pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, told: &Told<'_>) {
         if !P::WATCHES {
             return;
         }
@@ -48,7 +49,7 @@ impl<P: Probe> Teller<'_, P> {
                 let judged = Judged {
                     link,
                     occupancy: view.occupancy,
-                    vc_cells: view.per_vc[label as usize],
+                    vc_cells: view.per_vc[label],
                     active_vcs: view.active_vcs,
                     tagged: view.tagged,
                     grounds: policy.grounds(view, label),
@@ -81,7 +82,7 @@ impl<P: Probe> Teller<'_, P> {
     }
 
     /// What became of a packet at a shaped port.
-    pub(super) fn packet(&mut self, link: u32, fate: &PacketFate) {
+    pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketFate) {
         let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
         let grounds = Grounds { rule: "there is no room for the packet", ..Grounds::default() };
@@ -105,7 +106,7 @@ impl<P: Probe> Teller<'_, P> {
     }
 
     /// The last cell of a frame of `vc` reached the host, and the frame is not whole.
-    pub(super) fn failed(&mut self, vc: u32, frame: u32, why: Failure) {
+    pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
         if P::WATCHES {
             let vc = self.end_systems.sender_of(vc, frame);
             let event = FrameEvent { vc, frame, step: FrameStep::Failed(why) };
@@ -114,30 +115,29 @@ impl<P: Probe> Teller<'_, P> {
     }
 
     /// The rate of a VC that is shaped at the port of a link, which was `before`, if it has changed.
-    pub(super) fn rate(&mut self, link: u32, label: Label, before: f64) {
+    pub(super) fn rate(&mut self, link: LinkIndex, label: Label, before: f64) {
         let Some(source) = self.rate_control.port(link).and_then(|port| port.source(label)) else { return };
         let (after, rule) = (source.acr(), source.rule());
         if after != before {
-            debug_assert_ne!(rule, Rule::Initial, "a source that has changed its rate knows why");
-            let vc = self.routing.vcs[link as usize][label as usize];
+            let vc = self.routing.vcs[link][label];
             self.probe.on_event(self.now, Event::Rate(RateEvent { vc, before, after, rule }));
         }
     }
 
     /// A frame that comes in is lost.
-    fn lost(&mut self, link: u32, cell: Cell, step: FrameStep) {
+    fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
         self.told_lost.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
         self.frame(link, cell, step);
     }
 
-    fn frame(&mut self, link: u32, cell: Cell, step: FrameStep) {
+    fn frame(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
         let (vc, _) = self.vc_and_rm(link, cell);
         self.probe.on_event(self.now, Event::Frame(FrameEvent { vc, frame: cell.frame, step }));
     }
 
     /// The VC a cell was sent on, and what it says if it is an RM cell.
-    fn vc_and_rm(&self, link: u32, cell: Cell) -> (u32, Option<RmCell>) {
-        let vc = self.routing.vcs[link as usize][cell.label() as usize];
+    fn vc_and_rm(&self, link: LinkIndex, cell: Cell) -> (VcIndex, Option<RmCell>) {
+        let vc = self.routing.vcs[link][cell.label()];
         if cell.is_rm() {
             return (vc, Some(self.rate_control.rm_content(vc, cell.frame)));
         }

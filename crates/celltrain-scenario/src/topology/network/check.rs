@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::{Graph, Merge, NodeKind};
 use celltrain_core::stop::{Interrupted, Stop};
 
 use super::{Config, FlowConfig, Layout, Nodes};
-use crate::channels::meeting;
-use crate::check::{closest, hint};
 use crate::fault::Warning;
+use crate::hints::{closest, hint};
 use crate::limits::{MAX_CROSSINGS, MAX_DURATION};
 use crate::scope::{Scope, quoted};
-use crate::topology::links::{check_delay, check_rate};
+use crate::topology::links::{check_delay, check_rate, meeting};
 
 pub(super) fn check(config: &Config, scope: &mut Scope<'_>, stop: &Stop<'_>) -> Result<Option<Layout>, Interrupted> {
     let before = scope.found().len();
@@ -220,7 +222,7 @@ fn without_a_path(
     scope: &mut Scope<'_>,
     stop: &Stop<'_>,
 ) -> Result<(), Interrupted> {
-    let joined: BTreeSet<[usize; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
+    let joined: BTreeSet<[NodeIndex; 2]> = graph.links.iter().map(|link| [link.from, link.to]).collect();
     let mut list = scope.at("flows");
     for i in flows {
         stop.step()?;
@@ -271,8 +273,8 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>, stop: &St
             continue;
         }
         let path = |i: usize| layout.flows[i].data.as_slice();
-        let name = |link: usize| layout.graph.links[link].name.as_str();
-        let paths: Vec<&[usize]> = branches.iter().map(|&i| path(i)).collect();
+        let name = |link: LinkIndex| layout.graph.links[link].name.as_str();
+        let paths: Vec<&[LinkIndex]> = branches.iter().map(|&i| path(i)).collect();
         let Some(at) = meeting(&paths) else {
             refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
             continue;
@@ -302,9 +304,9 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
     for (i, flow) in layout.flows.iter().enumerate() {
         stop.step()?;
         let Some((_, behind)) = flow.data.split_first() else { continue };
-        let kind = |node: usize| layout.graph.nodes[node].kind;
-        let inner: Vec<usize> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
-        let misplaced = |&(j, &node): &(usize, &usize)| {
+        let kind = |node: NodeIndex| layout.graph.nodes[node].kind;
+        let inner: Vec<NodeIndex> = behind.iter().map(|&link| layout.graph.links[link].from).collect();
+        let misplaced = |&(j, &node): &(usize, &NodeIndex)| {
             kind(node) == NodeKind::EdgeDevice && (inner.len() == 1 || !(j == 0 || j.saturating_add(1) == inner.len()))
         };
         if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
@@ -322,21 +324,21 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>, stop: &Stop<'
 pub(super) fn islands(layout: &Layout, stop: &Stop<'_>) -> Result<Vec<Warning>, Interrupted> {
     let graph = &layout.graph;
     // Each node points towards one that stands for all its links lead to.
-    let mut towards: Vec<usize> = (0..graph.nodes.len()).collect();
-    let mut is_on_a_link = vec![false; graph.nodes.len()];
+    let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
+    let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for link in stop.each(&graph.links) {
         let link = link?;
         let [a, b] = [link.from, link.to].map(|node| root(&mut towards, node));
         towards[a.max(b)] = a.min(b);
         is_on_a_link[link.from] = true;
     }
-    let mut is_used = vec![false; graph.nodes.len()];
+    let mut is_used: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for flow in stop.each(&layout.flows) {
         let flow = flow?;
         is_used[root(&mut towards, graph.links[flow.data[0]].from)] = true;
     }
     let (mut alone, mut cut_off) = (Vec::new(), Vec::new());
-    for (node, &is_on_a_link) in is_on_a_link.iter().enumerate() {
+    for (node, &is_on_a_link) in is_on_a_link.iter_enumerated() {
         if !is_on_a_link {
             alone.push(node);
         } else if !is_used[root(&mut towards, node)] {
@@ -373,7 +375,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
 }
 
 /// The node that stands for all that links lead to from this one. Each search halves the way, so that ways stay short.
-fn root(towards: &mut [usize], mut node: usize) -> usize {
+fn root(towards: &mut TiSlice<NodeIndex, NodeIndex>, mut node: NodeIndex) -> NodeIndex {
     while towards[node] != node {
         towards[node] = towards[towards[node]];
         node = towards[node];

@@ -1,6 +1,7 @@
 //! Many cells at once: their fate, and their admission or refusal as that of as many single cells.
 
-use super::{BatchingPort, Cell, Fate, Label, MOST_DEFERRED_DEQUEUES, Run};
+use super::{BatchingPort, Cell, Fate, MOST_DEFERRED_DEQUEUES, Run};
+use crate::index::Label;
 
 impl BatchingPort {
     /// What will become of a VC's next cells, of which this is one, as long as there is room for them. It asks the

@@ -1,4 +1,7 @@
 use super::*;
+use crate::cell::FrameNumber;
+use crate::cell::tests::cell;
+use crate::index::Label;
 use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
 
@@ -6,15 +9,15 @@ mod twin;
 
 #[test]
 fn cells_admitted_in_turns_count_as_single_ones_do() {
-    let rm = Cell::rm(2, 9);
-    let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| Cell::new(label, 5, last));
+    let rm = Cell::rm(Label::new(2), FrameNumber::new(9));
+    let cells = [(0, false), (1, false), (0, true), (1, false)].map(|(label, last)| cell(label, 5, last));
     let cells = [cells[0], cells[1], rm, cells[2], cells[3]];
     // Two wait before. Then one goes, or all that wait but one, or all, between the first and the last of the cells.
     for gone in [1, 6, 7] {
         let policy = || PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(10), &["a", "b", "c"]);
         let mut ports = [(); 2].map(|()| BatchingPort::new(Some(10), 3, policy(), Stream::new(1, "test")));
         for port in &mut ports {
-            assert!(port.offer(Cell::new(0, 4, true)) && port.offer(Cell::new(1, 4, true)));
+            assert!(port.offer(cell(0, 4, true)) && port.offer(cell(1, 4, true)));
         }
         let [single, interleaved] = &mut ports;
         for cell in cells {
@@ -22,8 +25,8 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
         }
         single.defer_dequeue(gone);
         for (label, cells, last) in [(0, 2, true), (1, 2, false)] {
-            interleaved.fate(Cell::new(label, 5, false));
-            interleaved.count_in_turns(Run { last: Cell::new(label, 5, last), cells });
+            interleaved.fate(cell(label, 5, false));
+            interleaved.count_in_turns(Run { last: cell(label, 5, last), cells });
         }
         interleaved.count_in_turns(Run { last: rm, cells: 1 });
         interleaved.admit_in_turns(&cells, 7, gone);
@@ -32,7 +35,10 @@ fn cells_admitted_in_turns_count_as_single_ones_do() {
         }
         assert_eq!((single.state(), single.active_vcs()), (interleaved.state(), interleaved.active_vcs()));
         assert!(single.waiting().eq(interleaved.waiting()));
-        assert_eq!([0, 1].map(|vc| single.starts_frame(vc)), [0, 1].map(|vc| interleaved.starts_frame(vc)));
+        assert_eq!(
+            [0, 1].map(|vc| single.starts_frame(Label::new(vc))),
+            [0, 1].map(|vc| interleaved.starts_frame(Label::new(vc)))
+        );
     }
 }
 
@@ -41,15 +47,15 @@ fn cells_admitted_in_turns_are_of_the_frame_that_is_under_way() {
     let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
     let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
     // The first cells of A's frame 8 and of B's frame 3 come in turns, and A's second; B's second pushes out A's two.
-    let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| Cell::new(label, frame, false));
+    let cells = [(0, 8), (1, 3), (0, 8)].map(|(label, frame)| cell(label, frame, false));
     for (last, cells) in [(cells[2], 2), (cells[1], 1)] {
         assert_eq!(port.fate(last), Fate::Admitted);
         port.count_in_turns(Run { last, cells });
     }
     port.admit_in_turns(&cells, 3, 0);
-    assert!(port.offer(Cell::new(1, 3, true)));
+    assert!(port.offer(cell(1, 3, true)));
     // What is still to come of frame 8 is the rest of a frame that was cut.
-    assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
+    assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
     assert_eq!(port.vc_counters().next().map(|of_a| (of_a.lost_pushed_out, of_a.discarded_remainder)), Some((2, 1)));
 }
 
@@ -59,12 +65,12 @@ fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
     let mut port = BatchingPort::new(Some(3), 2, policy, Stream::new(1, "test"));
     // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its
     // second.
-    let run = Run { last: Cell::new(0, 8, false), cells: 2 };
+    let run = Run { last: cell(0, 8, false), cells: 2 };
     assert_eq!(port.fate(run.last), Fate::Admitted);
     port.admit(run, 2, 0);
-    assert!(port.offer(Cell::new(1, 3, false)) && port.offer(Cell::new(1, 3, true)));
+    assert!(port.offer(cell(1, 3, false)) && port.offer(cell(1, 3, true)));
     // So what comes of frame 8 is the rest of a frame that was cut, of which the last cell alone enters.
-    assert_eq!([false, true].map(|last| port.offer(Cell::new(0, 8, last))), [false, true]);
+    assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
     port.dequeue_deferred();
     let of_a = port.vc_counters().next();
     let expected = PortCounters {
@@ -82,9 +88,9 @@ fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
     let port = |policy: PolicyConfig| {
         BatchingPort::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
     };
-    assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(0, 1, false));
+    assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(Label::new(0), 1, false));
     let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5, k: 1.0 }));
-    assert!(!port.enters_at_once(0, 1, false), "the virtual queue is empty");
-    assert!(port.offer(Cell::new(0, 1, false)));
-    assert!(port.enters_at_once(0, 1, false), "the cell that leaves is the one before");
+    assert!(!port.enters_at_once(Label::new(0), 1, false), "the virtual queue is empty");
+    assert!(port.offer(cell(0, 1, false)));
+    assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");
 }

@@ -2,8 +2,11 @@
 //! as one cell after the other.
 
 use proptest::prelude::*;
+use typed_index_collections::TiSlice;
 
 use super::*;
+use crate::cell::FrameNumber;
+use crate::index::Label;
 use crate::port::Port;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 
@@ -43,7 +46,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let label = || 0..VCS;
+    let label = || (0..VCS).prop_map(Label::new);
     prop_oneof![
         6 => (label(), 1u32..7, any::<bool>()).prop_map(|(label, cells, ends)| Step::Run { label, cells, ends }),
         1 => label().prop_map(|label| Step::Rm { label }),
@@ -73,8 +76,12 @@ impl Twins {
         }
         let stream = || Stream::new(1, "port");
         Some(Self {
-            naive: Port::new(Some(capacity), 4, built(), stream()).merging(&merging).scheduled(service()),
-            batching: BatchingPort::new(Some(capacity), 4, built(), stream()).merging(&merging).scheduled(service()),
+            naive: Port::new(Some(capacity), 4, built(), stream())
+                .merging(TiSlice::from_ref(&merging))
+                .scheduled(service()),
+            batching: BatchingPort::new(Some(capacity), 4, built(), stream())
+                .merging(TiSlice::from_ref(&merging))
+                .scheduled(service()),
             frames: [0; 4],
             rms: 0,
             left_naive: Vec::new(),
@@ -104,11 +111,11 @@ impl Twins {
     }
 
     fn of_frame(&self, label: Label, ends: bool) -> Cell {
-        Cell::new(label, self.frames[label as usize], ends)
+        Cell::new(label, FrameNumber::new(self.frames[usize::from(label)]), ends)
     }
 
     fn next_frame(&mut self, label: Label, ends: bool) {
-        self.frames[label as usize] += u32::from(ends);
+        self.frames[usize::from(label)] += u32::from(ends);
     }
 
     fn play(&mut self, step: Step) {
@@ -116,7 +123,7 @@ impl Twins {
             Step::Run { label, cells, ends } => self.run(Run { last: self.of_frame(label, ends), cells }),
             Step::Rm { label } => {
                 self.rms += 1;
-                self.offer(Cell::rm(label, self.rms));
+                self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
             }
             Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
             Step::Turns { labels, rounds, ends } => self.turns(&chosen(labels), rounds, ends),
@@ -233,7 +240,7 @@ impl Twins {
     fn compare(&mut self) {
         assert_eq!(self.naive.occupancy(), self.batching.occupancy());
         assert_eq!(self.naive.max_queue(), self.batching.max_queue());
-        for label in 0..VCS {
+        for label in Label::counting().take(VCS as usize) {
             assert_eq!(self.naive.starts_frame(label), self.batching.starts_frame(label));
         }
     }
@@ -253,7 +260,7 @@ impl Twins {
 }
 
 fn chosen(labels: [bool; 4]) -> Vec<Label> {
-    (0..VCS).filter(|&label| labels[label as usize]).collect()
+    Label::counting().zip(labels).filter(|&(_, is_chosen)| is_chosen).map(|(label, _)| label).collect()
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! Which links feed each port. A port keeps state for these alone, not for every input of its node: the switch of a
 //! star has an input for each host, but two links feed most of its ports.
 
+use crate::index::LinkIndex;
 use crate::network::Network;
 use crate::stop::{Interrupted, Stop};
 
@@ -9,7 +10,7 @@ use crate::stop::{Interrupted, Stop};
 pub(crate) struct Feeders {
     /// By link: where its list begins in `links`; one more at the end.
     first: Vec<u32>,
-    links: Vec<u32>,
+    links: Vec<LinkIndex>,
 }
 
 impl Feeders {
@@ -22,17 +23,18 @@ impl Feeders {
         let mut first = vec![0; network.links.len() + 1];
         for hop in stop.each(hops()) {
             let (_, to) = hop?;
-            first[to + 1] += 1;
+            first[usize::from(to) + 1] += 1;
         }
         for link in 0..network.links.len() {
             first[link + 1] += first[link];
         }
         let mut next = first.clone();
-        let mut by_hop = vec![0; first[network.links.len()]];
+        let mut by_hop = vec![LinkIndex::default(); first[network.links.len()]];
         for hop in stop.each(hops()) {
             let (from, to) = hop?;
-            by_hop[next[to]] = index(from);
-            next[to] += 1;
+            let place = &mut next[usize::from(to)];
+            by_hop[*place] = from;
+            *place += 1;
         }
         let mut feeders = Self { first: Vec::with_capacity(first.len()), links: Vec::new() };
         feeders.first.push(0);
@@ -48,13 +50,14 @@ impl Feeders {
     }
 
     /// The links that feed the port of this one.
-    pub(crate) fn of(&self, link: usize) -> &[u32] {
+    pub(crate) fn of(&self, link: LinkIndex) -> &[LinkIndex] {
+        let link = usize::from(link);
         &self.links[self.first[link] as usize..self.first[link + 1] as usize]
     }
 
     /// The number of a feeding link among the inputs of a port.
-    pub(super) fn input(&self, link: usize, from: usize) -> u32 {
-        let place = self.of(link).binary_search(&index(from));
+    pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
+        let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))
     }
 
@@ -74,7 +77,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::network::tests::{n_source_network, ring_network};
+    use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network, ring_network};
     use crate::policy::{PolicyConfig, tail_drop};
     use crate::tcp::{TcpConfig, TcpOptions};
 
@@ -89,14 +92,18 @@ mod tests {
         let (feeders, routing) =
             (Feeders::new(&network, &Stop::never()).unwrap(), network.routing(&Stop::never()).unwrap());
         // Links: the bottleneck there and back, then in pairs those of sources 2, 4, 6 and of destinations 8, 10, 12.
-        assert_eq!(feeders.of(0), [2, 4, 6]);
-        assert_eq!(feeders.of(1), [9, 11, 13]);
-        assert_eq!(feeders.of(8), [0]);
-        assert_eq!(feeders.of(2), [0; 0], "a host's own port");
-        assert_eq!([2, 4, 6].map(|from| feeders.input(0, from)), [0, 1, 2]);
-        for link in 0..network.links.len() {
-            assert!(feeders.of(link).is_sorted_by_key(|&from| routing.input[from as usize]), "link {link}");
-            assert!(feeders.of(link).iter().all(|&from| network.links[from as usize].to == network.links[link].from));
+        for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
+            assert!(
+                feeders.of(LinkIndex::new(link)).iter().copied().eq(from.iter().copied().map(LinkIndex::new)),
+                "{link}"
+            );
+        }
+        assert!(feeders.of(LinkIndex::new(2)).is_empty(), "a host's own port");
+        let inputs = [2, 4, 6].map(|from| feeders.input(N_SOURCE_BOTTLENECK, LinkIndex::new(from)));
+        assert_eq!(inputs, [0, 1, 2]);
+        for link in network.links.keys() {
+            assert!(feeders.of(link).is_sorted_by_key(|&from| routing.input[from]), "{link:?}");
+            assert!(feeders.of(link).iter().all(|&from| network.links[from].to == network.links[link].from));
         }
     }
 
@@ -106,7 +113,7 @@ mod tests {
         let mut network = n_source_network(1, "5us", None, policy, &tcp(), "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
-        assert_eq!(Feeders::new(&network, &Stop::never()).unwrap().of(0), [2]);
+        assert_eq!(Feeders::new(&network, &Stop::never()).unwrap().of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
     }
 
     /// State for every input of the node at each of its ports was 10 GB at 10,000 hosts.

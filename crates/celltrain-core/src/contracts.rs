@@ -1,0 +1,109 @@
+//! The contracts at the edge of a network: which VCs have one ([`Gfr`](crate::gfr::Gfr)), and where it is looked after.
+
+use typed_index_collections::TiVec;
+
+use crate::cell::Cell;
+use crate::gfr::{EdgeCounters, Policer};
+use crate::index::{LinkIndex, VcIndex};
+use crate::network::{Network, Vc};
+use crate::sizes::size;
+use crate::stop::{Interrupted, Stop};
+use crate::units::{Clock, Time};
+
+/// The contracts at the edge of a network.
+pub struct Edge {
+    by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
+    /// By VC: the link that brings it to the ATM network's first switch.
+    at: TiVec<VcIndex, LinkIndex>,
+}
+
+impl Edge {
+    /// The contracts of a network's VCs, before a cell has come.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub fn new(network: &Network, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+        let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
+        let policer = |vc: &Vc| {
+            let contract = vc.contract.as_ref()?;
+            Some(Box::new(Policer::new(contract, network.links[first_link(vc)].rate, clock)))
+        };
+        Ok(Self { by_vc: stop.map(&network.vcs, policer)?.into(), at: stop.map(&network.vcs, first_link)?.into() })
+    }
+
+    /// Whether a VC has a contract.
+    #[inline]
+    pub fn polices(&self, vc: VcIndex) -> bool {
+        self.by_vc[vc].is_some()
+    }
+
+    /// Whether it is at the end of this link that the contract of a VC is looked after.
+    pub fn polices_at(&self, vc: VcIndex, link: LinkIndex) -> bool {
+        self.polices(vc) && self.at[vc] == link
+    }
+
+    /// A cell of `vc` reaches the first switch at `now`; the cell as it goes on.
+    pub fn on_cell(&mut self, vc: VcIndex, now: Time, cell: Cell) -> Cell {
+        match &mut self.by_vc[vc] {
+            Some(policer) => policer.on_cell(now, cell),
+            None => cell,
+        }
+    }
+
+    /// What was found in the cells of each VC that has a contract.
+    pub fn counters(&self, vc: VcIndex) -> Option<EdgeCounters> {
+        self.by_vc[vc].as_ref().map(|policer| policer.counters)
+    }
+}
+
+/// Memory of a VC, whether it has a contract or not.
+pub(crate) const BYTES_PER_VC: u64 = size::<Option<Box<Policer>>>() + 4;
+/// Memory of a contract.
+pub(crate) const BYTES_PER_CONTRACT: u64 = size::<Policer>() + 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+    use crate::gfr::tests::{clock, contract};
+    use crate::network::tests::n_source_network;
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::units::BitRate;
+
+    #[test]
+    fn the_edge_polices_the_vcs_with_contracts_where_they_reach_a_switch_and_counts_their_frames() {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1ms");
+        let vcs = [0, 1, 2, 3].map(VcIndex::new);
+        let [without, _, with, _] = vcs;
+        network.vcs[with].contract = Some(contract(1_555_200));
+        let mut edge = Edge::new(&network, clock(), &Stop::never()).unwrap();
+        assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
+        // VC 2 crosses its host's link, the bottleneck and its destination's.
+        let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
+        assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
+        assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
+        assert!(
+            network.links.keys().all(|link| !edge.polices_at(without, link)),
+            "nor is a VC without a contract policed anywhere"
+        );
+        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: of four frames two are
+        // eligible, and two are tagged, all 14 cells of them.
+        let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
+        let mut tagged = 0;
+        for i in 0..38 {
+            let cell = cell(0, 0, i % 12 == 11);
+            assert_eq!(
+                edge.on_cell(without, Time::default() + cell_time * i, cell),
+                cell,
+                "without a contract it goes on as it is"
+            );
+            tagged += u64::from(edge.on_cell(with, Time::default() + cell_time * i, cell).tagged());
+        }
+        assert_eq!(tagged, 14);
+        let counted = EdgeCounters { frames: 4, eligible_frames: 2, tagged_frames: 2, nonconforming_cells: 0 };
+        assert_eq!(vcs.map(|vc| edge.counters(vc)), [None, None, Some(counted), None]);
+    }
+}

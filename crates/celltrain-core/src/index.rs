@@ -1,0 +1,104 @@
+//! The indices of a network's parts and of what is kept by them, each a type of its own: to swap two of them, or to
+//! look into one list with the index of another, does not compile.
+//!
+//! Lists are those of `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An
+//! index is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, as of the
+//! queues of a port or of the inputs of a node, is a plain one.
+//!
+//! ```
+//! use celltrain_core::cell::{Cell, FrameNumber};
+//! use celltrain_core::index::{Label, LinkIndex, VcIndex};
+//! use typed_index_collections::TiVec;
+//!
+//! let (vc, link, label) = (VcIndex::new(0), LinkIndex::new(1), Label::new(2));
+//! let vcs: TiVec<VcIndex, &str> = vec!["tcp1", "tcp1-acks"].into();
+//! let links: TiVec<LinkIndex, &str> = vec!["sw1->sw2", "sw2->sw1"].into();
+//! assert_eq!((vcs[vc], links[link]), ("tcp1", "sw2->sw1"));
+//! assert_eq!(Cell::new(label, FrameNumber::new(7), true).label(), label);
+//! ```
+//!
+//! The same with the index of a VC in the place of a link's does not compile:
+//!
+//! ```compile_fail
+//! use celltrain_core::index::{LinkIndex, VcIndex};
+//! use typed_index_collections::TiVec;
+//!
+//! let vc = VcIndex::new(0);
+//! let links: TiVec<LinkIndex, &str> = vec!["sw1->sw2", "sw2->sw1"].into();
+//! assert_eq!(links[vc], "sw1->sw2");
+//! ```
+//!
+//! Nor is it a label:
+//!
+//! ```compile_fail
+//! use celltrain_core::cell::{Cell, FrameNumber};
+//! use celltrain_core::index::VcIndex;
+//!
+//! let vc = VcIndex::new(0);
+//! assert!(Cell::new(vc, FrameNumber::new(7), true).last_cell());
+//! ```
+
+/// The types of indices. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and to
+/// `usize` where a network is built and where results are made.
+macro_rules! indices {
+    ($($(#[$about:meta])* $name:ident;)*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The index of this number.
+            #[inline]
+            pub const fn new(number: u32) -> Self {
+                Self(number)
+            }
+
+            /// Its number.
+            #[inline]
+            pub const fn number(self) -> u32 {
+                self.0
+            }
+
+            /// All of them, from 0 on: beside a list, they cost no check of its length.
+            #[inline]
+            pub fn counting() -> impl Iterator<Item = Self> + Clone {
+                (0..).map(Self)
+            }
+        }
+
+        impl From<usize> for $name {
+            #[inline]
+            fn from(place: usize) -> Self {
+                Self(u32::try_from(place).expect("indices fit 32 bits"))
+            }
+        }
+
+        impl From<$name> for usize {
+            #[inline]
+            fn from(index: $name) -> usize {
+                index.0 as usize
+            }
+        }
+    )*};
+}
+
+indices! {
+    /// A VC's label on one link, dense from 0: what VPI and VCI are in a real header, swapped at every switch. It fits
+    /// 24 bits ([`Cell::MAX_LABELS`](crate::cell::Cell::MAX_LABELS)).
+    Label;
+
+    /// A link of a network, and the output port at its start.
+    LinkIndex;
+
+    /// A virtual channel of a network.
+    VcIndex;
+
+    /// A flow of a network.
+    FlowIndex;
+
+    /// A host, a switch or an edge device of a network.
+    NodeIndex;
+
+    /// A merge of VCs of a network.
+    MergeIndex;
+}

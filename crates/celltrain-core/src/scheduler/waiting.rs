@@ -1,0 +1,171 @@
+//! What waits at a port in several queues, as a scheduler serves it: single cells, or runs of them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::Waiting;
+use crate::cell::{Cell, Run};
+use crate::index::Label;
+
+/// Single cells that wait in several queues, as the reference engine's port has them.
+pub struct WaitingCells {
+    pub(crate) queues: Vec<VecDeque<Cell>>,
+    /// What was sent and is still to be taken, in order.
+    pub(crate) sent: VecDeque<Cell>,
+}
+
+impl Waiting for WaitingCells {
+    fn queues(&self) -> Range<usize> {
+        0..self.queues.len()
+    }
+
+    fn cells(&self, queue: usize) -> u32 {
+        u32::try_from(self.queues[queue].len()).expect("a buffer's cells fit 32 bits")
+    }
+
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        assert!(most > 0, "a scheduler that sends, sends a cell");
+        self.send_one(queue);
+        1
+    }
+
+    fn send_one(&mut self, queue: usize) -> bool {
+        self.sent.push_back(self.queues[queue].pop_front().expect("a scheduler chooses a queue with a cell"));
+        !self.queues[queue].is_empty()
+    }
+}
+
+/// The cells of a class or of a VC, first in, first out.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    /// Cells waiting.
+    pub(crate) cells: u32,
+    /// Those of one frame that go first; none when the queue is empty.
+    pub(crate) front: Run,
+    pub(crate) behind: VecDeque<Run>,
+    /// Cells of the first run that were sent and not yet reported.
+    pub(crate) unreported: u32,
+}
+
+/// Cells of one frame that were sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) run: Run,
+    /// Of the cells of the same service, how many went before the first of these, where each is reported; otherwise
+    /// before the last.
+    pub(crate) after: u32,
+}
+
+/// How finely departures are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportGranularity {
+    /// Runs of cells that go one after the other: how many cells went before the first.
+    Each,
+    /// What waits together may go with other queues' cells in between, and is reported when the last of it has gone:
+    /// how many cells went before that one.
+    Runs,
+}
+
+/// Runs of cells that wait in several queues, as the fast engine's port has them.
+pub struct WaitingRuns<'a> {
+    pub(crate) queues: &'a mut [Queue],
+    pub(crate) counts: &'a mut Counts,
+    pub(crate) sent: &'a mut Vec<Sent>,
+    pub(crate) granularity: ReportGranularity,
+    /// Cells sent in this service.
+    pub(crate) number: u32,
+}
+
+impl Waiting for WaitingRuns<'_> {
+    #[inline]
+    fn queues(&self) -> Range<usize> {
+        0..self.queues.len()
+    }
+
+    #[inline]
+    fn cells(&self, queue: usize) -> u32 {
+        self.queues[queue].cells
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    fn send(&mut self, queue: usize, most: u32) -> u32 {
+        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
+        let sent = most.min(front.cells);
+        *cells -= sent;
+        front.cells -= sent;
+        *unreported += sent;
+        self.counts.take(front.last.label(), sent);
+        self.number += sent;
+        if front.cells == 0 || self.granularity == ReportGranularity::Each {
+            self.report_departures(queue);
+        }
+        sent
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    fn send_one(&mut self, queue: usize) -> bool {
+        let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
+        *cells -= 1;
+        front.cells -= 1;
+        *unreported += 1;
+        let others_wait = *cells > 0;
+        self.counts.take(front.last.label(), 1);
+        self.number += 1;
+        if front.cells == 0 || self.granularity == ReportGranularity::Each {
+            self.report_departures(queue);
+        }
+        others_wait
+    }
+}
+
+impl WaitingRuns<'_> {
+    /// Notes what was sent of the run in front, and turns to the next one if that was all.
+    #[inline(never)]
+    fn report_departures(&mut self, queue: usize) {
+        let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
+        let cells = std::mem::take(unreported);
+        let after = self.number - if self.granularity == ReportGranularity::Each { cells } else { 1 };
+        let is_rest = front.cells == 0;
+        let last = if is_rest { front.last } else { front.last.not_last() };
+        self.sent.push(Sent { run: Run { last, cells }, after });
+        if is_rest && let Some(next) = behind.pop_front() {
+            *front = next;
+        }
+    }
+}
+
+/// Waiting cells by VC.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// By label.
+    pub(crate) per_vc: TiVec<Label, u32>,
+    /// VCs with at least one.
+    pub(crate) active_vcs: u32,
+}
+
+impl Counts {
+    /// None of any of so many VCs.
+    pub fn new(vcs: usize) -> Self {
+        Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
+    }
+
+    /// Cells of a VC come.
+    #[inline]
+    pub fn put(&mut self, label: Label, cells: u32) {
+        let count = &mut self.per_vc[label];
+        self.active_vcs += u32::from(*count == 0);
+        *count += cells;
+    }
+
+    /// Cells of a VC go.
+    #[inline]
+    pub fn take(&mut self, label: Label, cells: u32) {
+        let count = &mut self.per_vc[label];
+        *count -= cells;
+        self.active_vcs -= u32::from(*count == 0);
+    }
+}

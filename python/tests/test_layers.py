@@ -1,0 +1,62 @@
+"""The modules at the top of each Rust crate import each other in no circle. (import-linter looks after Python's.)"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src") if (path / "lib.rs").exists())
+#: What only tests compile.
+TESTS = {"tests", "conformance", "script", "pipe", "grounds", "loops"}
+
+
+def modules(crate: Path) -> dict[str, str]:
+    """The sources of each module at the top of a crate, without comments and tests."""
+    sources: dict[str, str] = {}
+    for path in sorted((crate / "src").rglob("*.rs")):
+        parts = path.relative_to(crate / "src").with_suffix("").parts
+        if parts == ("lib",) or TESTS & set(parts):
+            continue
+        text = re.sub(
+            r"//.*", "", path.read_text().split("#[cfg(test)]\nmod ")[0].split("#[cfg(test)]\npub(crate) mod ")[0]
+        )
+        if len(parts) == 1 or parts[1:] == ("mod",):
+            # Above a module at the top is the crate.
+            text = re.sub(r"\bsuper::", "crate::", text)
+        sources[parts[0]] = sources.get(parts[0], "") + text
+    return sources
+
+
+def imports(sources: dict[str, str]) -> dict[str, set[str]]:
+    """By module: the others that it names."""
+    found: dict[str, set[str]] = {}
+    for name, text in sources.items():
+        named = set(re.findall(r"\bcrate::(\w+)", text))
+        for group in re.findall(r"\bcrate::\{(.*?)\};", text, re.DOTALL):
+            named |= set(re.findall(r"(?:^|[,{\s])(\w+)(?=::|,|\s|$)", group))
+        found[name] = (named & sources.keys()) - {name}
+    return found
+
+
+def circle(found: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, those without one left out; nothing where there is none."""
+    left = {name: set(others) for name, others in found.items()}
+    while ground := [name for name, others in left.items() if not others & left.keys()]:
+        for name in ground:
+            del left[name]
+    while roof := [name for name in left if not any(name in others for others in left.values())]:
+        for name in roof:
+            del left[name]
+    return sorted(f"{name} -> {', '.join(sorted(others & left.keys()))}" for name, others in left.items())
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_no_modules_import_each_other_in_a_circle(crate: Path) -> None:
+    assert circle(imports(modules(crate))) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b -> c", "c -> b"]
