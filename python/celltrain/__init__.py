@@ -12,8 +12,8 @@ True
 
 Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
 one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
-ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters. A `Cancel`
-ends any of these calls from another thread.
+ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
+`read_events` reads what a run told of single segments, frames and cells; `why` says what happened to a flow. A `Cancel` ends any of these calls from another thread.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from celltrain.errors import ScenarioError as ScenarioError
     from celltrain.errors import StoreError as StoreError
     from celltrain.errors import TuneError as TuneError
+    from celltrain.event_log import EventLog as EventLog
+    from celltrain.event_log import read_events as read_events
     from celltrain.events import Events as Events
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from celltrain.toml import save as save
     from celltrain.tuning import Tuned as Tuned
     from celltrain.tuning import tune as tune
+    from celltrain.reasons import Why as Why
+    from celltrain.reasons import why as why
 
     __version__: str
 
@@ -66,6 +70,7 @@ _HOMES = {
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",
     "ClusterError": "errors",
+    "EventLog": "event_log",
     "Events": "events",
     "Fault": "errors",
     "InputError": "errors",
@@ -80,10 +85,12 @@ _HOMES = {
     "StoreError": "errors",
     "TuneError": "errors",
     "Tuned": "tuning",
+    "Why": "reasons",
     "RunResult": "results",
     "draw": "drawing",
     "import_graph": "graph",
     "max_min_shares": "network",
+    "read_events": "event_log",
     "run": "results",
     "check": "scenario",
     "report": "reports",
@@ -94,6 +101,7 @@ _HOMES = {
     "study": "reproduction",
     "sweep": "sweeps",
     "tune": "tuning",
+    "why": "reasons",
 }
 
 

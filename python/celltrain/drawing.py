@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
+from celltrain.axes import LONGEST_TITLE, brief, require_matplotlib
 from celltrain.errors import ScenarioError
 from celltrain.network import Network, OneWayLink, network
-from celltrain.plot import LONGEST_TITLE, brief, require_matplotlib
 from celltrain.writing import named
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -31,11 +31,11 @@ class Events:
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
-    >>> import tempfile, pyarrow.parquet
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = ct.run(lan, events=ct.Events(folder, kinds=["segments"], flows=["tcp1"]))
-    ...     table = pyarrow.parquet.read_table(f"{folder}/segments.parquet")
-    >>> result.engine, table.column("event")[0].as_py()
+    ...     segments = result.events["segments"]
+    >>> result.engine, segments["event"][0].as_py()
     ('fast', 'sent')
     """
 
@@ -108,8 +108,12 @@ class Events:
         return (list(self.kinds), *names, self.window)
 
     @contextmanager
-    def taking(self) -> Iterator[Take]:
-        """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is."""
+    def taking(self, run: Mapping[str, str] | None = None) -> Iterator[Take]:
+        """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is.
+
+        Args:
+            run: What the metadata of the tables say of the run: its scenario's name, and its seed.
+        """
         folder = self.folder
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +126,7 @@ class Events:
             opened = {
                 name: files.enter_context(replacing(path)) for name, path in zip(self.chosen, self.paths, strict=True)
             }
-            writer = _Writer(opened, self.format)
+            writer = _Writer(opened, self.format, run or {})
             try:
                 yield writer.take
             except (KeyboardInterrupt, CancelledError) as error:
@@ -140,11 +144,11 @@ def _names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
 class _Table:
     """The file of one kind."""
 
-    def __init__(self, kind: str, file: IO[bytes], file_format: str) -> None:
+    def __init__(self, kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> None:
         import pyarrow as pa
 
         self.columns = [column_of(measure) for measure in EVENTS[kind].columns]
-        metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning}
+        metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run}
         self.schema = pa.schema([column.field() for column in self.columns], metadata=metadata)
         self.writer: Any
         if file_format == "csv":
@@ -202,9 +206,10 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 class _Writer:
     """Writes blocks on a thread of its own, while the run goes on; two wait at most."""
 
-    def __init__(self, files: dict[str, IO[bytes]], file_format: str) -> None:
+    def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
         self._files = files
         self._format = file_format
+        self._run = run
         self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=2)
         self._error: BaseException | None = None
         self._ended = False
@@ -247,7 +252,7 @@ class _Writer:
 
     def _write(self, tables: list[_Table]) -> None:
         # pyarrow is imported here: the run goes on meanwhile.
-        by_kind = {kind: _Table(kind, file, self._format) for kind, file in self._files.items()}
+        by_kind = {kind: _Table(kind, file, self._format, self._run) for kind, file in self._files.items()}
         tables += by_kind.values()
         while (block := self._next()) is not None:
             kind, columns = block

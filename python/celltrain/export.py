@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from celltrain.tables import write_csv, write_parquet
 from celltrain.text import as_json
-from celltrain.writing import replace, replacing
+from celltrain.writing import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,15 +40,13 @@ def _tables(table: pa.Table, stem: Path) -> list[Path]:
 
 def _plots(result: RunResult, name: str, folder: Path) -> list[Path]:
     # Without pyplot: nothing here may open a window or leave a figure behind.
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
+
+    from celltrain.axes import save
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     getattr(result.plot, name)(ax=figure.add_subplot())
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    with replacing(png) as file:
-        figure.savefig(file, format="png", dpi=150)
-    # The same run gives the same file, byte for byte.
-    with rc_context({"svg.hashsalt": "celltrain"}), replacing(svg) as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    for path in (png, svg):
+        save(figure, path)
     return [png, svg]

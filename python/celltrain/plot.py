@@ -1,4 +1,4 @@
-"""Plots of a run's series, on matplotlib axes with units."""
+"""Plots of a run's series and diagrams of its events, on matplotlib axes with units."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
-from celltrain.errors import MissingExtraError
-from celltrain.text import shown
+from celltrain.axes import LONGEST_TITLE, MAX_LEGEND, brief, legible, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from celltrain.results import RunResult
-
-# A legend with more entries hides the plot.
-MAX_LEGEND = 20
-# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
-LONGEST_LABEL = 48
-LONGEST_TITLE = 80
 
 
 class Plot:
@@ -86,8 +79,23 @@ class Plot:
             ax.plot([], [], ".", color="black", markersize=5, label="dots: phase 1")
         return _finished(ax, len(labels))
 
+    @checked()
+    def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """The time-sequence diagram of a connection's events; see `celltrain.diagrams.Diagrams.sequence`."""
+        return self._result.events.plot.sequence(flow, window=window, ax=ax)
+
+    @checked()
+    def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """What waits at a port over time, by VC, of its events; see `celltrain.diagrams.Diagrams.anatomy`."""
+        return self._result.events.plot.anatomy(port, window=window, ax=ax)
+
+    @checked()
+    def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
+        """One frame's cells on their way through the network, of its events; see `celltrain.diagrams.Diagrams.ladder`."""
+        return self._result.events.plot.ladder(flow, frame, ax=ax)
+
     def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
-        ax = _new_axes() if ax is None else ax
+        ax = new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):
             ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
@@ -96,27 +104,6 @@ class Plot:
         ax.set_title(f"{name}, seed {self._result.seed}", parse_math=False)
         ax.margins(x=0)
         return ax
-
-
-def require_matplotlib() -> None:
-    """Raises `MissingExtraError` where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise missing_matplotlib() from error
-
-
-def missing_matplotlib() -> MissingExtraError:
-    """What to say where matplotlib is not installed."""
-    return MissingExtraError("plots need matplotlib: pip install celltrain[plot]")
-
-
-def _new_axes() -> Axes:
-    require_matplotlib()
-    from matplotlib import pyplot
-
-    axes: Axes = pyplot.subplots(layout="constrained")[1]
-    return axes
 
 
 def _finished(ax: Axes, series: int) -> Axes:
@@ -128,19 +115,3 @@ def _finished(ax: Axes, series: int) -> Axes:
             # A dollar in a name is a dollar.
             text.set_parse_math(False)
     return ax
-
-
-def legible(label: str, most: int = LONGEST_LABEL) -> str:
-    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
-
-    >>> legible("_hidden"), legible("source1 to destination1", 12)
-    (' _hidden', 'source1 to …')
-    """
-    text = brief(label, most)
-    return f" {text}" if text.startswith("_") else text
-
-
-def brief(name: str, most: int) -> str:
-    """A name as a figure can hold it."""
-    text = shown(name[: most + 1])
-    return text if len(text) <= most else f"{text[: most - 1]}…"

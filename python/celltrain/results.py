@@ -14,9 +14,10 @@ from celltrain import tables
 from celltrain.arguments import Answer, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
+from celltrain.event_log import EventLog
 from celltrain.events import Events
 from celltrain.measures import SERIES
-from celltrain.scenario import read
+from celltrain.scenario import read, table
 from celltrain.text import described
 from celltrain.writing import writing
 
@@ -98,11 +99,13 @@ def run(
         if kept is None:
             answer, series = accepted.run(seed, trace, step, links, chosen, progress, current())
         else:
-            with kept.taking() as take:
+            settings = table(accepted)
+            facts = {"scenario": settings["name"], "seed": str(settings["seed"] if seed is None else seed)}
+            with kept.taking(facts) as take:
                 answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), kept.asked(), take)
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
-    return RunResult._of(json.loads(answer), series)
+    return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
 
 
 class RunResult(Answer):
@@ -120,13 +123,15 @@ class RunResult(Answer):
     _call = "celltrain.run"
     _answer: dict[str, Any]
     _series: dict[str, Any]
+    _events: Path | None
 
     @classmethod
-    def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None) -> RunResult:
-        """Of the core's answer."""
+    def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None, events: Path | None = None) -> RunResult:
+        """Of the core's answer, and the folder that got the events."""
         made = cls.__new__(cls)
         made._answer = answer
         made._series = series or {}
+        made._events = events
         return made
 
     @property
@@ -241,9 +246,15 @@ class RunResult(Answer):
         """The recorded series by name, each a table with a row for every instant and port or flow."""
         return Series(self._series)
 
+    @cached_property
+    def events(self) -> EventLog:
+        """The events that were kept, by kind, each a table that is read from its file when it is asked for."""
+        buffers = {port["name"]: port["buffer_cells"] for port in self._answer["ports"]}
+        return EventLog._of(self._events, scenario=self.scenario, seed=self.seed, buffers=buffers)
+
     @property
     def plot(self) -> Plot:
-        """Plots of the recorded series; needs `pip install celltrain[plot]`."""
+        """Plots of the recorded series, and diagrams of the events; needs `pip install celltrain[plot]`."""
         from celltrain.plot import Plot
 
         return Plot(self)

@@ -49,7 +49,12 @@ ROWS = {name: tuple(map(column_of, measures)) for name, measures in ROWS_OF_ANSW
 FLOWS, PORTS, CONTRACTS, ABR = (ROWS[name] for name in ("flows", "ports", "contracts", "abr"))
 #: The measured columns of each series.
 SERIES = {name: tuple(map(column_of, series.columns)) for name, series in KINDS_OF_SERIES.items()}
-TIME = Column(name="time_s", kind="float64", unit="s", meaning="time since the start of the run")
+TIME = Column(
+    name="time_s",
+    kind="float64",
+    unit="s",
+    meaning="time since the start of the run: a multiple of the step, rounded to the clock of the run, and exact as it stands",
+)
 PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
 FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 

@@ -479,6 +479,13 @@ def test_a_plot_without_a_folder_says_what_is_missing(celltrain, small):
     assert "--out" in answer.err
 
 
+def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
+    answer = celltrain("run", small, "--trace", "queue,cwnd", "--json")
+    assert answer.code == 2
+    [fault] = answer.json["faults"]
+    assert fault["message"] == "--trace = queue,cwnd records series; say where they are written to with --out DIR"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -488,8 +495,8 @@ def test_a_plot_without_a_folder_says_what_is_missing(celltrain, small):
         ["--trace", "queue", "--port", "x"],
     ],
 )
-def test_options_that_make_no_sense(celltrain, small, arguments):
-    answer = celltrain("run", small, *arguments)
+def test_options_that_make_no_sense(celltrain, small, tmp_path, arguments):
+    answer = celltrain("run", small, "--out", tmp_path / "out", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err
     assert "Traceback" not in answer.err

@@ -110,6 +110,9 @@ def store(lan, tmp_path_factory) -> ct.Store:
 def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     """What is called, with arguments that are right; one after the other is then replaced."""
     result = ct.run(lan, trace=["queue", "cwnd"])
+    if not Path("events").exists():
+        ct.run(lan, events="events")
+    log = ct.read_events("events")
     report = ct.report(store, measures=["efficiency"])
     plan = store.plan
     quick: dict[str, Any] = {"tables": ["ratios"], "seeds": 1, "overrides": {"duration": "100ms"}}
@@ -163,6 +166,13 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "RunResult.series": (lambda name: result.series[name], {"name": "queue"}),
         "RunResult.plot.queue": (result.plot.queue, {}),
         "RunResult.plot.cwnd": (result.plot.cwnd, {}),
+        "read_events": (ct.read_events, {"folder": "events"}),
+        "EventLog": (lambda kind: log[kind], {"kind": "segments"}),
+        "EventLog.plot.sequence": (log.plot.sequence, {"flow": "tcp1"}),
+        "EventLog.plot.anatomy": (log.plot.anatomy, {}),
+        "EventLog.plot.ladder": (log.plot.ladder, {"flow": "tcp1"}),
+        "EventLog.plot.write": (log.plot.write, {"kind": "anatomy", "path": "anatomy.svg"}),
+        "why": (ct.why, {"scenario": lan, "flow": "tcp1", "at": "1ms"}),
         "Plan.load": (celltrain.plan.Plan.load, {"path": "plan.toml"}),
         "Plan.of": (celltrain.plan.Plan.of, {"base": lan, "document": {"seeds": 1}}),
         "Plan.of_toml": (celltrain.plan.Plan.of_toml, {"text": 'scenario = "lan-epd"\nseeds = 1'}),
@@ -203,6 +213,11 @@ SLOW = {
     "draw",
     "RunResult.plot.queue",
     "RunResult.plot.cwnd",
+    "EventLog.plot.sequence",
+    "EventLog.plot.anatomy",
+    "EventLog.plot.ladder",
+    "EventLog.plot.write",
+    "why",
 }
 SOME = 9
 # What a paper's tables take in full is minutes.
@@ -228,7 +243,7 @@ def test_every_public_function_is_called(lan, store):
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
     # Answers of the others, which nobody makes.
-    answers = {"Report", "RunResult", "Store", "Tuned", "Fault"}
+    answers = {"Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called
 
 
@@ -262,6 +277,13 @@ NAMES = [
     "RunResult.series",
     "RunResult.plot.queue",
     "RunResult.plot.cwnd",
+    "read_events",
+    "EventLog",
+    "EventLog.plot.sequence",
+    "EventLog.plot.anatomy",
+    "EventLog.plot.ladder",
+    "EventLog.plot.write",
+    "why",
     "Plan.load",
     "Plan.of",
     "Plan.of_toml",

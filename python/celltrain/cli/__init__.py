@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Every command and the module that has it, in the order in which the help lists them.
 COMMANDS = {
     "run": "run",
+    "why": "why",
+    "plot": "plot",
     "reproduce": "reproduce",
     "study": "reproduce",
     "sweep": "sweep",

@@ -68,9 +68,9 @@ def check(
 
 def _can_draw(files: list[Path], plot: Path) -> None:
     """Refuses what cannot be drawn before any file is read."""
+    from celltrain.axes import require_matplotlib
     from celltrain.drawing import FORMATS
     from celltrain.errors import Fault, InputError
-    from celltrain.plot import require_matplotlib
     from celltrain.text import shown
 
     if len(files) != 1:

@@ -39,8 +39,8 @@ def report(
     as_json: shell.Json = False,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
+    from celltrain.axes import require_matplotlib
     from celltrain.errors import Fault, InputError
-    from celltrain.plot import require_matplotlib
     from celltrain.reports import report as look
     from celltrain.text import shown
     from celltrain.writing import inner

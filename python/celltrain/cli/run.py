@@ -82,10 +82,13 @@ def run(
     from celltrain.results import run as simulate
 
     series = [name.strip() for names in trace or [] for name in names.split(",") if name.strip()]
+    if trace and out is None:
+        problem = "records series; say where they are written to with --out DIR"
+        raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
     if plot and out is None:
         raise InputError([Fault.of_option("--plot", "on", "draws files; say where to with --out DIR")])
     if plot:
-        from celltrain.plot import require_matplotlib
+        from celltrain.axes import require_matplotlib
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]

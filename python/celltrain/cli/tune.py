@@ -39,8 +39,8 @@ def tune(
     as_json: shell.Json = False,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on."""
+    from celltrain.axes import require_matplotlib
     from celltrain.pages.html import environment
-    from celltrain.plot import require_matplotlib
     from celltrain.text import shown
     from celltrain.tuning import TunePlan, run_tune
     from celltrain.writing import inner

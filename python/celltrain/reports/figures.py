@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import statistics
+from celltrain.axes import legible
 from celltrain.pages import words
 from celltrain.pages.drawing import (
     COLOURS,
@@ -27,7 +28,6 @@ from celltrain.pages.drawing import (
     panelled,
     shape,
 )
-from celltrain.plot import legible
 from celltrain.reports.analysis import Analysis, Comparison, Effect
 from celltrain.reports.data import Axis, Factor
 from celltrain.text import shown

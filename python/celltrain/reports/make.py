@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.arguments import Answer, checked
+from celltrain.axes import require_matplotlib
 from celltrain.errors import Fault, StoreError
 from celltrain.pages.drawing import style
-from celltrain.plot import require_matplotlib
 from celltrain.reports.analysis import Analysis, Comparison, compare, named
 from celltrain.reports.data import Data, Measure, of_store
 from celltrain.store import Store

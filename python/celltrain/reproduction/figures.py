@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
+from celltrain.axes import require_matplotlib
 from celltrain.expressions import named
-from celltrain.plot import require_matplotlib
 from celltrain.reproduction.paper import PaperError, Value, matches, seed_count
 from celltrain.reproduction.score import Scored
 from celltrain.writing import replacing

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain.axes import legible, require_matplotlib
 from celltrain.pages import drawing, words
-from celltrain.plot import legible, require_matplotlib
 from celltrain.text import shown
 
 if TYPE_CHECKING:

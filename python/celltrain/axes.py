@@ -1,0 +1,70 @@
+"""What all plots have in common: matplotlib, new axes, and names as a figure can hold them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import MissingExtraError
+from celltrain.text import shown
+from celltrain.writing import replacing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# A legend with more entries hides the plot.
+MAX_LEGEND = 20
+# Characters of a name in a legend and in a title: longer ones leave no room for the plot.
+LONGEST_LABEL = 48
+LONGEST_TITLE = 80
+
+
+def require_matplotlib() -> None:
+    """Raises `MissingExtraError` where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise missing_matplotlib() from error
+
+
+def missing_matplotlib() -> MissingExtraError:
+    """What to say where matplotlib is not installed."""
+    return MissingExtraError("plots need matplotlib: pip install celltrain[plot]")
+
+
+def new_axes(**figure: Any) -> Axes:
+    """Axes of a figure of their own."""
+    require_matplotlib()
+    from matplotlib import pyplot
+
+    axes: Axes = pyplot.subplots(layout="constrained", **figure)[1]
+    return axes
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure into a folder, in the form that the path's ending names; the same figure gives the same file."""
+    from matplotlib import rc_context
+
+    form = path.suffix.removeprefix(".").lower()
+    # An SVG has the date, and names that are drawn by lot; a PDF has the date.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    with rc_context({"svg.hashsalt": "celltrain"}), replacing(path) as file:
+        figure.savefig(file, format=form, metadata=metadata, dpi=150)
+
+
+def legible(label: str, most: int = LONGEST_LABEL) -> str:
+    """A name as a legend can hold it: short, and not beginning with an underscore, for that would leave it out.
+
+    >>> legible("_hidden"), legible("source1 to destination1", 12)
+    (' _hidden', 'source1 to …')
+    """
+    text = brief(label, most)
+    return f" {text}" if text.startswith("_") else text
+
+
+def brief(name: str, most: int) -> str:
+    """A name as a figure can hold it."""
+    text = shown(name[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"

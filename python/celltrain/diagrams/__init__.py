@@ -1,0 +1,114 @@
+"""Diagrams of a run's events: time and sequence, the anatomy of a buffer, the ladder of a frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from celltrain.arguments import checked
+from celltrain.axes import require_matplotlib, save
+from celltrain.diagrams import anatomy, ladder, sequence
+from celltrain.errors import Fault, InputError
+from celltrain.text import shown
+from celltrain.writing import writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+#: Inches: read in a column of 8 cm as well as on a screen.
+SIZE = (4.8, 3.9)
+#: What a figure can be written as.
+FORMS = ("svg", "png", "pdf")
+
+
+class Diagrams:
+    """The diagrams of one run's events. Every method draws on `ax`, or on new axes, and returns the axes.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     axes = ct.run(lan, events=folder).plot.sequence("tcp1")
+    >>> axes.get_ylabel()
+    'place in the stream (kB)'
+    """
+
+    def __init__(self, log: Mapping[str, pa.Table], title: str, facts: Mapping[str, Any]) -> None:
+        self._log = log
+        self._title = title
+        self._facts = facts
+
+    @checked()
+    def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """The time-sequence diagram of a connection, as tcptrace draws it.
+
+        A bar is a segment as it was sent: from its first to its last byte. Bars of segments that were sent again have the
+        colour of the reason. A cross is on a segment that was lost; where frames were kept, with the port and what it did.
+        The steps below are the highest ACK at the sender, with a tick for each duplicate; those above are what cwnd allows.
+        A dotted line is a timeout, where timers were kept.
+
+        Args:
+            flow: The connection.
+            window: From when to when, such as `"1.2s:1.3s"`; all that was kept when None.
+            ax: Axes to draw on.
+        """
+        return sequence.draw(self._log, flow, window=window, title=self._title, ax=ax, size=SIZE)
+
+    @checked()
+    def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """What waits at a port over time, one VC upon the other, and what is lost there.
+
+        Crosses are frames that the policy refused, triangles cells that found no room or were pushed out; a dashed line is
+        the policy's threshold, a dotted one the buffer's size. It is drawn of the cells of all VCs, so keep them all; marks
+        of frames and the threshold are there if frames were kept too.
+
+        Args:
+            port: The port; when None the only one whose cells were kept.
+            window: From when to when, such as `"1.2s:1.3s"`; all that was kept when None.
+            ax: Axes to draw on.
+        """
+        buffers = self._facts.get("buffers", {})
+        return anatomy.draw(self._log, port, window=window, title=self._title, buffers=buffers, ax=ax, size=SIZE)
+
+    @checked()
+    def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
+        """The cells of one frame on their way: a line for each port whose cells were kept, time from top to bottom.
+
+        A thin line goes from a cell's departure to its arrival at the next port, a thick one is a cell that waits, a cross
+        is a cell that is lost.
+
+        Args:
+            flow: The connection, whose data it is; or a VC, such as `"tcp1-acks"`.
+            frame: The frame's number within the VC; when None the first one that was lost, or else the first.
+            ax: Axes to draw on.
+        """
+        return ladder.draw(self._log, flow, frame, title=self._title, ax=ax, size=(SIZE[0], 1.25 * SIZE[1]))
+
+    @checked()
+    def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Draws one into a file, whose ending says which form it has: svg, png or pdf. The same events give the same file.
+
+        Args:
+            kind: `"sequence"`, `"anatomy"` or `"ladder"`.
+            path: The file.
+            options: Those of the method of this name.
+        """
+        require_matplotlib()
+        from matplotlib.figure import Figure
+
+        target = Path(path)
+        if target.suffix.removeprefix(".").lower() not in FORMS:
+            problem = f"ends in none of {', '.join(f'.{form}' for form in FORMS)}"
+            raise InputError([Fault.of_option("out", shown(target), problem)])
+        if kind not in ("sequence", "anatomy", "ladder"):
+            raise InputError([Fault.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")])
+        # Without pyplot: nothing here may open a window or leave a figure behind.
+        height = 1.25 * SIZE[1] if kind == "ladder" else SIZE[1]
+        figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+        getattr(self, kind)(**options, ax=figure.add_subplot())
+        with writing(target):
+            save(figure, target)
+        return target

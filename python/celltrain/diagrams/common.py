@@ -1,0 +1,63 @@
+"""What the diagrams have in common: colours, axes of time, and a legend below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from celltrain.axes import LONGEST_TITLE, brief, new_axes
+from celltrain.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Colours that people tell apart who see few (Okabe and Ito), and in grey.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000"),
+)
+#: Marks beyond which a figure that could be enlarged without end holds a picture of them instead.
+MOST_MARKS = 4000
+
+
+def nothing(window: str | None) -> InputError:
+    """What to say where a diagram would be empty."""
+    return InputError([Fault.of_option("window", window or "", "has nothing to draw: no such event was kept in it")])
+
+
+def axes(ax: Axes | None, size: tuple[float, float], title: str, *more: str) -> Axes:
+    """Axes with a title: what is drawn, and of which run."""
+    ax = new_axes(figsize=size) if ax is None else ax
+    lines = [brief(line, LONGEST_TITLE) for line in (", ".join(more), title) if line]
+    ax.set_title("\n".join(lines), fontsize="medium", parse_math=False)
+    return ax
+
+
+def time_unit(end: float) -> tuple[float, str]:
+    """The unit in which instants up to one are written, and how many of it a second has."""
+    return (1e3, "ms") if end < 0.1 else (1.0, "s")
+
+
+def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
+    """With a legend below, and plain numbers on the axes: no offsets and no powers."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    for axis in (ax.xaxis, ax.yaxis):
+        plain = axis.get_major_formatter()
+        if isinstance(plain, ScalarFormatter):
+            axis.set_major_locator(MaxNLocator(5))
+            plain.set_useOffset(False)
+            plain.set_scientific(False)
+    handles, labels = ax.get_legend_handles_labels()
+    legend = ax.legend(
+        *(handles, labels),
+        loc="upper center",
+        bbox_to_anchor=(0.45, -below),
+        ncols=columns,
+        fontsize="small",
+        frameon=False,
+        handlelength=1.4,
+        columnspacing=1.2,
+    )
+    for text in legend.get_texts():
+        # A dollar in a name is a dollar.
+        text.set_parse_math(False)
+    return ax

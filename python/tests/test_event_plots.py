@@ -1,0 +1,216 @@
+"""The events of a run as tables and as diagrams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from conftest import SMALL, Command
+
+import celltrain as ct
+
+pytest.importorskip("matplotlib")
+
+PORTS = ["source1->sw1", "sw1->sw2", "sw2->destination1"]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def scenario(**changes) -> ct.Scenario:
+    settings = {"policy": ct.Epd(threshold_cells=60), "tcp": ct.Sack(), "duration": "20ms", "name": "three"}
+    return ct.n_source(sources=3, link_delay="5us", buffer_cells=100, **{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
+    folder = tmp_path_factory.mktemp("diagrams") / "events"
+    return ct.run(scenario(), trace="queue", step="100us", events=ct.Events(folder=folder, ports=PORTS))
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
+    """Tail drop, where frames lose single cells."""
+    folder = tmp_path_factory.mktemp("cut") / "events"
+    return ct.run(scenario(policy=ct.TailDrop()), events=ct.Events(folder=folder, ports=PORTS))
+
+
+def labels(axes) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> None:
+    assert list(result.events) == ["segments", "timers", "frames", "cells", "rates"]
+    folder = result.events.folder
+    assert folder is not None
+    for kind in result.events:
+        assert result.events[kind].equals(pq.read_table(folder / f"{kind}.parquet"))
+    assert result.events["segments"] is result.events["segments"]
+    metadata = result.events["segments"].schema.metadata
+    assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
+
+
+def test_a_folder_of_csv_gives_the_same_tables(result: ct.RunResult, tmp_path: Path) -> None:
+    ct.run(scenario(), events=ct.Events(folder=tmp_path, ports=PORTS, format="csv"))
+    log = ct.read_events(tmp_path)
+    for kind in log:
+        one, other = log[kind], result.events[kind]
+        assert one.schema.equals(other.schema)
+        assert one.to_pylist() == other.to_pylist(), kind
+
+
+def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> None:
+    with pytest.raises(ct.NotTracedError, match=r"the run kept no events: run it with events=ct.Events"):
+        ct.run(scenario(duration="1ms")).events["segments"]
+    some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
+    with pytest.raises(ct.NotTracedError, match="the run kept no frames, only timers"):
+        some.events["frames"]
+    with pytest.raises(ct.NotTracedError, match="there is no kind of event 'packets'; there are segments, timers"):
+        result.events["packets"]
+    with pytest.raises(ct.NotTracedError, match="kept no segments"):
+        some.plot.sequence("tcp1")
+
+
+def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ct.InputError, match="there is no such folder"):
+        ct.read_events(tmp_path / "nowhere")
+    with pytest.raises(ct.InputError, match="has no tables of events; celltrain run FILE --events DIR writes them"):
+        ct.read_events(tmp_path)
+    (tmp_path / "cells.parquet").write_text("no table")
+    (tmp_path / "frames.csv").write_text("a,b\n1,2\n")
+    log = ct.read_events(tmp_path)
+    for kind in ("cells", "frames"):
+        with pytest.raises(ct.InputError, match=f"is not a table of {kind} as celltrain writes it"):
+            log[kind]
+
+
+def test_time_and_sequence_have_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
+    axes = result.plot.sequence("tcp1")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (ms)", "place in the stream (kB)")
+    assert axes.get_title() == "segments of tcp1\nthree, seed 1"
+    frames = result.events["frames"].to_pylist()
+    refused = [row for row in frames if row["vc"] == "tcp1" and row["event"] == "refused"]
+    assert f"lost at sw1->sw2 (refused): {len(refused)}" in labels(axes)
+    assert {"sent", "sent again: third duplicate ACK", "ACK", "duplicate ACK", "ACK + cwnd"} <= set(labels(axes))
+    [ack] = [line for line in axes.get_lines() if line.get_label() == "ACK"]
+    assert (np.diff(ack.get_ydata()) >= 0).all()
+
+
+def test_a_window_of_time_and_sequence_is_all_that_is_drawn(result: ct.RunResult) -> None:
+    axes = result.plot.sequence("tcp1", window="5ms:8ms")
+    assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
+
+
+def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None:
+    from celltrain.diagrams.anatomy import _waiting
+    from celltrain.event_rows import rows_of
+
+    vcs, times, waiting = _waiting(rows_of(result.events["cells"], port="sw1->sw2"))
+    assert set(vcs) == {"tcp1", "tcp2", "tcp3"}
+    queue = result.series["queue"].to_pydict()
+    for time, cells in zip(queue["time_s"], queue["queue_cells"], strict=True):
+        last = np.searchsorted(times, time, side="right") - 1
+        assert (waiting[:, last].sum() if last >= 0 else 0) == cells
+
+
+@pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold_cells=60)])
+def test_what_waits_when_a_window_begins_is_found(policy: ct.Policy, tmp_path: Path) -> None:
+    """The cells of a window alone: those that wait at its start leave without having come."""
+    from celltrain.diagrams.anatomy import _waiting
+
+    whole = ct.run(
+        scenario(policy=policy), trace="queue", step="50us", events=ct.Events(folder=tmp_path / "all", kinds=["cells"])
+    )
+    kept = ct.Events(folder=tmp_path / "some", kinds=["cells"], window="1.5ms:9ms")
+    vcs, times, waiting = _waiting(ct.run(scenario(policy=policy), events=kept).events["cells"])
+    assert waiting.min() >= 0
+    queue = whole.series["queue"].to_pydict()
+    for time, cells in zip(queue["time_s"], queue["queue_cells"], strict=True):
+        if times[0] < time < 0.009:
+            assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
+
+
+def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult, cut: ct.RunResult) -> None:
+    axes = result.plot.anatomy("sw1->sw2")
+    refused = sum(row["event"] == "refused" for row in result.events["frames"].to_pylist())
+    assert set(labels(axes)) == {
+        *("tcp1", "tcp2", "tcp3", f"frame refused ({refused})", "threshold: 60 cells", "buffer: 100 cells"),
+    }
+    assert axes.get_ylabel() == "cells waiting"
+    lost = [row for row in cut.events["cells"].to_pylist() if row["event"] == "lost" and row["port"] == "sw1->sw2"]
+    assert f"cell lost: no room ({len(lost)})" in labels(cut.plot.anatomy("sw1->sw2"))
+
+
+def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> None:
+    axes = result.plot.ladder("tcp1", 0)
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["source1", "sw1", "sw2", "destination1"]
+    links = [line for line in axes.get_lines() if len(set(line.get_xdata())) == 2 and line.get_color() == "#0072B2"]
+    assert len(links) == 3 * 12
+    for line in links:
+        first, last = line.get_ydata()
+        # 5 us of the link, and a cell time of 155.52 Mb/s, 2.7 us.
+        assert 7.6 < last - first < 7.9
+    assert "delivered" in labels(axes)
+
+
+def test_the_ladder_is_of_the_first_frame_that_was_lost(result: ct.RunResult, cut: ct.RunResult) -> None:
+    axes = result.plot.ladder("tcp1")
+    first = next(r for r in result.events["frames"].to_pylist() if r["vc"] == "tcp1" and r["event"] == "refused")
+    assert f"frame {first['frame']} of tcp1" in axes.get_title()
+    assert "lost: its frame was refused (12 of 12)" in labels(axes)
+    axes = cut.plot.ladder("tcp1")
+    assert any(label.startswith("lost: no room") for label in labels(axes))
+
+
+def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    drawn: list[list[bytes]] = []
+    for name in ("a", "b"):
+        out = tmp_path / name
+        assert celltrain("run", small, "--events", out).code == 0
+        answer = celltrain("plot", "sequence", out, "--flow", "tcp1", "--json")
+        assert (answer.code, answer.json["written"]) == (0, [str(out / "sequence.svg")])
+        assert celltrain("plot", "anatomy", out, "--window", "0ms:10ms").out == f"wrote {out / 'anatomy.svg'}\n"
+        ladder = out / "ladder.png"
+        assert celltrain("plot", "ladder", out, "--flow", "tcp1", "--frame", "1", "--out", ladder).code == 0
+        drawn.append([(out / file).read_bytes() for file in ("sequence.svg", "anatomy.svg", "ladder.png")])
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sequence", "--flow", "tcp9"], "is not a flow of these events; did you mean tcp3? (there are tcp1, tcp2"),
+        (["sequence", "--flow", "tcp1", "--window", "soon"], "window = soon has an end that is not a time such as"),
+        (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a window such as 1.2s:1.3s"),
+        (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has nothing to draw"),
+        (["sequence", "--flow", "tcp1", "--out", "x.gif"], "ends in none of .svg, .png, .pdf"),
+        (["anatomy", "--port", "sw1"], "is not a port of these events; did you mean sw1->sw2?"),
+        (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no cells among the events"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    celltrain: Command, tmp_path_factory: pytest.TempPathFactory, arguments: list[str], words: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "refused"
+    if not folder.exists():
+        small = tmp_path_factory.getbasetemp() / "refused.toml"
+        small.write_text(SMALL)
+        ct.run(small, events=folder)
+    answer = celltrain("plot", arguments[0], folder, *arguments[1:])
+    assert answer.code == 2
+    assert words in " ".join(answer.err.split())
+
+
+def test_names_that_command_a_terminal_or_a_typesetter_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(SMALL.replace('name = "small"', 'name = "$x^2$ \\u001b[31m"'))
+    axes = ct.run(path, events=tmp_path / "events").plot.sequence("tcp1")
+    assert axes.title.get_text().endswith("$x^2$ \\x1b[31m, seed 1")
+    assert not axes.title.get_parse_math()

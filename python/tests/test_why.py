@@ -1,0 +1,200 @@
+"""`celltrain why`: what it says follows from the events, and is so."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Command
+
+import celltrain as ct
+
+LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
+
+
+def scenario(**changes: Any) -> ct.Scenario:
+    return ct.n_source(**{**LAN, "policy": ct.Epd(threshold_cells=60), "tcp": ct.Sack(), **changes})
+
+
+def said(answer: ct.Why) -> str:
+    return answer.text(None)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
+    return ct.run(scenario(tcp=ct.Vanilla()), events=tmp_path_factory.mktemp("why") / "events")
+
+
+@pytest.fixture(scope="module")
+def vanilla() -> ct.Why:
+    return ct.why(scenario(tcp=ct.Vanilla()), flow="tcp1", at="100ms")
+
+
+def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
+    everything: ct.RunResult, vanilla: ct.Why
+) -> None:
+    refused = [r for r in everything.events["frames"].to_pylist() if r["event"] == "refused" and r["vc"] == "tcp1"]
+    first = refused[0]
+    texts = [sentence.text for sentence in vanilla.sentences]
+    assert f"the port sw1->sw2 refused frame {first['frame']} " in texts[1]
+    assert (
+        texts[2] == f"The port refuses a frame when X is above R: X = {first['occupancy']} cells waited there, the "
+        f"threshold was 60, Y_i = {first['vc_cells']} of them were of its VC, and N_a = {first['active_vcs']} VCs had "
+        "cells there."
+    )
+
+
+def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunResult, vanilla: ct.Why) -> None:
+    tables = {
+        kind: Counter(
+            str(sorted((k, v) for k, v in row.items() if v is not None)) for row in everything.events[kind].to_pylist()
+        )
+        for kind in ("segments", "timers", "frames")
+    }
+    for sentence in vanilla.sentences:
+        assert sentence.rows, sentence.text
+        for row in sentence.rows:
+            kind = row.pop("kind")
+            assert str(sorted(row.items())) in tables[kind], sentence.text
+
+
+def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
+    segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
+    arrived = {row["frame"] for row in segments if row["event"] == "arrived"}
+    lost = [r for r in segments if r["event"] in ("sent", "retransmitted") and r["frame"] not in arrived]
+    assert vanilla.from_s is not None and vanilla.to_s is not None
+    lost = [row for row in lost if vanilla.from_s <= row["time_s"] <= vanilla.to_s]
+    assert f"lost {len(lost)} segments ({512 * len(lost):,} bytes)" in said(vanilla)
+    acked = next(
+        row["time_s"]
+        for row in segments
+        if row["event"] == "acknowledged" and row["acknowledgement"] >= max(r["sequence"] + r["length"] for r in lost)
+    )
+    assert acked <= vanilla.to_s
+    assert re.search(r"At 0\.3 s the retransmission timer ran out, \d+ ms after the first loss", said(vanilla))
+    assert re.search(r"cwnd went from [\d.]+ to 1 segments", said(vanilla))
+    again = [r for r in segments if r["event"] == "retransmitted" and r["time_s"] <= vanilla.to_s]
+    repeated = {row["frame"] for row in segments if row["event"] == "arrived" and row["reason"] == "repeated"}
+    vain = sum(row["frame"] in repeated for row in again)
+    assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was sent again in vain" in said(vanilla))
+
+
+@pytest.mark.parametrize(
+    ("tcp", "words"),
+    [
+        (ct.Sack(), "to fill holes that SACK showed"),
+        (ct.Newreno(), "because of partial ACKs"),
+        (ct.Tahoe(), "the third duplicate ACK reached the sender"),
+        (ct.Vanilla(), "because of the timeout"),
+    ],
+)
+def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) -> None:
+    result = said(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
+    assert words in result
+    notice = "the retransmission timer ran out" if isinstance(tcp, ct.Vanilla) else "the third duplicate ACK reached"
+    assert notice in result
+
+
+@pytest.mark.parametrize(
+    ("policy", "at", "words"),
+    [
+        (
+            ct.TailDrop(),
+            "1ms",
+            r"the buffer of sw1->sw2 had no room for a cell of frame \d+ .*: 100 cells were waiting",
+        ),
+        (ct.DropFromFront(), "1ms", "threw a waiting cell of frame .* away to make room for another"),
+        (ct.SelectiveDrop(), "2ms", "when X is above R, and Y_i above Z X / N_a: .* and its share was"),
+    ],
+)
+def test_each_way_of_losing_a_frame_has_its_words(policy: ct.Policy, at: str, words: str) -> None:
+    assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
+
+
+def test_an_edge_device_that_drops_a_packet_is_named() -> None:
+    answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
+    assert "the edge device dropped frame" in said(answer)
+    assert "at edge1->sw1, to make room for another" in said(answer)
+
+
+def test_where_all_was_well_it_says_so_and_names_the_nearest_losses() -> None:
+    calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    answer = ct.why(calm, flow="tcp1", at="2ms")
+    assert answer.is_well and answer.from_s is None
+    assert said(answer).splitlines() == [
+        "All was well with tcp1 at 0.002 s: all that it had sent had arrived or was on its way.",
+        "Nothing of it was lost or sent again before that, since the start of the run.",
+        "Nothing of it was lost or sent again after that, until 0.005 s, the end of the run.",
+    ]
+    busy = scenario(tcp=ct.Sack())
+    episodes = ct.why(busy, flow="tcp1", at="0.00000s")
+    assert "Its nearest loss after that: " in said(episodes)
+    later = re.search(r"sent from ([\d.]+) s on", said(episodes))
+    assert later is not None
+    assert not ct.why(busy, flow="tcp1", at=f"{later[1]}s").is_well
+
+
+def test_an_instant_is_as_exact_as_it_is_written() -> None:
+    first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
+    assert first is not None
+    before = f"{first * 1e3 - 0.2:.6f}ms"
+    assert ct.why(scenario(), flow="tcp1", at=before).is_well
+    assert not ct.why(scenario(), flow="tcp1", at=f"{round(first * 1e3)}ms").is_well
+
+
+def test_packets_without_tcp_are_lost_and_not_sent_again() -> None:
+    unresponsive = ROOT / "scenarios" / "lan-unresponsive.toml"
+    short = ct.load(unresponsive).replace(duration="20ms")
+    traffic = {flow["name"]: flow["traffic"] for flow in ct.run(short).flows.to_pylist()}
+    names = [name for name, kind in traffic.items() if "constant" in kind or "on" in kind]
+    answers = [ct.why(short, flow=name, at="10ms") for name in names]
+    assert names
+    for answer in answers:
+        if not answer.is_well:
+            assert "has no TCP: what is lost is not sent again" in said(answer)
+
+
+def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
+    answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
+    assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
+    if len(answer.sentences) > 12:
+        assert "more sentences are left out" in str(answer)
+        assert str(answer).splitlines()[0] == answer.sentences[0].text
+
+
+def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: Path) -> None:
+    answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
+    assert (answer.code, answer.err) == (0, "")
+    assert "the port sw1->sw2 refused frame" in answer.out
+    told = celltrain("why", small, "--flow", "tcp1", "--at", "2ms", "--json").json
+    assert (told["flow"], told["at_s"], told["is_well"], told["seed"]) == ("tcp1", 0.002, False, 1)
+    assert told["sentences"][1]["rows"][0]["event"] == "refused"
+    assert {"kind", "time_s"} <= told["sentences"][1]["rows"][0].keys()
+    assert celltrain("why", small, "--flow", "tcp1", "--at", "2ms", "--seed", "2").out != answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--flow", "tcp9", "--at", "1ms"], "is not a flow of this network; did you mean tcp3? (there are tcp1, tcp2"),
+        (["--flow", "tcp1", "--at", "21ms"], "at = 21ms lies outside the run, which lasts 20ms"),
+        (["--flow", "tcp1", "--at", "soon"], "at = soon is not a time such as"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(
+    celltrain: Command, small: Path, arguments: list[str], words: str
+) -> None:
+    answer = celltrain("why", small, *arguments)
+    assert answer.code == 2
+    assert words in " ".join(answer.err.split())
+
+
+def test_it_ends_when_its_handle_is_cancelled() -> None:
+    handle = ct.Cancel()
+    threading.Timer(0.3, handle.cancel).start()
+    with pytest.raises(ct.CancelledError):
+        ct.why(scenario(duration="100000s"), flow="tcp1", at="90000s", cancel=handle)
