@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from celltrain.graph import import_graph as import_graph
     from celltrain.models import *
     from celltrain.network import max_min_shares as max_min_shares
+    from celltrain.reasons import Why as Why
+    from celltrain.reasons import why as why
     from celltrain.reports import Report as Report
     from celltrain.reports import report as report
     from celltrain.reproduction.run import reproduce as reproduce
@@ -58,8 +60,6 @@ if TYPE_CHECKING:
     from celltrain.toml import save as save
     from celltrain.tuning import Tuned as Tuned
     from celltrain.tuning import tune as tune
-    from celltrain.reasons import Why as Why
-    from celltrain.reasons import why as why
 
     __version__: str
 

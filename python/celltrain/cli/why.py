@@ -29,9 +29,9 @@ def why(
     as_json: shell.Json = False,
 ) -> None:
     """Say what happened to a flow around an instant: what was lost and why, how its sender noticed, what it cost."""
-    from celltrain.text import shown
     from celltrain.reasons import why as ask
     from celltrain.reasons.run import MOST
+    from celltrain.text import shown
 
     with shell.waiting(f"looking into {shown(file)}") as progress:
         answer = ask(file, flow=flow, at=at, seed=seed, progress=progress)

@@ -19,10 +19,10 @@ from celltrain.event_rows import one_of
 from celltrain.events import Events
 from celltrain.network import Network
 from celltrain.quantities import QUANTITIES
-from celltrain.scenario import read, table
-from celltrain.text import shown
 from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
 from celltrain.reasons.story import Told, nothing, of_episode
+from celltrain.scenario import read, table
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

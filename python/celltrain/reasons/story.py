@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from celltrain.text import shown
 from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
 from celltrain.reasons.words import DONE, counted, grounds, instant, loss, span, stretch, window
+from celltrain.text import shown
 
 #: As the table of segments has it.
 _FAST = "third duplicate ACK"
