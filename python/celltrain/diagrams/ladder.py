@@ -10,6 +10,7 @@ from celltrain.axes import brief, legible
 from celltrain.diagrams.common import BLUE, GREEN, ORANGE, RED, axes, finish
 from celltrain.errors import Fault, InputError
 from celltrain.event_rows import kept, names, one_of, rows_of
+from celltrain.text import described
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +45,8 @@ def draw(
     own = rows_of(table, vc=vc)
     told = kept(log, "frames", None)
     told = None if told is None else rows_of(told, vc=vc)
+    if frame is not None and not 0 <= frame < 1 << 32:
+        raise InputError([Fault.of_option("frame", described(frame), "is not a frame's number, from 0 to 2^32 - 1")])
     number = _first(own, told) if frame is None else frame
     ports = _ports(_cells(own, number))
     if not ports:
