@@ -291,7 +291,11 @@ impl Trace {
             None => Duration { picoseconds: (duration.picoseconds / SAMPLES).max(1) },
         };
         if step == Duration::default() || duration.picoseconds / step.picoseconds > MAX_SAMPLES {
-            return Err(format!("step = \"{step}\" must be above zero and give at most {MAX_SAMPLES} samples"));
+            let least = Duration { picoseconds: duration.picoseconds.div_ceil(MAX_SAMPLES).max(1) };
+            return Err(format!(
+                "step = \"{step}\" is too short: a run of {duration} may have {MAX_SAMPLES} samples, so the smallest step \
+                 is {least}"
+            ));
         }
         Ok(Some(Self { series: chosen, links, step }))
     }
@@ -489,7 +493,10 @@ mod tests {
             refusal(&["window"], "1us"),
             "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
         );
-        assert!(refusal(&["cwnd"], "0s").contains("must be above zero"));
+        assert!(
+            refusal(&["cwnd"], "0s")
+                .contains("is too short: a run of 1ms may have 1000000 samples, so the smallest step is 1ns")
+        );
         assert!(refusal(&["cwnd", "acr"], "1us").starts_with("\"acr\" has nothing to record: no connection's data"));
         assert!(refusal(&["edge"], "1us").starts_with("\"edge\" has nothing to record: no connection crosses"));
     }

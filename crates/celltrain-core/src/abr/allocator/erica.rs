@@ -96,8 +96,8 @@ pub(super) fn sample() -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abr::allocator::{VcKind, some_time};
     use crate::abr::allocator::conformance::{C, brm, port};
+    use crate::abr::allocator::{VcKind, some_time};
 
     /// U = 0.9 of 100,000 cells per second: 90 cells an interval of 1 ms, or 1000 units.
     const TARGET: f64 = 0.9 * C;
