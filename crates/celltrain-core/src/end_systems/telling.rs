@@ -176,7 +176,7 @@ pub(super) fn ended<P: Probe>(vc: VcIndex, frame: FrameNumber, body: &Body, now:
 pub(super) fn sent<P: Probe>(
     connection: &Connection,
     Departure { vc, frame, .. }: Departure,
-    (flow, segment): (FlowIndex, Segment),
+    (flow, segment, is_damaged): (FlowIndex, Segment, bool),
     resent: &mut u64,
     now: Time,
     probe: &mut P,
@@ -187,7 +187,7 @@ pub(super) fn sent<P: Probe>(
         let step = if now_resent > std::mem::replace(resent, now_resent) {
             SegmentStep::Retransmitted { segment, cause: sender.cause() }
         } else {
-            SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment) }
+            SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
         probe.on_event(now, Event::Segment(event));
@@ -204,7 +204,8 @@ pub(super) fn packet_sent<P: Probe>(
     probe: &mut P,
 ) {
     if P::WATCHES {
-        let step = SegmentStep::Sent { segment: place_of(number, packets.bytes), is_probe: false };
+        let segment = place_of(number, packets.bytes);
+        let step = SegmentStep::Sent { segment, is_probe: false, is_damaged: false };
         probe.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
     }
 }
