@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from celltrain.cancel import Cancel as Cancel
+    from celltrain.captures import Capture as Capture
     from celltrain.drawing import draw as draw
     from celltrain.errors import CancelledError as CancelledError
     from celltrain.errors import CelltrainError as CelltrainError
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 # Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
 _HOMES = {
     "Cancel": "cancel",
+    "Capture": "captures",
     "CancelledError": "errors",
     "CelltrainError": "errors",
     "CelltrainWarning": "errors",

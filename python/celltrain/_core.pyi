@@ -40,6 +40,8 @@ class Scenario:
         cancel: Cancel | None = None,
         events: tuple[Any, ...] | None = None,
         on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
+        capture: tuple[Any, ...] | None = None,
+        on_capture: Callable[[bytes], object] | None = None,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 def build() -> Build: ...

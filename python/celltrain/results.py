@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import tables
 from celltrain.arguments import Answer, checked
 from celltrain.cancel import Cancel, current, endable
+from celltrain.captures import Capture
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
 from celltrain.event_log import EventLog
 from celltrain.events import Events
@@ -43,6 +45,7 @@ def run(
     ports: str | Sequence[str] | None = None,
     engine: str | None = None,
     events: Events | str | os.PathLike[str] | None = None,
+    pcap: Capture | str | os.PathLike[str] | None = None,
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> RunResult:
@@ -57,9 +60,11 @@ def run(
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
-            one, but where the events that are kept come from the other alone.
+            one, but where the events that are kept come from the other alone, or a capture is made.
         events: Where the events of the run are written to, and which: a `celltrain.Events`, or a folder that gets all
             kinds. Keeping them changes nothing in the run.
+        pcap: Where a capture of the run is written to, for Wireshark and its like, and of what: a `celltrain.Capture`, or
+            a file that gets the packets at the senders' hosts. It changes nothing in the run.
         progress: Called now and then with the share of the run that is done, 0 to 1.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
@@ -88,21 +93,26 @@ def run(
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     kept = events if events is None or isinstance(events, Events) else Events(events)
+    capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
     if faults:
         raise ScenarioError(faults)
-    chosen = kept.engine(engine) if kept is not None else engine or "fast"
+    needed = {one.engine(engine) for one in (kept, capture) if one is not None}
+    chosen = engine or ("reference" if "reference" in needed else "fast")
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
-        if kept is None:
-            answer, series = accepted.run(seed, trace, step, links, chosen, progress, current())
-        else:
-            settings = table(accepted)
-            facts = {"scenario": settings["name"], "seed": str(settings["seed"] if seed is None else seed)}
-            with kept.taking(facts) as take:
-                answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), kept.asked(), take)
+        settings = table(accepted) if kept is not None else {}
+        facts = {"scenario": settings.get("name", ""), "seed": str(settings.get("seed") if seed is None else seed)}
+        with ExitStack() as files:
+            written: list[Any] = []
+            # The capture names its own errors, so it is opened first.
+            if capture is not None or kept is not None:
+                captured = [None, None] if capture is None else [capture.asked(), files.enter_context(capture.taking())]
+                events_of = [None, None] if kept is None else [kept.asked(), files.enter_context(kept.taking(facts))]
+                written = [*events_of, *captured]
+            answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), *written)
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)

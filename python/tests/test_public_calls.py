@@ -138,6 +138,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "check": (ct.check, {"scenario": lan}),
         "load": (ct.load, {"path": "small.toml"}),
         "Cancel": (ct.Cancel, {}),
+        "Capture": (ct.Capture, {"path": "run.pcapng", "kind": "cells", "window": "0ms:1ms"}),
         "Events": (ct.Events, {"folder": "events", "kinds": ["segments"], "window": "0ms:1ms"}),
         "n_source": (ct.n_source, {"sources": 1, "link_delay": "5us", "buffer_cells": 9, "policy": ct.TailDrop()}),
         "save": (ct.save, {"scenario": lan, "path": "out.toml"}),

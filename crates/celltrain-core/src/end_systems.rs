@@ -503,7 +503,7 @@ impl EndSystems {
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
             let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
             out.push(departure);
-            telling::sent(connection, departure, (flow, segment), &mut resent, now, watcher);
+            telling::sent(connection, departure, (flow, segment, lost), &mut resent, now, watcher);
         }
         if let Some(files) = &mut connection.files {
             // Every acknowledgement and every segment comes by here.

@@ -84,6 +84,8 @@ pub enum SegmentStep {
         segment: Segment,
         /// Whether a closed window is probed with it.
         is_probe: bool,
+        /// Whether a bit of it is changed on its way, on purpose ([`WindowLoss`](crate::tcp::WindowLoss)).
+        is_damaged: bool,
     },
     /// It is sent again.
     Retransmitted {

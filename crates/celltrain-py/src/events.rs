@@ -7,7 +7,7 @@ use celltrain_core::units::Duration;
 use celltrain_run::events::{Block, Choice, Values, name_of};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::Failure;
 
@@ -23,7 +23,7 @@ impl Asked {
     }
 }
 
-/// A function that takes blocks: a kind's name, and its columns. What it raises ends the run.
+/// A function that takes blocks: a kind's name and its columns, or bytes. What it raises ends the run.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -34,10 +34,18 @@ impl<'a> Sink<'a> {
         Self { call, raised: Mutex::new(None) }
     }
 
-    /// Hands over a block; whether the run goes on. It is stopped by `stopped` where not.
+    /// Hands over a block of events; whether the run goes on. It is stopped by `stopped` where not.
     pub(crate) fn take(&self, block: Block, stopped: &AtomicBool) -> bool {
-        let handed = Python::attach(|py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)).map(drop));
-        match handed {
+        self.handed(stopped, |py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)))
+    }
+
+    /// Hands over bytes of a capture, likewise.
+    pub(crate) fn take_bytes(&self, bytes: &[u8], stopped: &AtomicBool) -> bool {
+        self.handed(stopped, |py| self.call.call1(py, (PyBytes::new(py, bytes),)))
+    }
+
+    fn handed(&self, stopped: &AtomicBool, hand: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> bool {
+        match Python::attach(|py| hand(py).map(drop)) {
             Ok(()) => true,
             Err(error) => {
                 self.raised.lock().expect("nobody panics with it").get_or_insert(error);

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 
 mod cancel;
+mod captures;
 mod events;
 mod many;
 mod scenario;

@@ -4,8 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::answer::outlined;
+use celltrain_run::capture::CaptureChoice;
 use celltrain_run::events::Choice;
-use celltrain_run::runner::{self, Finished, How, Share, Watched};
+use celltrain_run::runner::{self, Captured, Finished, How, Kept, Share, Watched};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::Trace;
 use celltrain_run::threads::{self, Event};
@@ -17,7 +18,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
-use crate::{Failure, arrays, engine_named};
+use crate::{Failure, arrays, captures, engine_named};
 
 /// A scenario that is read and checked once: by [`crate::parse`], or, made of a text, when it is first asked for.
 #[pyclass(frozen, module = "celltrain._core")]
@@ -70,7 +71,7 @@ impl Scenario {
 
     /// Runs it, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -83,6 +84,8 @@ impl Scenario {
         cancel: Option<Py<Cancel>>,
         events: Option<Asked>,
         on_events: Option<Py<PyAny>>,
+        capture: Option<captures::Asked>,
+        on_capture: Option<Py<PyAny>>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let cancel = cancel.as_ref();
@@ -93,22 +96,23 @@ impl Scenario {
             }
             Ok(trace)
         })?;
-        let choice = events.map(|events| {
-            let duration = self.look(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
-            Ok::<_, PyErr>(events.choice(duration)?)
-        });
-        let choice = choice.transpose()?;
-        let sink = on_events.as_ref().map(Sink::new);
+        let duration = self.look(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
+        let choice = events.map(|events| events.choice(duration)).transpose()?;
+        let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
+        let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
         let how = How { trace: trace.as_ref(), engine, ..How::default() };
-        let watched = choice.as_ref().zip(sink.as_ref());
-        let finished = self.run_on_a_thread(py, seed, how, watched, on_progress.as_ref(), cancel);
-        if let Some(error) = sink.and_then(Sink::raised) {
+        let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
+        let finished = self.run_on_a_thread(py, seed, how, asked, on_progress.as_ref(), cancel);
+        if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {
             return Err(error);
         }
         let Finished { answer, series } = finished?;
         Ok((answer, series.map(|series| arrays(py, series)).transpose()?))
     }
 }
+
+/// What is asked for, and who takes it.
+type Handed<'a, C> = Option<(&'a C, &'a Sink<'a>)>;
 
 impl Scenario {
     /// What was read: its handle, unless it is refused, and the rest as JSON.
@@ -136,7 +140,7 @@ impl Scenario {
         py: Python<'_>,
         seed: Option<u64>,
         how: How<'_>,
-        watched: Option<(&Choice, &Sink<'_>)>,
+        (events, capture): (Handed<'_, Choice>, Handed<'_, CaptureChoice>),
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
     ) -> PyResult<Finished> {
@@ -153,8 +157,12 @@ impl Scenario {
             })
         };
         let work = |_, stopped: &AtomicBool| {
-            let mut take = |block| watched.is_some_and(|(_, sink)| sink.take(block, stopped));
-            let watched = watched.map(|(choice, _)| Watched { choice, sink: &mut take });
+            let mut take = |block| events.is_some_and(|(_, sink)| sink.take(block, stopped));
+            let mut take_bytes = |bytes: &[u8]| capture.is_some_and(|(_, sink)| sink.take_bytes(bytes, stopped));
+            let watched = Watched {
+                events: events.map(|(choice, _)| Kept { choice, sink: &mut take }),
+                capture: capture.map(|(choice, _)| Captured { choice, sink: &mut take_bytes }),
+            };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &share))
         };
         py.detach(|| threads::over((1, 1), work, on))?;

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use celltrain_core::engine::Engine;
+use celltrain_core::events::{self, Watcher};
 use celltrain_core::footprint::Footprint;
 use celltrain_core::network::Network;
-use celltrain_core::probe::Nothing;
+use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::stop::{Interrupted, Stop};
-use celltrain_core::units;
+use celltrain_core::units::{self, Time};
 use celltrain_scenario::memory;
 
 use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
-use crate::events::log::Both;
+use crate::capture::{About, CaptureChoice, Watch, watch};
 use crate::events::{Block, Choice, Log};
 use crate::limit::Limit;
 use crate::panics::caught;
@@ -36,12 +37,29 @@ pub struct How<'a> {
     pub wanted: Option<&'a Wanted>,
 }
 
-/// Which events of a run are kept, and who takes them: blocks as they are full. It says whether to go on.
+/// What is made of the events of a run. Who takes it says whether to go on.
+#[derive(Default)]
 pub struct Watched<'a> {
+    /// Tables.
+    pub events: Option<Kept<'a>>,
+    /// A capture.
+    pub capture: Option<Captured<'a>>,
+}
+
+/// Which events are kept, and who takes them: blocks as they are full.
+pub struct Kept<'a> {
     /// Which.
     pub choice: &'a Choice,
     /// Who takes them.
     pub sink: &'a mut dyn FnMut(Block) -> bool,
+}
+
+/// What is captured, and who takes the bytes.
+pub struct Captured<'a> {
+    /// What.
+    pub choice: &'a CaptureChoice,
+    /// Who takes them.
+    pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
 }
 
 /// What came of a run.
@@ -79,10 +97,10 @@ pub fn one(
     stopped: &AtomicBool,
     share: &Share,
 ) -> Result<Finished, Unfinished> {
-    one_watched(scenario, seed, how, None, (stopped, share))
+    one_watched(scenario, seed, how, Watched::default(), (stopped, share))
 }
 
-/// The same, and its events are kept. What there is when it is interrupted is handed over.
+/// The same, with files made of its events. What there is when it is interrupted is handed over.
 ///
 /// # Errors
 /// Why it has no result.
@@ -90,7 +108,7 @@ pub fn one_watched(
     scenario: &Handle,
     seed: Option<u64>,
     how: How<'_>,
-    watched: Option<Watched<'_>>,
+    watched: Watched<'_>,
     (stopped, share): (&AtomicBool, &Share),
 ) -> Result<Finished, Unfinished> {
     let limit = Limit::new(how.limit);
@@ -188,7 +206,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn finished(&self, watched: Option<Watched<'_>>) -> Result<Finished, Unfinished> {
+    fn finished(&self, watched: Watched<'_>) -> Result<Finished, Unfinished> {
         let Self { how, stop, .. } = *self;
         let checked = self.scenario.checked(stop)?;
         let scenario = checked.scenario();
@@ -204,18 +222,24 @@ impl Run<'_> {
             stop.ask().is_ok()
         };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
-        let result = match (&mut recorder, watched) {
-            (Some(recorder), None) => how.engine.run(&network, recorder, keep_going),
-            (None, None) => how.engine.run(&network, &mut Nothing, keep_going),
-            (recorder, Some(Watched { choice, sink })) => {
-                let mut log = Log::new(choice, &network, sink)?;
-                let result = match recorder {
-                    Some(recorder) => how.engine.run(&network, &mut Both(recorder, &mut log), keep_going),
-                    None => how.engine.run(&network, &mut log, keep_going),
-                };
-                log.finish();
-                result
+        let Watched { events, capture } = watched;
+        let result = if events.is_none() && capture.is_none() {
+            match &mut recorder {
+                Some(recorder) => how.engine.run(&network, recorder, keep_going),
+                None => how.engine.run(&network, &mut Nothing, keep_going),
             }
+        } else {
+            let log = events.map(|Kept { choice, sink }| Log::new(choice, &network, sink)).transpose()?;
+            let capture = capture.map(|Captured { choice, sink }| {
+                let about = self.about(&scenario.name, seed);
+                let tells_fates = how.engine == Engine::Reference;
+                let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
+                Watch::new(choice, &network, into, stop)
+            });
+            let mut lookers_on = LookersOn { recorder: recorder.as_mut(), log, capture: capture.transpose()? };
+            let result = how.engine.run(&network, &mut lookers_on, keep_going);
+            lookers_on.finish()?;
+            result
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
@@ -226,6 +250,61 @@ impl Run<'_> {
         // What passed its limit in the end has passed it.
         stop.ask()?;
         Ok(Finished { answer, series })
+    }
+
+    /// What a capture of it says of itself.
+    fn about(&self, scenario: &str, seed: u64) -> About {
+        let name = if scenario.is_empty() { "a scenario" } else { scenario };
+        let silent = match self.how.engine {
+            Engine::Reference => "",
+            Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
+        };
+        About {
+            application: format!("celltrain {}", env!("CARGO_PKG_VERSION")),
+            comment: format!("{name}, seed {seed}{silent}"),
+        }
+    }
+}
+
+/// All that looks on where events are asked for.
+struct LookersOn<'a> {
+    recorder: Option<&'a mut Recorder>,
+    log: Option<Log<'a>>,
+    capture: Option<Watch<'a>>,
+}
+
+impl LookersOn<'_> {
+    /// Hands over what is left.
+    fn finish(self) -> Result<(), String> {
+        if let Some(mut log) = self.log {
+            log.finish();
+        }
+        self.capture.map_or(Ok(()), Watch::finish)
+    }
+}
+
+impl Probe for LookersOn<'_> {
+    fn next_look(&self) -> Option<Time> {
+        self.recorder.as_ref().and_then(|recorder| recorder.next_look())
+    }
+
+    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.look(now, view);
+        }
+    }
+}
+
+impl Watcher for LookersOn<'_> {
+    const WATCHES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: events::Event) {
+        if let Some(log) = &mut self.log {
+            log.on_event(now, event);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.on_event(now, event);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from celltrain.captures import Capture
     from celltrain.events import Events
     from celltrain.results import RunResult
 
@@ -48,14 +49,17 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Record queue, occupancy and the events of frames and cells here, not at the bottleneck. May be repeated.",
+            help="Record queue, occupancy, the events of frames and cells and captured cells here, not at the bottleneck. "
+            "May be repeated.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result, tables and series there.")] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw the series too; with no --trace: queue and cwnd.")] = False,
     engine: Annotated[
         str | None,
-        typer.Option(help="fast, or reference: naive, slow, with the same results. Events choose it by themselves."),
+        typer.Option(
+            help="fast, or reference: naive, slow, with the same results. Events and captures choose it by themselves."
+        ),
     ] = None,
     events: Annotated[
         Path | None,
@@ -66,13 +70,33 @@ def run(
         typer.Option(metavar="KINDS", help="Of these kinds: segments, timers, frames, cells, rates. All if not given."),
     ] = None,
     window: Annotated[
-        str | None, typer.Option(metavar="FROM:TO", help="Events from one time to another, such as 1.2s:1.3s.")
+        str | None,
+        typer.Option(metavar="FROM:TO", help="Events and packets from one time to another, such as 1.2s:1.3s."),
     ] = None,
     flow: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Events of this flow only. May be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="Events and packets of this flow only. May be repeated.")
     ] = None,
     vc: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Events of this VC only. May be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="Events and packets of this VC only. May be repeated.")
+    ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a capture of the run there, such as run.pcapng, for Wireshark."),
+    ] = None,
+    pcap_kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Of packets at hosts: ip, which it is if not given, or aal5; or of cells at ports: cells, with all their "
+            "bytes, or wireshark_cells, whose headers Wireshark shows.",
+        ),
+    ] = None,
+    pcap_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIDE",
+            help="Packets at the sender, which it is if not given, the receiver, or both; cells that go out, in, or both.",
+        ),
     ] = None,
     event_format: Annotated[str, typer.Option("--format", help="Of the tables of events: parquet or csv.")] = "parquet",
     as_json: shell.Json = False,
@@ -94,10 +118,20 @@ def run(
         series = series or ["queue", "cwnd"]
     if out is not None:
         shell.folder(out)
+    _refuse_idle((events, pcap), kinds=kinds, window=window, flow=flow, vc=vc, pcap_kind=pcap_kind, pcap_at=pcap_at)
     kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, file_format=event_format)
+    capture = _capture(pcap, kind=pcap_kind, at=pcap_at, window=window, flow=flow, vc=vc, port=port)
     with shell.waiting(f"simulating {shown(file)}") as progress:
         result = simulate(
-            file, seed=seed, trace=series, step=step, ports=port, engine=engine, events=kept, progress=progress
+            file,
+            seed=seed,
+            trace=series,
+            step=step,
+            ports=port,
+            engine=engine,
+            events=kept,
+            pcap=capture,
+            progress=progress,
         )
     written: list[Path] = []
     if out is not None:
@@ -108,7 +142,9 @@ def run(
         return
     console = shell.console()
     show(result, console)
-    for path in [*written, *(kept.paths if kept is not None else ())]:
+    written += kept.paths if kept is not None else []
+    written += [capture.path] if capture is not None else []
+    for path in written:
         console.print(f"wrote {shown(path)}", soft_wrap=True)
 
 
@@ -123,17 +159,63 @@ def _kept(
     file_format: str,
 ) -> Events | None:
     """The events that are asked for; nothing where none are."""
-    from celltrain.errors import Fault, InputError
     from celltrain.events import Events
 
     if folder is None:
-        options = {"--kinds": kinds, "--window": window, "--flow": flow, "--vc": vc}
-        problem = "chooses among events; say where they are written to with --events DIR"
-        if given := [Fault.of_option(name, shown(str(value)), problem) for name, value in options.items() if value]:
-            raise InputError(given)
         return None
     named = [name.strip() for names in kinds or [] for name in names.split(",") if name.strip()]
     return Events(folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=file_format)
+
+
+def _capture(
+    path: Path | None,
+    *,
+    kind: str | None,
+    at: str | None,
+    window: str | None,
+    flow: list[str] | None,
+    vc: list[str] | None,
+    port: list[str] | None,
+) -> Capture | None:
+    """The capture that is asked for; nothing where none is."""
+    from celltrain.captures import Capture
+
+    if path is None:
+        return None
+    kind = kind or "ip"
+    # Packets are seen at hosts; the ports may be meant for series.
+    ports = port if kind.endswith("cells") else None
+    return Capture(path, kind=kind, at=at, ports=ports, vcs=vc, flows=flow, window=window)
+
+
+def _refuse_idle(
+    files: tuple[Path | None, Path | None],
+    *,
+    kinds: list[str] | None,
+    window: str | None,
+    flow: list[str] | None,
+    vc: list[str] | None,
+    pcap_kind: str | None,
+    pcap_at: str | None,
+) -> None:
+    """Refuses options that choose among what is not written."""
+    from celltrain.errors import Fault, InputError
+
+    events, pcap = files
+    of_events = "chooses among events; say where they are written to with --events DIR"
+    of_pcap = "chooses what is captured; say where it is written to with --pcap FILE"
+    idle: dict[str, tuple[object, str]] = {}
+    if events is None:
+        idle["--kinds"] = (kinds, of_events)
+    if pcap is None:
+        idle |= {"--pcap-kind": (pcap_kind, of_pcap), "--pcap-at": (pcap_at, of_pcap)}
+    if events is None and pcap is None:
+        idle |= {
+            name: (value, f"{of_events}, or packets with --pcap FILE")
+            for name, value in {"--window": window, "--flow": flow, "--vc": vc}.items()
+        }
+    if given := [Fault.of_option(name, shown(str(value)), problem) for name, (value, problem) in idle.items() if value]:
+        raise InputError(given)
 
 
 def show(result: RunResult, console: Console) -> None:

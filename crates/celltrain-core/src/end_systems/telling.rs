@@ -182,7 +182,7 @@ pub(super) fn ended<P: Watcher>(vc: VcIndex, frame: FrameNumber, body: &Body, no
 pub(super) fn sent<P: Watcher>(
     connection: &Connection,
     Departure { vc, frame, .. }: Departure,
-    (flow, segment): (FlowIndex, Segment),
+    (flow, segment, is_damaged): (FlowIndex, Segment, bool),
     resent: &mut u64,
     now: Time,
     watcher: &mut P,
@@ -193,7 +193,7 @@ pub(super) fn sent<P: Watcher>(
         let step = if now_resent > std::mem::replace(resent, now_resent) {
             SegmentStep::Retransmitted { segment, cause: sender.cause() }
         } else {
-            SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment) }
+            SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
         watcher.on_event(now, Event::Segment(event));
@@ -210,7 +210,8 @@ pub(super) fn packet_sent<P: Watcher>(
     watcher: &mut P,
 ) {
     if P::WATCHES {
-        let step = SegmentStep::Sent { segment: place_of(number, packets.bytes), is_probe: false };
+        let segment = place_of(number, packets.bytes);
+        let step = SegmentStep::Sent { segment, is_probe: false, is_damaged: false };
         watcher.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
     }
 }

@@ -40,7 +40,12 @@
 //! interface does as well. At the sender its *rexmt data pkts* are the segments sent again; at the receiver they are
 //! those that held nothing new, and *outoforder pkts* those that filled a gap.
 
+mod cells;
+pub mod choice;
+mod fates;
 mod pcapng;
+mod trails;
+pub mod watch;
 mod wire;
 
 use std::fmt::{self, Display, Formatter};
@@ -52,8 +57,10 @@ use celltrain_core::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
 use celltrain_core::codec::rm_cell::RmCell;
 use celltrain_core::codec::{CELL_BYTES, CellHeader};
 
+pub use choice::CaptureChoice;
 pub use pcapng::Direction;
 use pcapng::{InterfaceBlock, PacketBlock, Writer};
+pub use watch::Watch;
 pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 use wire::{Step, Wire};
 
@@ -306,6 +313,18 @@ impl<W: Write> Capture<W> {
     /// When it is too long, or does not fit its connection.
     pub fn pdu(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         Ok(self.wire.frame(&self.wire.packet(frame)?))
+    }
+
+    /// Refuses a frame that has no bytes in a capture of this kind.
+    ///
+    /// # Errors
+    /// When it is too long, or does not fit its connection.
+    pub fn fits(&self, frame: &Frame) -> Result<(), CaptureError> {
+        let bytes = self.pdu(frame)?.len();
+        if self.kind == CaptureKind::Aal5 && self.wire.framing.encapsulation == Encapsulation::LlcSnap {
+            erf_header(0, ERF_TYPE_AAL5, ERF_CELL_HEADER_BYTES + bytes)?;
+        }
+        Ok(())
     }
 
     /// Ends the capture; what it was written to.

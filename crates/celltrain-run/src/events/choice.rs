@@ -23,19 +23,19 @@ pub struct Choice {
 }
 
 /// A choice in the indices of a network.
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     /// By kind.
-    pub(super) kinds: [bool; KINDS.len()],
+    pub(crate) kinds: [bool; KINDS.len()],
     /// By link: whether its frames are kept.
-    pub(super) frames: TiVec<LinkIndex, bool>,
+    pub(crate) frames: TiVec<LinkIndex, bool>,
     /// By link: whether its cells are kept.
-    pub(super) cells: TiVec<LinkIndex, bool>,
+    pub(crate) cells: TiVec<LinkIndex, bool>,
     /// By VC.
-    pub(super) vcs: TiVec<VcIndex, bool>,
+    pub(crate) vcs: TiVec<VcIndex, bool>,
     /// By flow.
-    pub(super) flows: TiVec<FlowIndex, bool>,
+    pub(crate) flows: TiVec<FlowIndex, bool>,
     /// From the first instant on, until before the last.
-    pub(super) window: [Time; 2],
+    pub(crate) window: [Time; 2],
 }
 
 impl Choice {
@@ -81,7 +81,7 @@ impl Choice {
     ///
     /// # Errors
     /// A port, VC or flow that is not there, in words.
-    pub(super) fn of(&self, network: &Network) -> Result<Chosen, Wrong> {
+    pub(crate) fn of(&self, network: &Network) -> Result<Chosen, Wrong> {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
         let flows: Vec<&str> = network.flows.iter().map(|flow| flow.name.as_str()).collect();
@@ -151,7 +151,8 @@ impl Display for Wrong {
 const SHOWN: usize = 12;
 
 impl Wrong {
-    fn new(option: &'static str, value: &str, problem: &str, known: &[&str]) -> Self {
+    /// Of what is none of the names there are.
+    pub(crate) fn new(option: &'static str, value: &str, problem: &str, known: &[&str]) -> Self {
         let near = known.iter().min_by_key(|known| strsim::damerau_levenshtein(known, value));
         let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
         let mut problem = problem.to_owned();

@@ -9,7 +9,7 @@ use celltrain_core::events::{
 };
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
-use celltrain_core::probe::{NetworkView, Probe};
+use celltrain_core::probe::Probe;
 use celltrain_core::units::{Clock, Time};
 
 use super::choice::{Choice, Chosen, Wrong};
@@ -164,7 +164,7 @@ impl Watcher for Log<'_> {
 }
 
 /// The link of the port where something happened to a frame; none at a host.
-pub(super) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
+pub(crate) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
     match event.step {
         FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.link),
         FrameStep::Cut { link, .. } | FrameStep::LostJoined { link, .. } | FrameStep::Dropped { link, .. } => {
@@ -175,24 +175,3 @@ pub(super) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
 }
 
 const PICOSECONDS_PER_SECOND: f64 = 1e12;
-
-/// Two probes, the first of which looks and the second of which is told.
-pub(crate) struct Both<'a, L, W>(pub(crate) &'a mut L, pub(crate) &'a mut W);
-
-impl<L: Probe, W: Watcher> Probe for Both<'_, L, W> {
-    fn next_look(&self) -> Option<Time> {
-        self.0.next_look()
-    }
-
-    fn look(&mut self, now: Time, view: &NetworkView<'_>) {
-        self.0.look(now, view);
-    }
-}
-
-impl<L, W: Watcher> Watcher for Both<'_, L, W> {
-    const WATCHES: bool = true;
-
-    fn on_event(&mut self, now: Time, event: Event) {
-        self.1.on_event(now, event);
-    }
-}

@@ -195,30 +195,13 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "reason",
         "",
         "when the port's policy refuses a frame, or why this one was cut, dropped or failed",
-        Accessor::Word(|row| match row.event.step {
-            FrameStep::Admitted(_) | FrameStep::Delivered => "",
-            FrameStep::Refused(judged) => judged.grounds.rule,
-            FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
-            FrameStep::Cut { pushed_out: true, .. } | FrameStep::Dropped { rate_fell: false, .. } => {
-                "made room for another"
-            }
-            FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
-            FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
-            FrameStep::Failed(Failure::Incomplete) => "cells are missing",
-            FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
-        }),
+        Accessor::Word(|row| reason_of_frame(&row.event.step)),
     ),
     column(
         "occupancy",
         "cells",
         "X: cells waiting at the port",
-        Accessor::Count(|row| match row.event.step {
-            FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.occupancy.into()),
-            FrameStep::Cut { occupancy, .. }
-            | FrameStep::LostJoined { occupancy, .. }
-            | FrameStep::Dropped { occupancy, .. } => Some(occupancy.into()),
-            FrameStep::Delivered | FrameStep::Failed(_) => None,
-        }),
+        Accessor::Count(|row| occupancy_of(&row.event.step).map(u64::from)),
     ),
     column(
         "vc_cells",
@@ -264,6 +247,42 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     ),
 ];
 
+/// Why a frame was refused, cut, dropped or failed; empty where it was not.
+pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
+    match *step {
+        FrameStep::Admitted(_) | FrameStep::Delivered => "",
+        FrameStep::Refused(judged) => judged.grounds.rule,
+        FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
+        FrameStep::Cut { pushed_out: true, .. } | FrameStep::Dropped { rate_fell: false, .. } => {
+            "made room for another"
+        }
+        FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
+        FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
+        FrameStep::Failed(Failure::Incomplete) => "cells are missing",
+        FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
+    }
+}
+
+/// X: cells that waited at the port where something happened to a frame.
+pub(crate) fn occupancy_of(step: &FrameStep) -> Option<u32> {
+    match *step {
+        FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.occupancy),
+        FrameStep::Cut { occupancy, .. }
+        | FrameStep::LostJoined { occupancy, .. }
+        | FrameStep::Dropped { occupancy, .. } => Some(occupancy),
+        FrameStep::Delivered | FrameStep::Failed(_) => None,
+    }
+}
+
+/// Why a cell was lost.
+pub(crate) fn reason_of_loss(loss: Loss) -> &'static str {
+    match loss {
+        Loss::NoRoom { .. } => NO_ROOM,
+        Loss::WithFrame => "its frame was refused",
+        Loss::WithRest => "its frame had lost a cell",
+    }
+}
+
 fn judged(event: &FrameEvent) -> Option<Judged> {
     match event.step {
         FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged),
@@ -308,9 +327,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
         "",
         "why it was lost",
         Accessor::Word(|row| match row.event.step {
-            CellStep::Lost(Loss::NoRoom { .. }) => NO_ROOM,
-            CellStep::Lost(Loss::WithFrame) => "its frame was refused",
-            CellStep::Lost(Loss::WithRest) => "its frame had lost a cell",
+            CellStep::Lost(loss) => reason_of_loss(loss),
             _ => "",
         }),
     ),

@@ -1,4 +1,5 @@
 mod reader;
+mod watch;
 
 use std::io;
 

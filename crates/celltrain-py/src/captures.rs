@@ -1,0 +1,28 @@
+//! The capture of a run in Python: its bytes, block by block.
+
+use celltrain_core::units::Duration;
+use celltrain_run::capture::CaptureChoice;
+use pyo3::prelude::*;
+
+use crate::Failure;
+
+/// What is captured: the kind, and what is looked at of it, the usual where None; ports, VCs and flows, those that the
+/// kind has where None; a window such as `1.2s:1.3s`.
+#[derive(FromPyObject)]
+pub(crate) struct Asked(
+    String,
+    Option<String>,
+    Option<Vec<String>>,
+    Option<Vec<String>>,
+    Option<Vec<String>>,
+    Option<String>,
+);
+
+impl Asked {
+    /// For runs of `duration`.
+    pub(crate) fn choice(self, duration: Duration) -> Result<CaptureChoice, Failure> {
+        let Self(kind, at, ports, vcs, flows, window) = self;
+        CaptureChoice::new(duration, (&kind, at.as_deref()), [ports, vcs, flows], window.as_deref())
+            .map_err(|wrong| Failure(wrong.into()))
+    }
+}

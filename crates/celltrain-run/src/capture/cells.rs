@@ -1,0 +1,179 @@
+//! Cells at ports: what is in each, and which of them are written.
+
+use std::collections::BTreeMap;
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::aal5::Encapsulation;
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, SegmentEvent, SegmentStep};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+use celltrain_core::tcp::SackBlocks;
+
+use super::fates::Names;
+use super::trails::{Followed, Trails};
+use super::watch::{Writing, seen};
+use super::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
+use crate::events::log::link_of;
+use crate::events::tables::reason_of_loss;
+
+/// The cells of the chosen VCs at the chosen ports.
+pub(super) struct Cells {
+    /// Whether cells that leave and cells that come are written.
+    ways: [bool; 2],
+    /// By link: the number of its interface.
+    interfaces: TiVec<LinkIndex, Option<u32>>,
+    vcs: TiVec<VcIndex, bool>,
+    /// By VC: VPI and VCI on the links of its path.
+    circuits: TiVec<VcIndex, Vec<Circuit>>,
+    /// Whether a cell too few is counted for an acknowledgement that has blocks.
+    lacks_room_for_blocks: bool,
+    trails: Trails,
+    /// The frames whose cells are on their way.
+    frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
+    names: Names,
+    /// The cell that came last, until what becomes of it is known.
+    coming: Option<Coming>,
+}
+
+/// A frame some of whose cells are on their way.
+struct OnTheWay {
+    frame: Frame,
+    is_damaged: bool,
+    /// Its cells on their way.
+    cells: u32,
+    /// Whether all of it has been put in.
+    is_whole: bool,
+}
+
+/// A cell that has come to a port.
+struct Coming {
+    event: CellEvent,
+    seen: SeenCell<'static>,
+    comment: Option<String>,
+}
+
+impl Cells {
+    pub(super) fn new(
+        network: &Network,
+        ways: [bool; 2],
+        ports: &TiVec<LinkIndex, bool>,
+        vcs: TiVec<VcIndex, bool>,
+        circuits: TiVec<VcIndex, Vec<Circuit>>,
+    ) -> Self {
+        let mut numbers = 0..;
+        Self {
+            ways,
+            interfaces: ports.iter().map(|&chosen| if chosen { numbers.next() } else { None }).collect(),
+            vcs,
+            circuits,
+            lacks_room_for_blocks: network.aal5.encapsulation == Encapsulation::VcMux,
+            trails: Trails::of(network),
+            frames: BTreeMap::new(),
+            names: Names::of(network),
+            coming: None,
+        }
+    }
+
+    /// Follows what happens; writes the cells that are asked for, if it is in the window.
+    pub(super) fn on_event(
+        &mut self,
+        (time_ns, in_window): (u64, bool),
+        event: &Event,
+        capture: &mut Writing<'_>,
+    ) -> Result<(), CaptureError> {
+        match event {
+            Event::Segment(event) if self.vcs[event.vc] => self.on_segment(event),
+            Event::Frame(event) => self.on_frame(event),
+            Event::Cell(event) if self.vcs[event.vc] => {
+                let (hop, cell) = self.on_cell(event);
+                let way = match event.step {
+                    CellStep::Arrived => Direction::Inbound,
+                    CellStep::Departed => Direction::Outbound,
+                    CellStep::Lost(loss) => {
+                        self.on_lost(event, reason_of_loss(loss));
+                        return self.flush(capture);
+                    }
+                    _ => return self.flush(capture),
+                };
+                self.flush(capture)?;
+                let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
+                if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
+                    return Ok(());
+                }
+                // What comes has the label of the link before.
+                let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
+                let circuit = self.circuits[event.vc][on];
+                let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
+                if way == Direction::Outbound {
+                    return capture.cell(&seen);
+                }
+                self.coming = Some(Coming { event: *event, seen, comment: None });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the cell that came last.
+    pub(super) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
+        let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
+        capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
+    }
+
+    /// Notes what a frame carries that is put in.
+    fn on_segment(&mut self, event: &SegmentEvent) {
+        let (_, mut carries, leaves) = seen(event);
+        if !leaves {
+            return;
+        }
+        if let Carries::Ack(_, blocks) = &mut carries
+            && self.lacks_room_for_blocks
+        {
+            *blocks = SackBlocks::NONE;
+        }
+        let is_damaged = matches!(event.step, SegmentStep::Sent { is_damaged: true, .. });
+        let frame = Frame { connection: event.flow.number(), number: event.frame.number(), carries };
+        let on_the_way = OnTheWay { frame, is_damaged, cells: 0, is_whole: false };
+        self.frames.insert((event.vc, event.frame), on_the_way);
+    }
+
+    /// Follows a cell: the place of its port in its path, and what is in it.
+    fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
+        let CellEvent { vc, frame, tagged, efci, .. } = *event;
+        if let Some(rm) = event.rm {
+            return (self.trails.hop(vc, event.link), Some(CellKind::Rm(rm)));
+        }
+        let Some(Followed { index, hop, is_gone }) = self.trails.follow(event) else { return (0, None) };
+        let on_the_way = self.frames.get_mut(&(vc, frame)).expect("a frame is sent before its cells come");
+        let of = CellKind::User { frame: on_the_way.frame, index, clp: tagged, efci, damaged: on_the_way.is_damaged };
+        if event.step == CellStep::Arrived && hop == 0 {
+            on_the_way.cells += 1;
+            on_the_way.is_whole = event.last;
+        }
+        on_the_way.cells -= u32::from(is_gone);
+        if on_the_way.is_whole && on_the_way.cells == 0 {
+            self.frames.remove(&(vc, frame));
+        }
+        (hop, Some(of))
+    }
+
+    /// A frame is lost whose cell has come.
+    fn on_frame(&mut self, event: &FrameEvent) {
+        if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
+            && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, link_of(event))
+        {
+            *comment = self.names.loss(event);
+        }
+    }
+
+    /// A cell is lost that has come.
+    fn on_lost(&mut self, event: &CellEvent, reason: &str) {
+        if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
+            && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)
+        {
+            comment.get_or_insert_with(|| format!("lost here: {reason}"));
+        }
+    }
+}

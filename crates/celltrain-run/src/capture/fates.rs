@@ -1,0 +1,202 @@
+//! What became of frames, in words, and packets that wait for it: a comment is written with its packet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{FrameEvent, FrameStep, Judged};
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::network::Network;
+
+use super::{Frame, Place};
+use crate::events::log::link_of;
+use crate::events::tables::{occupancy_of, reason_of_frame};
+
+/// Packets in the order of time, as far as the fate of one of them is open.
+pub(super) struct Fates {
+    waiting: VecDeque<Waiting>,
+    /// Number of the first of them, of all there were.
+    first: u64,
+    /// The numbers of those whose fate is open.
+    open: BTreeMap<(VcIndex, FrameNumber), u64>,
+    /// As many wait at most: then the first is written without.
+    most: usize,
+}
+
+/// A packet as it will be written.
+pub(super) struct Waiting {
+    pub(super) time_ns: u64,
+    pub(super) at: Place,
+    pub(super) frame: Frame,
+    pub(super) comment: Option<Box<str>>,
+    /// The frame on its VC, while its fate is open.
+    open: Option<(VcIndex, FrameNumber)>,
+}
+
+impl Waiting {
+    /// A packet that waits for nothing.
+    pub(super) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
+        Self { time_ns, at, frame, comment: None, open: None }
+    }
+}
+
+/// More than are on their way in most networks, in some ten megabytes.
+const MOST: usize = 1 << 16;
+
+impl Default for Fates {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), first: 0, open: BTreeMap::new(), most: MOST }
+    }
+}
+
+impl Fates {
+    /// A packet is to be written, behind all others; `of` is its frame if it waits for that one's fate.
+    pub(super) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
+        if let Some(frame) = of {
+            self.open.insert(frame, self.first + self.waiting.len() as u64);
+        }
+        self.waiting.push_back(Waiting { open: of, ..packet });
+    }
+
+    /// The fate of a frame is known; `comment` says it if it is a bad one, and is asked only if a packet waits for it.
+    pub(super) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
+        let Some(number) = self.open.remove(&frame) else { return };
+        let place = usize::try_from(number - self.first).expect("what waits is in memory");
+        let packet = &mut self.waiting[place];
+        packet.open = None;
+        packet.comment = comment().map(String::into_boxed_str);
+    }
+
+    /// The next packet that can be written, if there is one.
+    pub(super) fn next(&mut self) -> Option<Waiting> {
+        let front = self.waiting.front()?;
+        if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
+    }
+
+    /// The next packet, whatever becomes of it.
+    pub(super) fn take(&mut self) -> Option<Waiting> {
+        let packet = self.waiting.pop_front()?;
+        self.first += 1;
+        if let Some(frame) = packet.open {
+            self.open.remove(&frame);
+        }
+        Some(packet)
+    }
+}
+
+/// The names that stand in comments.
+pub(super) struct Names {
+    ports: TiVec<LinkIndex, String>,
+    /// By VC: the host at its end.
+    hosts: TiVec<VcIndex, String>,
+}
+
+impl Names {
+    pub(super) fn of(network: &Network) -> Self {
+        let host = |path: &Vec<LinkIndex>| {
+            let last = path.last().expect("a VC crosses a link");
+            network.nodes[network.links[*last].to].name.clone()
+        };
+        Self {
+            ports: network.links.iter().map(|link| link.name.clone()).collect(),
+            hosts: network.vcs.iter().map(|vc| host(&vc.path)).collect(),
+        }
+    }
+
+    /// Where and why a frame was lost, if it was.
+    pub(super) fn loss(&self, event: &FrameEvent) -> Option<String> {
+        let how = match event.step {
+            FrameStep::Admitted(_) | FrameStep::Delivered => return None,
+            FrameStep::Refused(_) => "refused: ",
+            FrameStep::Cut { .. } => "cut: ",
+            FrameStep::Dropped { .. } => "dropped: ",
+            FrameStep::LostJoined { .. } | FrameStep::Failed(_) => "",
+        };
+        let reason = reason_of_frame(&event.step);
+        let Some(link) = link_of(event) else {
+            return Some(format!("not delivered at {}: {how}{reason}", self.hosts[event.vc]));
+        };
+        let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
+        if let Some(occupancy) = occupancy_of(&event.step) {
+            write!(text, " (X = {occupancy} cells").expect("a text takes all that is written");
+        }
+        if let FrameStep::Refused(judged) = event.step {
+            write_numbers(&mut text, &judged);
+        }
+        text.push(')');
+        Some(text)
+    }
+}
+
+/// What else a policy judged by, as far as it looks at it.
+fn write_numbers(text: &mut String, judged: &Judged) {
+    let Judged { vc_cells, active_vcs, grounds, .. } = judged;
+    let of_vc = grounds.share.is_some();
+    let counts = [
+        ("Y_i = ", of_vc.then_some(f64::from(*vc_cells)), " cells"),
+        ("N_a = ", of_vc.then_some(f64::from(*active_vcs)), ""),
+        ("threshold ", grounds.threshold, " cells"),
+        ("share ", grounds.share, " cells"),
+        ("held ", grounds.held, " cells"),
+        ("probability ", grounds.probability, ""),
+    ];
+    for (name, number, unit) in counts {
+        if let Some(number) = number {
+            let digits = if number.fract() == 0.0 { 0 } else { 3 };
+            write!(text, ", {name}{number:.digits$}{unit}").expect("a text takes all that is written");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celltrain_core::tcp::Segment;
+
+    use super::super::Carries;
+    use super::*;
+
+    fn packet(number: u32) -> Waiting {
+        let carries = Carries::Data(Segment { seq: 0, len: 1 });
+        Waiting::settled(number.into(), Place::Sender, Frame { connection: 0, number, carries })
+    }
+
+    fn of(number: u32) -> (VcIndex, FrameNumber) {
+        (VcIndex::new(0), FrameNumber::new(number))
+    }
+
+    /// The packets that can be written, with their comments.
+    fn ready(fates: &mut Fates) -> Vec<(u32, Option<String>)> {
+        std::iter::from_fn(|| fates.next())
+            .map(|packet| (packet.frame.number, packet.comment.map(String::from)))
+            .collect()
+    }
+
+    #[test]
+    fn packets_stay_in_order_until_the_fate_of_the_first_is_known() {
+        let mut fates = Fates::default();
+        fates.push(packet(1), Some(of(1)));
+        fates.push(packet(2), None);
+        fates.push(packet(3), Some(of(3)));
+        assert_eq!(ready(&mut fates), []);
+        fates.settle(of(3), || Some("lost".to_owned()));
+        fates.settle(of(3), || panic!("what is known is not asked for"));
+        assert_eq!(ready(&mut fates), []);
+        fates.settle(of(1), || None);
+        assert_eq!(ready(&mut fates), [(1, None), (2, None), (3, Some("lost".to_owned()))]);
+        assert!(fates.open.is_empty());
+    }
+
+    #[test]
+    fn no_more_packets_wait_than_may() {
+        let mut fates = Fates { most: 2, ..Fates::default() };
+        (1..=3).for_each(|number| fates.push(packet(number), Some(of(number))));
+        assert_eq!(ready(&mut fates), [(1, None)]);
+        fates.settle(of(1), || panic!("it is written already"));
+        fates.settle(of(2), || Some("lost".to_owned()));
+        assert_eq!(ready(&mut fates), [(2, Some("lost".to_owned()))]);
+        assert_eq!(fates.take().map(|packet| packet.frame.number), Some(3), "the run ends");
+        assert!(fates.open.is_empty() && fates.take().is_none());
+    }
+}

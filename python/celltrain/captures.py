@@ -1,0 +1,130 @@
+"""A capture of a run, written while it goes on: packets at hosts or cells at ports, as Wireshark and its like read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from celltrain.arguments import checked
+from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError
+from celltrain.writing import replacing, writing
+
+#: What is captured: each kind, and what may be looked at of it.
+KINDS = {
+    "ip": ("sender", "receiver", "both"),
+    "aal5": ("sender", "receiver", "both"),
+    "cells": ("out", "in", "both"),
+    "wireshark_cells": ("out", "in", "both"),
+}
+#: Takes the next bytes of the file.
+Take = Callable[[bytes], object]
+
+
+class Capture:
+    """What of a run is captured, and where to: a pcapng file for Wireshark, tshark, tcptrace, scapy and their like.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "run.pcapng")
+    ...     result = ct.run(lan, pcap=ct.Capture(file, flows=["tcp1"]))
+    ...     magic = file.read_bytes()[:4]
+    >>> result.engine, magic.hex()
+    ('reference', '0a0d0d0a')
+    """
+
+    @checked(ScenarioError)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "ip",
+        at: str | None = None,
+        ports: str | Sequence[str] | None = None,
+        vcs: str | Sequence[str] | None = None,
+        flows: str | Sequence[str] | None = None,
+        window: str | None = None,
+    ) -> None:
+        """Chooses what is captured.
+
+        Args:
+            path: The file, which is not there yet.
+            kind: `"ip"` for IPv4 packets at hosts, `"aal5"` for the same in AAL5 frames with VPI and VCI, `"cells"` for
+                cells at ports with all their 53 bytes, `"wireshark_cells"` for cells without their HEC, whose headers
+                Wireshark shows. Packets at hosts say where they were lost; like cells they then come from the reference
+                engine. With `engine="fast"` they do not say it.
+            at: Of packets `"sender"`, `"receiver"` or `"both"`: whose hosts are looked at; the senders' when None.
+                Readers follow a connection through all hosts of a file, and take what arrives at the other end for
+                retransmissions, so a capture of both is for reading and not for counting. Of cells `"out"`, `"in"` or
+                `"both"`: those that leave a port, those that come to it, which say whether they are lost there, or
+                both; those that leave when None.
+            ports: Ports whose cells are captured; the bottleneck when None.
+            vcs: VCs whose cells, and those whose flows' packets are captured; all when None.
+            flows: Flows whose packets or cells are captured; all when None.
+            window: From when to when, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+
+        Raises:
+            ScenarioError: When an option is refused.
+        """
+        self.path = Path(path)
+        self.kind, self.at, self.window = kind, at, window
+        self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
+        faults = []
+        if kind not in KINDS:
+            faults.append(
+                Fault.of_option("kind", repr(kind), f"is not a kind of capture; choose from {', '.join(KINDS)}")
+            )
+        elif at is not None and at not in KINDS[kind]:
+            problem = f"is not what {kind} can be looked at; choose from {', '.join(KINDS[kind])}"
+            faults.append(Fault.of_option("at", repr(at), problem))
+        if self.ports is not None and not self.of_cells:
+            problem = "chooses among cells; packets are seen at hosts, so choose flows"
+            faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
+        if faults:
+            raise ScenarioError(faults)
+
+    @property
+    def of_cells(self) -> bool:
+        """Whether it is of cells at ports, and not of packets at hosts."""
+        return self.kind.endswith("cells")
+
+    def engine(self, asked: str | None) -> str:
+        """The engine that captures this: the one that is asked for, or the one that tells all there is to say."""
+        if asked == "fast" and self.of_cells:
+            problem = "does not look at single cells: leave it to celltrain to choose, or capture packets at hosts"
+            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+        return asked or "reference"
+
+    def asked(self) -> tuple[Any, ...]:
+        """As the core takes it."""
+        names = (None if one is None else list(one) for one in (self.ports, self.vcs, self.flows))
+        return (self.kind, self.at, *names, self.window)
+
+    @contextmanager
+    def taking(self) -> Iterator[Take]:
+        """What takes the bytes of the file. It gets its name at the end; after Ctrl-C too, with what there is."""
+        if self.path.exists() or self.path.is_symlink():
+            problem = "is there already; name another file, or take it away"
+            raise OutputError([Fault.of_file(str(self.path), problem)])
+        ended: BaseException | None = None
+        with writing(self.path), replacing(self.path) as file:
+
+            def take(data: bytes) -> None:
+                # Whoever writes another file of the same run must not say that it was that one.
+                with writing(self.path):
+                    file.write(data)
+
+            try:
+                yield take
+            except (KeyboardInterrupt, CancelledError) as error:
+                ended = error
+        if ended is not None:
+            raise ended
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return (given,) if isinstance(given, str) else None if given is None else tuple(given)

@@ -1,0 +1,480 @@
+"""Captures: what others read of them, what is in them, and what is refused.
+
+tshark, tcptrace and scapy share nothing with the code that writes; where one of them is missing its tests are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, SMALL, Command
+
+import celltrain as ct
+
+needs_tshark = pytest.mark.skipif(
+    shutil.which("tshark") is None or shutil.which("editcap") is None,
+    reason="tshark is not installed (the commands tshark and editcap; Debian's package tshark)",
+)
+needs_tcptrace = pytest.mark.skipif(
+    shutil.which("tcptrace") is None,
+    reason="tcptrace is not installed (the command tcptrace; Debian's package tcptrace)",
+)
+
+#: Shipped scenarios in which segments are lost, every TCP variant, and what of each is run.
+SCENARIOS = {
+    "chain-epd": "250ms",
+    "gfr-tagging": "600ms",
+    "internetwork-abr-ada": "1s",
+    "lan-double-epd": "1s",
+    "lan-drop-from-front": "300ms",
+    "lan-epd": "1s",
+    "lan-fba": "500ms",
+    "lan-newreno": "300ms",
+    "lan-newreno-hoe": "300ms",
+    "lan-per-vc-queuing": "600ms",
+    "lan-reno": "600ms",
+    "lan-sack": "300ms",
+    "lan-sack-pipe": "300ms",
+    "lan-tahoe": "300ms",
+    "lan-tail-drop": "1s",
+    "lan-unresponsive": "300ms",
+    "parking-lot": "300ms",
+    "peer-to-peer": "600ms",
+    "star-incast": "200ms",
+    "unequal-rtt": "400ms",
+    "vc-merge": "500ms",
+    "wan-cubic": "1500ms",
+    "wan-dfba": "2s",
+    "wan-wba": "2s",
+}
+
+
+@dataclass
+class Flow:
+    """What a tool counts of a connection, or what the events of a run say of it."""
+
+    resent: int = 0
+    repeated: int = 0
+    unique_bytes: int = 0
+    out_of_order: int = 0
+
+
+@dataclass
+class Seen:
+    """What tshark finds in a capture."""
+
+    packets: int = 0
+    malformed: int = 0
+    bad_checksums: int = 0
+    #: What it says of segments that nobody has sent, or that are missing in front of others.
+    not_followed: int = 0
+    flows: dict[str, Flow] = field(default_factory=lambda: defaultdict(Flow))
+    #: Of each connection's first packet: address and port of both ends.
+    ends: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+FIELDS = (
+    "tcp.stream",
+    "frame.comment",
+    "_ws.malformed",
+    "ip.checksum.status",
+    "tcp.checksum.status",
+    "udp.checksum.status",
+    "tcp.analysis.retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.ack_lost_segment",
+    "ip.src",
+    "tcp.srcport",
+    "ip.dst",
+    "tcp.dstport",
+)
+
+
+def tshark(path: Path) -> Seen:
+    """One look at all packets."""
+    options = [f"-o{protocol}.check_checksum:TRUE" for protocol in ("ip", "tcp", "udp")]
+    fields = [option for name in FIELDS for option in ("-e", name)]
+    command = ["tshark", "-n", "-r", str(path), *options, "-T", "fields", "-E", "occurrence=f", *fields]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    seen, names = Seen(), {}
+    for line in printed.splitlines():
+        values = line.split("\t")
+        packet = dict(zip(FIELDS, values, strict=True))
+        seen.packets += 1
+        seen.malformed += packet["_ws.malformed"] != ""
+        # 1 is good; nothing is where there is no such header.
+        seen.bad_checksums += packet["ip.checksum.status"] != "1"
+        seen.bad_checksums += {packet["tcp.checksum.status"], packet["udp.checksum.status"]} != {"1", ""}
+        seen.not_followed += bool(packet["tcp.analysis.lost_segment"] or packet["tcp.analysis.ack_lost_segment"])
+        stream = packet["tcp.stream"]
+        if found := re.match("made up: in the model the connection (.*) is open", packet["frame.comment"]):
+            if stream not in names:
+                ends = f"{packet['ip.src']}:{packet['tcp.srcport']}", f"{packet['ip.dst']}:{packet['tcp.dstport']}"
+                seen.ends[ends] = names[stream] = found[1]
+        elif stream:
+            flow = seen.flows[names[stream]]
+            flow.resent += bool(packet["tcp.analysis.retransmission"] or packet["tcp.analysis.out_of_order"])
+    return seen
+
+
+def tcptrace(path: Path, ends: dict[tuple[str, str], str]) -> dict[str, Flow]:
+    """What tcptrace counts of the data of each connection, by the names of its ends."""
+    older = path.with_suffix(".pcap")
+    subprocess.run(["editcap", "-F", "nsecpcap", path, older], check=True, timeout=60)
+    command = ["tcptrace", "-n", "-l", str(older)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    older.unlink()
+    flows = {}
+    for text in re.split(r"TCP connection \d+:", printed)[1:]:
+
+        def first(name: str, text: str = text) -> int:
+            found = re.search(rf"{name}: +(\d+)", text)
+            assert found is not None, f"tcptrace prints no {name}"
+            return int(found[1])
+
+        a, b = re.findall(r"host \w+:\s+(\S+)", text)
+        flows[ends[a, b]] = Flow(
+            resent=first("rexmt data pkts"),
+            unique_bytes=first("unique bytes sent"),
+            out_of_order=first("outoforder pkts"),
+        )
+    return flows
+
+
+def told(path: Path) -> dict[str, Flow]:
+    """The same from the events of segments."""
+    flows: dict[str, Flow] = defaultdict(Flow)
+    highest: Counter[str] = Counter()
+    columns = ("flow", "event", "reason", "sequence", "length")
+    table = pq.read_table(path, columns=list(columns))
+    table = table.filter(pc.is_in(table["event"].cast("string"), pa.array(["sent", "retransmitted", "arrived"])))
+    for name, event, reason, sequence, length in zip(*(table[column].to_pylist() for column in columns), strict=True):
+        flow, end = flows[name], sequence + length
+        if event == "arrived":
+            flow.repeated += reason == "repeated"
+            flow.out_of_order += reason != "repeated" and sequence < highest[name]
+            highest[name] = max(highest[name], end)
+        else:
+            flow.resent += event == "retransmitted"
+            flow.unique_bytes = max(flow.unique_bytes, end)
+    return flows
+
+
+def shortened(name: str, duration: str, folder: Path) -> Path:
+    text = (ROOT / "scenarios" / f"{name}.toml").read_text()
+    path = folder / f"{name}.toml"
+    path.write_text(re.sub(r"(?m)^duration = .*$", f'duration = "{duration}"', text))
+    return path
+
+
+@needs_tshark
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path) -> None:
+    scenario = shortened(name, SCENARIOS[name], tmp_path)
+    capture = tmp_path / "run.pcapng"
+    events = ct.Events(tmp_path / "events", kinds=["segments"])
+    result = ct.run(scenario, pcap=capture, events=events, engine="fast")
+    over_tcp = [flow for flow in result.flows.to_pylist() if flow["segments_sent"] > 0]
+    resent = {flow["name"]: flow["retransmitted_segments"] for flow in over_tcp}
+    assert sum(resent.values()) > 0, "nothing is lost: run more of it"
+    seen = tshark(capture)
+    assert (seen.malformed, seen.bad_checksums, seen.not_followed) == (0, 0, 0)
+    assert seen.packets > 1000
+    assert {name: flow.resent for name, flow in seen.flows.items()} == resent
+    if shutil.which("tcptrace") is not None:
+        flows = told(tmp_path / "events" / "segments.parquet")
+        counted = tcptrace(capture, seen.ends)
+        assert {name: flow.resent for name, flow in counted.items()} == resent
+        assert {name: flow.unique_bytes for name, flow in counted.items()} == {
+            name: flows[name].unique_bytes for name in counted
+        }
+
+
+@needs_tshark
+@needs_tcptrace
+@pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
+def test_at_the_receiver_tcptrace_counts_what_comes_again_and_what_fills_gaps(name: str, tmp_path: Path) -> None:
+    capture = tmp_path / "run.pcapng"
+    ct.run(
+        shortened(name, SCENARIOS[name], tmp_path),
+        pcap=ct.Capture(capture, at="receiver"),
+        events=ct.Events(tmp_path / "events", kinds=["segments"]),
+        engine="fast",
+    )
+    seen = tshark(capture)
+    assert (seen.malformed, seen.bad_checksums) == (0, 0)
+    flows = told(tmp_path / "events" / "segments.parquet")
+    counted = tcptrace(capture, seen.ends)
+    assert sum(flow.out_of_order for flow in counted.values()) > 0
+    for flow, counts in counted.items():
+        assert (counts.resent, counts.out_of_order) == (flows[flow].repeated, flows[flow].out_of_order), flow
+
+
+@needs_tshark
+@pytest.mark.parametrize("encapsulation", ["llc_snap", "vc_mux"])
+def test_tshark_reads_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(f'{SMALL}\n[aal5]\nencapsulation = "{encapsulation}"\n')
+    capture = tmp_path / "run.pcapng"
+    result = ct.run(scenario, pcap=ct.Capture(capture, kind="aal5"))
+    seen = tshark(capture)
+    assert (seen.malformed, seen.bad_checksums) == (0, 0)
+    resent = {flow["name"]: flow["retransmitted_segments"] for flow in result.flows.to_pylist()}
+    assert {name: flow.resent for name, flow in seen.flows.items()} == resent
+    command = [
+        "tshark",
+        "-n",
+        "-r",
+        str(capture),
+        "-T",
+        "fields",
+        "-e",
+        "atm.vpi",
+        "-e",
+        "atm.vci",
+        "-e",
+        "frame.comment",
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [line.split("\t") for line in printed.splitlines()]
+    assert {(vpi, vci) for vpi, vci, _ in lines} == {("0", "32")}
+    assert any(comment.startswith("lost at sw1->sw2: refused: X is above R (X = ") for *_, comment in lines)
+
+
+@dataclass
+class Cells:
+    """What a decoder finds in a capture of cells."""
+
+    cells: int = 0
+    frames: int = 0
+    rm: int = 0
+    datagrams: list[bytes] = field(default_factory=list)
+
+
+#: The remainders of CRC-8 by x^8 + x^2 + x + 1 (ITU-T I.432), and bytes with their bits in reverse.
+HEC = bytes(range(256))
+for _ in range(8):
+    HEC = bytes(value << 1 & 0xFF ^ (0x07 if value & 0x80 else 0) for value in HEC)
+REVERSED = bytes(int(f"{value:08b}"[::-1], 2) for value in range(256))
+
+
+def header_check(header: bytes) -> int:
+    remainder = 0
+    for byte in header:
+        remainder = HEC[remainder ^ byte]
+    return remainder ^ 0x55
+
+
+def crc32(data: bytes) -> int:
+    """CRC-32 as AAL5 has it, its most significant bit first: that of zlib over the same bits in reverse."""
+    return int(f"{zlib.crc32(data.translate(REVERSED)):032b}"[::-1], 2)
+
+
+def crc10(payload: bytes) -> int:
+    """The remainder by x^10 + x^9 + x^5 + x^4 + x + 1 (ITU-T I.610), 0 of what is followed by its own."""
+    remainder = 0
+    for bit in f"{int.from_bytes(payload, 'big'):0384b}":
+        remainder = remainder << 1 | int(bit)
+        remainder ^= 0x633 if remainder & 0x400 else 0
+    return remainder
+
+
+def decoded(path: Path) -> Cells:
+    """Every cell and every whole frame of a capture, recomputed."""
+    scapy = pytest.importorskip("scapy.utils", reason="scapy is not installed (scapy of PyPI)")
+    found, parts = Cells(), defaultdict(list)
+    for cell, metadata in scapy.RawPcapNgReader(str(path)):
+        assert len(cell) == 53
+        assert header_check(cell[:4]) == cell[4]
+        found.cells += 1
+        word = int.from_bytes(cell[:4], "big")
+        pti = word >> 1 & 7
+        if pti == 6:
+            assert crc10(cell[5:]) == 0
+            found.rm += 1
+            continue
+        assert pti < 4
+        frame = parts[metadata.ifname, word >> 4]
+        frame.append(cell[5:])
+        if pti & 1:
+            whole = b"".join(frame)
+            frame.clear()
+            length = int.from_bytes(whole[-6:-4], "big")
+            assert crc32(whole[:-4]) == int.from_bytes(whole[-4:], "big")
+            assert -(-(length + 8) // 48) * 48 == len(whole)
+            assert whole[:8] == bytes.fromhex("aaaa030000000800")
+            found.frames += 1
+            found.datagrams.append(whole[8:length])
+    return found
+
+
+def test_a_decoder_of_no_relation_finds_every_crc_of_10000_frames(tmp_path: Path) -> None:
+    capture = tmp_path / "cells.pcapng"
+    result = ct.run(shortened("lan-epd", "1s", tmp_path), pcap=ct.Capture(capture, kind="cells"))
+    found = decoded(capture)
+    [port] = [port for port in result.ports.to_pylist() if port["name"] == "sw1->sw2"]
+    assert found.cells == port["forwarded_cells"]
+    assert found.frames > 10_000
+    from scapy.layers.inet import IP, TCP
+
+    for datagram in found.datagrams[:: len(found.datagrams) // 300]:
+        packet = IP(datagram)
+        sums = packet.chksum, packet[TCP].chksum
+        del packet.chksum, packet[TCP].chksum
+        again = IP(bytes(packet))
+        assert (again.chksum, again[TCP].chksum) == sums
+
+
+def test_a_decoder_of_no_relation_finds_every_crc_of_rm_cells(tmp_path: Path) -> None:
+    capture = tmp_path / "cells.pcapng"
+    choice = ct.Capture(capture, kind="cells", ports=["sw1->sw2", "sw2->sw1"])
+    ct.run(shortened("abr-erica-parking-lot", "100ms", tmp_path), pcap=choice)
+    found = decoded(capture)
+    assert found.rm > 500
+    assert found.frames > 100
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_a_run_with_a_capture_is_the_run_without(small: Path, tmp_path: Path) -> None:
+    plain = ct.run(small)
+    for number, kind in enumerate(["ip", "aal5", "cells", "wireshark_cells"]):
+        result = ct.run(small, pcap=ct.Capture(tmp_path / f"{number}.pcapng", kind=kind))
+        assert (result.engine, result.fingerprint) == ("reference", plain.fingerprint)
+        assert (tmp_path / f"{number}.pcapng").stat().st_size > 10_000
+
+
+def test_the_command_writes_events_and_a_capture_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    file, out = tmp_path / "run.pcapng", tmp_path / "events"
+    options = ["--kinds", "frames", "--flow", "tcp2", "--window", "0ms:5ms", "--port", "sw1->sw2"]
+    answer = celltrain("run", small, "--pcap", file, "--events", out, *options)
+    assert (answer.code, answer.err) == (0, "")
+    assert "reference engine" in answer.out
+    assert f"wrote {out / 'frames.parquet'}" in answer.out
+    assert f"wrote {file}" in answer.out
+    capture = file.read_bytes()
+    assert b"source2" in capture
+    assert b"source1" not in capture
+    table = pq.read_table(out / "frames.parquet").to_pylist()
+    refused = {f"(X = {row['occupancy']} cells".encode() for row in table if row["event"] == "refused"}
+    assert refused
+    assert all(words in capture for words in refused)
+
+
+def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.pcapng"
+    options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]
+    answer = celltrain("run", small, "--pcap", file, *options)
+    assert answer.code == 0
+    assert b"sw2->destination1" in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pcap-kind", "ipv4"], "is not a kind of capture; choose from ip, aal5, cells, wireshark_cells"),
+        (["--pcap-at", "out"], "is not what ip can be looked at; choose from sender, receiver, both"),
+        (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
+        (["--pcap-kind", "cells", "--engine", "fast"], "does not look at single cells"),
+        (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
+        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
+        (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
+        (["--kinds", "segments"], "say where they are written to with --events DIR"),
+    ],
+)
+def test_what_cannot_be_captured_is_refused_and_leaves_nothing(
+    celltrain: Command, small: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    answer = celltrain("run", small, "--pcap", tmp_path / "run.pcapng", *options)
+    assert answer.code == 2
+    assert words in " ".join(answer.err.split())
+    assert list(tmp_path.iterdir()) == [small]
+
+
+def test_packets_are_seen_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
+    with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
+        ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2")
+
+
+@pytest.mark.parametrize("option", [["--pcap-kind", "ip"], ["--pcap-at", "both"], ["--flow", "tcp1"]])
+def test_a_choice_without_a_file_is_refused(celltrain: Command, small: Path, option: list[str]) -> None:
+    answer = celltrain("run", small, *option)
+    assert answer.code == 2
+    assert "with --pcap FILE" in " ".join(answer.err.split())
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Path, tmp_path: Path, link: bool) -> None:
+    there = tmp_path / "mine.pcapng"
+    if link:
+        there.symlink_to(tmp_path / "nowhere")
+    else:
+        there.write_text("mine")
+    answer = celltrain("run", small, "--pcap", there)
+    assert answer.code == 2
+    assert "mine.pcapng: is there already" in answer.err
+    assert there.is_symlink() if link else there.read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == sorted([small, there])
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
+    lan = ct.n_source(
+        sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold_cells=800), duration="60s"
+    )
+    cancel = ct.Cancel()
+
+    def progress(share: float) -> None:
+        if share > 0.001:
+            cancel.cancel()
+
+    file = tmp_path / "run.pcapng"
+    with pytest.raises(ct.CancelledError):
+        ct.run(lan, pcap=file, progress=progress, cancel=cancel)
+    assert list(tmp_path.iterdir()) == [file]
+    blocks = list(lengths(file.read_bytes()))
+    assert len(blocks) > 100
+
+
+def lengths(capture: bytes) -> Iterator[int]:
+    """The lengths of the blocks of a capture, each of which stands at its start and at its end."""
+    at = 0
+    while at < len(capture):
+        length = int.from_bytes(capture[at + 4 : at + 8], "little")
+        assert capture[at + length - 4 : at + length] == capture[at + 4 : at + 8]
+        yield length
+        at += length
+    assert at == len(capture)
+
+
+def test_a_disk_that_is_full_leaves_nothing(small: Path, tmp_path: Path) -> None:
+    file, events = tmp_path / "run.pcapng", tmp_path / "events"
+    ended = subprocess.run(
+        [sys.executable, "-m", "celltrain", "run", small, "--pcap", file, "--events", events, "--kinds", "timers"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)),
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "run.pcapng: cannot be written (File too large)" in " ".join(ended.stderr.split())
+    assert sorted(tmp_path.iterdir()) == [events, small]
+    assert list(events.iterdir()) == []
