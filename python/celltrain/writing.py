@@ -57,7 +57,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+        # What says it in our words already may be of another file.
+        said = isinstance(error, OutputError)
+        if isinstance(error, OSError) and not said and error.filename in (None, str(temporary)):
             error.filename = str(path)
         raise
 
