@@ -253,6 +253,7 @@ NAMES = [
     "check",
     "load",
     "Cancel",
+    "Capture",
     "Events",
     "n_source",
     "save",
