@@ -42,6 +42,7 @@ class Scenario:
         on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
         capture: tuple[Any, ...] | None = None,
         on_capture: Callable[[bytes], object] | None = None,
+        told_by: str | None = None,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 def build() -> Build: ...

@@ -162,8 +162,7 @@ class _Table:
             self.writer = pa.parquet.ParquetWriter(
                 file,
                 self.schema,
-                compression="zstd",
-                compression_level=1,
+                compression="lz4",
                 use_dictionary=[*words, *_REPEATING],
                 column_encoding={
                     column.name: _ENCODINGS[column.kind]
@@ -204,13 +203,13 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 
 
 class _Writer:
-    """Writes blocks on a thread of its own, while the run goes on; two wait at most."""
+    """Writes blocks on a thread of its own, while the run goes on; a few wait at most, as pyarrow is imported meanwhile."""
 
     def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
         self._files = files
         self._format = file_format
         self._run = run
-        self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=2)
+        self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=4)
         self._error: BaseException | None = None
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="celltrain events", daemon=True)

@@ -97,7 +97,7 @@ def run(
     if faults:
         raise ScenarioError(faults)
     needed = {one.engine(engine) for one in (kept, capture) if one is not None}
-    chosen = engine or ("reference" if "reference" in needed else "fast")
+    told_by = engine or ("reference" if "reference" in needed else "fast")
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
@@ -111,8 +111,8 @@ def run(
             if capture is not None or kept is not None:
                 captured = [None, None] if capture is None else [capture.asked(), files.enter_context(capture.taking())]
                 events_of = [None, None] if kept is None else [kept.asked(), files.enter_context(kept.taking(facts))]
-                written = [*events_of, *captured]
-            answer, series = accepted.run(seed, trace, step, links, chosen, progress, current(), *written)
+                written = [*events_of, *captured, told_by]
+            answer, series = accepted.run(seed, trace, step, links, engine or "fast", progress, current(), *written)
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)

@@ -94,6 +94,30 @@ def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, d
     assert rows(cells, event="arrived")["last"].to_pylist() == [False] * 11 + [True]
 
 
+def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
+    small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
+) -> None:
+    whole, tables = everything
+    window = ct.Events(tmp_path / "window", window="300us:900us")
+    result = ct.run(small, events=window, trace="queue", step="1ms")
+    assert (result.engine, result.fingerprint) == ("fast", whole.fingerprint)
+    assert len(result.series["queue"]) == 21
+    for kind, table in tables.items():
+        times = table["time_s"]
+        within = pa.compute.and_(pa.compute.greater_equal(times, 0.0003), pa.compute.less(times, 0.0009))
+        assert kind in ("timers", "rates") or len(table.filter(within)) > 0
+        assert pq.read_table(tmp_path / "window" / f"{kind}.parquet").to_pylist() == table.filter(within).to_pylist(), (
+            kind
+        )
+    # Of cells a capture stops there too; packets are written with what becomes of them.
+    for kind, engine in {"cells": "fast", "ip": "reference"}.items():
+        pcap = ct.Capture(tmp_path / f"{kind}.pcapng", kind=kind, window="300us:900us")
+        assert ct.run(small, pcap=pcap).engine == engine
+        assert pcap.path.stat().st_size > 1000
+    asked = ct.run(small, events=ct.Events(tmp_path / "asked", window="300us:900us"), engine="reference")
+    assert asked.engine == "reference"
+
+
 def test_segments_alone_come_from_the_fast_engine_and_are_the_same(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
@@ -111,6 +135,7 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
     )
     assert (answer.code, answer.err) == (0, "")
     assert f"wrote {out / 'segments.parquet'}" in answer.out
+    assert "told by the reference engine, which ran until the end of the window" in answer.out
     for kind in ("segments", "frames"):
         table = pq.read_table(out / f"{kind}.parquet")
         assert set(table["flow"].to_pylist()) == {"tcp2"}

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use celltrain_core::engine::Engine;
 use celltrain_core::stop::{Interrupted, Stop};
 use celltrain_run::answer::outlined;
 use celltrain_run::capture::CaptureChoice;
@@ -71,7 +72,7 @@ impl Scenario {
 
     /// Runs it, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -86,8 +87,10 @@ impl Scenario {
         on_events: Option<Py<PyAny>>,
         capture: Option<captures::Asked>,
         on_capture: Option<Py<PyAny>>,
+        told_by: Option<&str>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
+        let told_by = told_by.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
         let trace = self.look(py, cancel, |checked, stop| {
             let trace = Trace::new(checked.scenario().duration, &trace, step, links)?;
@@ -102,7 +105,7 @@ impl Scenario {
         let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
         let how = How { trace: trace.as_ref(), engine, ..How::default() };
         let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
-        let finished = self.run_on_a_thread(py, seed, how, asked, on_progress.as_ref(), cancel);
+        let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
         if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {
             return Err(error);
         }
@@ -138,9 +141,9 @@ impl Scenario {
     fn run_on_a_thread(
         &self,
         py: Python<'_>,
-        seed: Option<u64>,
-        how: How<'_>,
+        (seed, how): (Option<u64>, How<'_>),
         (events, capture): (Handed<'_, Choice>, Handed<'_, CaptureChoice>),
+        told_by: Option<Engine>,
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
     ) -> PyResult<Finished> {
@@ -162,6 +165,7 @@ impl Scenario {
             let watched = Watched {
                 events: events.map(|(choice, _)| Kept { choice, sink: &mut take }),
                 capture: capture.map(|(choice, _)| Captured { choice, sink: &mut take_bytes }),
+                told_by,
             };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &share))
         };

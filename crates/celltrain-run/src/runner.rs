@@ -44,6 +44,28 @@ pub struct Watched<'a> {
     pub events: Option<Kept<'a>>,
     /// A capture.
     pub capture: Option<Captured<'a>>,
+    /// The engine that tells of them, where it need not be the run's. If all windows end before the run does, it goes no
+    /// further than there, and the answer is that of the run's engine; if not, the run is on this one.
+    pub told_by: Option<Engine>,
+}
+
+impl Watched<'_> {
+    fn has_any(&self) -> bool {
+        self.events.is_some() || self.capture.is_some()
+    }
+
+    /// From when on nothing is kept; None where something is until the end of the run.
+    fn until(&self, duration: units::Duration) -> Option<units::Duration> {
+        let events = self.events.as_ref().map(|kept| kept.choice.until());
+        // A packet is written with what becomes of it, which may come later.
+        let capture =
+            self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
+        let last = [events, capture]
+            .into_iter()
+            .flatten()
+            .try_fold(units::Duration::default(), |last, until| until.map(|until| last.max(until)))?;
+        (last < duration).then_some(last)
+    }
 }
 
 /// Which events are kept, and who takes them: blocks as they are full.
@@ -212,7 +234,14 @@ impl Run<'_> {
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
         let network = checked.network(seed, stop)?;
-        let footprint = needed(&checked, &network, how, stop)?;
+        let teller = watched.told_by.unwrap_or(how.engine);
+        let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
+        let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
+        let mut footprint = needed(&checked, &network, how, stop)?;
+        if until.is_some() {
+            let telling = checked.footprint(&network, teller, stop)?;
+            footprint.bytes = footprint.bytes.max(telling.bytes);
+        }
         let waited = Instant::now();
         let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
         self.limit.put_off(waited.elapsed());
@@ -222,24 +251,26 @@ impl Run<'_> {
             stop.ask().is_ok()
         };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
-        let Watched { events, capture } = watched;
-        let result = if events.is_none() && capture.is_none() {
+        let result = if watched.has_any() && until.is_none() {
+            let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
+            lookers_on.recorder = recorder.as_mut();
+            let result = how.engine.run(&network, &mut lookers_on, keep_going);
+            lookers_on.finish()?;
+            result
+        } else {
+            if let Some(until) = until {
+                // A little more, for the rounding of shares.
+                let enough = until.seconds() / scenario.duration.seconds() + 1e-9;
+                let mut lookers_on = self.lookers_on((&network, &scenario.name, seed), teller, watched)?;
+                // The engine is told to stop there, so it has no result.
+                drop(teller.run(&network, &mut lookers_on, |done| stop.ask().is_ok() && done <= enough));
+                lookers_on.finish()?;
+                stop.ask()?;
+            }
             match &mut recorder {
                 Some(recorder) => how.engine.run(&network, recorder, keep_going),
                 None => how.engine.run(&network, &mut Nothing, keep_going),
             }
-        } else {
-            let log = events.map(|Kept { choice, sink }| Log::new(choice, &network, sink)).transpose()?;
-            let capture = capture.map(|Captured { choice, sink }| {
-                let about = self.about(&scenario.name, seed);
-                let tells_fates = how.engine == Engine::Reference;
-                let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
-                Watch::new(choice, &network, into, stop)
-            });
-            let mut lookers_on = LookersOn { recorder: recorder.as_mut(), log, capture: capture.transpose()? };
-            let result = how.engine.run(&network, &mut lookers_on, keep_going);
-            lookers_on.finish()?;
-            result
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
@@ -252,17 +283,34 @@ impl Run<'_> {
         Ok(Finished { answer, series })
     }
 
-    /// What a capture of it says of itself.
-    fn about(&self, scenario: &str, seed: u64) -> About {
-        let name = if scenario.is_empty() { "a scenario" } else { scenario };
-        let silent = match self.how.engine {
-            Engine::Reference => "",
-            Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
-        };
-        About {
-            application: format!("celltrain {}", env!("CARGO_PKG_VERSION")),
-            comment: format!("{name}, seed {seed}{silent}"),
-        }
+    /// What makes files of the events of a run of this network and seed, told by this engine.
+    fn lookers_on<'a, 'w: 'a>(
+        &'a self,
+        (network, name, seed): (&Network, &str, u64),
+        teller: Engine,
+        Watched { events, capture, .. }: Watched<'w>,
+    ) -> Result<LookersOn<'a>, Unfinished> {
+        let log = events.map(|Kept { choice, sink }| Log::new(choice, network, sink)).transpose()?;
+        let capture = capture.map(|Captured { choice, sink }| {
+            let about = about(name, seed, teller);
+            let tells_fates = teller == Engine::Reference;
+            let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
+            Watch::new(choice, network, into, self.stop)
+        });
+        Ok(LookersOn { recorder: None, log, capture: capture.transpose()? })
+    }
+}
+
+/// What a capture says of its run.
+fn about(scenario: &str, seed: u64, teller: Engine) -> About {
+    let name = if scenario.is_empty() { "a scenario" } else { scenario };
+    let silent = match teller {
+        Engine::Reference => "",
+        Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
+    };
+    About {
+        application: format!("celltrain {}", env!("CARGO_PKG_VERSION")),
+        comment: format!("{name}, seed {seed}{silent}"),
     }
 }
 

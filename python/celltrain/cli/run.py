@@ -144,6 +144,9 @@ def run(
     show(result, console)
     written += kept.paths if kept is not None else []
     written += [capture.path] if capture is not None else []
+    told = {one.engine(engine) for one in (kept, capture) if one is not None}
+    if "reference" in told and result.engine == "fast":
+        console.print("Events were told by the reference engine, which ran until the end of the window.")
     for path in written:
         console.print(f"wrote {shown(path)}", soft_wrap=True)
 

@@ -50,6 +50,16 @@ impl CaptureChoice {
         }
         Ok(Self { kind, looks_at, of: Choice::new(duration, &[], [ports, vcs, flows], window)? })
     }
+
+    /// Whether it is of cells, and not of packets.
+    pub(crate) fn of_cells(&self) -> bool {
+        self.kind.of_cells()
+    }
+
+    /// When the window ends, if there is one.
+    pub(crate) fn until(&self) -> Option<Duration> {
+        self.of.until()
+    }
 }
 
 fn of_word<T: Copy>(option: &'static str, value: &str, problem: &str, words: &[(&'static str, T)]) -> Result<T, Wrong> {

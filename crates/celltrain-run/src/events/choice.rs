@@ -77,6 +77,11 @@ impl Choice {
         self.kinds.iter().find(|kind| !kind.of_end_systems()).map(|&kind| name_of(kind))
     }
 
+    /// When the window ends, if there is one.
+    pub(crate) fn until(&self) -> Option<Duration> {
+        self.window.map(|[_, until]| until)
+    }
+
     /// The choice in the indices of a network.
     ///
     /// # Errors

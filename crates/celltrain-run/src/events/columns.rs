@@ -97,62 +97,125 @@ pub(super) struct Names {
     pub(super) ports: Arc<[String]>,
 }
 
-/// Rows of one kind under way. They become columns a block at a time: a column is then one loop.
+/// Rows of one kind under way. They become columns a chunk at a time: a column is then one loop over rows that are still
+/// in the nearest cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    under_way: Vec<Row<E>>,
+    chunk: Vec<Row<E>>,
+    block: Vec<Filling>,
+    /// Rows of the block so far.
+    filled: usize,
+}
+
+/// A column of a block under way. What a row lacks is NaN, or -1.
+enum Filling {
+    Numbers(Vec<f64>),
+    Counts(Vec<i64>),
+    Names(Vec<i32>),
+    Words(Vec<i32>, Vec<&'static str>),
+    Flags(Vec<i8>),
 }
 
 /// Rows that are handed over at a time: a few megabytes.
-pub(super) const ROWS: usize = 1 << 15;
+pub(super) const ROWS: usize = 1 << 16;
+/// Rows that become columns at a time.
+const CHUNK: usize = 1 << 8;
 
 impl<E> Rows<E> {
     pub(super) fn new(kind: Kind, table: &'static [Column<E>]) -> Self {
-        Self { kind, table, under_way: Vec::new() }
+        let block = table.iter().map(Column::filling).collect();
+        Self { kind, table, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
     /// Adds a row; whether the block is full.
     #[inline]
     pub(super) fn push(&mut self, row: Row<E>) -> bool {
-        self.under_way.push(row);
-        self.under_way.len() == ROWS
+        self.chunk.push(row);
+        self.chunk.len() == CHUNK && self.fill()
+    }
+
+    /// Makes columns of the chunk; whether the block is full.
+    fn fill(&mut self) -> bool {
+        for (column, filling) in self.table.iter().zip(&mut self.block) {
+            column.fill(&self.chunk, filling);
+        }
+        self.filled += self.chunk.len();
+        self.chunk.clear();
+        self.filled == ROWS
     }
 
     /// The rows so far; none remain.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
-        if self.under_way.is_empty() {
+        self.fill();
+        if std::mem::take(&mut self.filled) == 0 {
             return None;
         }
-        let columns = self.table.iter().map(|column| column.values(&self.under_way, names)).collect();
-        self.under_way.clear();
-        Some(Block { kind: self.kind, columns })
+        let columns = self.table.iter().zip(&mut self.block);
+        let columns =
+            columns.map(|(column, filling)| column.values(std::mem::replace(filling, column.filling()), names));
+        Some(Block { kind: self.kind, columns: columns.collect() })
     }
 }
 
 impl<E> Column<E> {
-    /// Its values of these rows.
-    fn values(&self, rows: &[Row<E>], names: &Names) -> Values {
-        let numbers = |of: &dyn Fn(&Row<E>) -> f64| Values::Numbers(rows.iter().map(of).collect());
-        let by_index = |of: &dyn Fn(&Row<E>) -> Option<u32>, names: &Arc<[String]>| {
-            Values::Words(rows.iter().map(|row| of(row).map_or(-1, place)).collect(), Arc::clone(names))
-        };
+    fn filling(&self) -> Filling {
         match self.value {
-            Accessor::Time => numbers(&|row| row.time_s),
-            Accessor::Number(of) => numbers(&|row| of(row).unwrap_or(f64::NAN)),
-            Accessor::Rate(of) => numbers(&|row| of(row).map_or(f64::NAN, mbps)),
-            Accessor::Count(of) => {
-                let count = |row| of(row).map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
-                Values::Counts(rows.iter().map(count).collect())
+            Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => Filling::Numbers(Vec::new()),
+            Accessor::Count(_) => Filling::Counts(Vec::new()),
+            Accessor::Flag(_) => Filling::Flags(Vec::new()),
+            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::Port(_) => Filling::Names(Vec::new()),
+            Accessor::Word(_) => Filling::Words(Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Adds its values of these rows.
+    fn fill(&self, rows: &[Row<E>], into: &mut Filling) {
+        match (into, &self.value) {
+            (Filling::Numbers(into), Accessor::Time) => into.extend(rows.iter().map(|row| row.time_s)),
+            (Filling::Numbers(into), Accessor::Number(of)) => {
+                into.extend(rows.iter().map(|row| of(row).unwrap_or(f64::NAN)));
             }
-            Accessor::Flag(of) => Values::Flags(rows.iter().map(|row| of(row).map_or(-1, i8::from)).collect()),
-            Accessor::Flow(of) => by_index(&|row| of(row).map(FlowIndex::number), &names.flows),
-            Accessor::Vc(of) => by_index(&|row| of(row).map(VcIndex::number), &names.vcs),
-            Accessor::Port(of) => by_index(&|row| of(row).map(LinkIndex::number), &names.ports),
-            Accessor::Word(of) => {
-                let mut words = Vec::new();
-                let places = rows.iter().map(|row| word(&mut words, of(row))).collect();
-                Values::Words(places, words.iter().map(|&word| word.to_owned()).collect())
+            (Filling::Numbers(into), Accessor::Rate(of)) => {
+                into.extend(rows.iter().map(|row| of(row).map_or(f64::NAN, mbps)));
+            }
+            (Filling::Counts(into), Accessor::Count(of)) => {
+                let count = |row| of(row).map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+                into.extend(rows.iter().map(count));
+            }
+            (Filling::Flags(into), Accessor::Flag(of)) => {
+                into.extend(rows.iter().map(|row| of(row).map_or(-1, i8::from)));
+            }
+            (Filling::Names(into), Accessor::Flow(of)) => {
+                into.extend(rows.iter().map(|row| of(row).map_or(-1, |flow| place(flow.number()))));
+            }
+            (Filling::Names(into), Accessor::Vc(of)) => {
+                into.extend(rows.iter().map(|row| of(row).map_or(-1, |vc| place(vc.number()))));
+            }
+            (Filling::Names(into), Accessor::Port(of)) => {
+                into.extend(rows.iter().map(|row| of(row).map_or(-1, |link| place(link.number()))));
+            }
+            (Filling::Words(into, words), Accessor::Word(of)) => {
+                into.extend(rows.iter().map(|row| word(words, of(row))));
+            }
+            _ => unreachable!("a column is filled as it was begun"),
+        }
+    }
+
+    /// What is filled, with the words that it refers to.
+    fn values(&self, filled: Filling, names: &Names) -> Values {
+        match filled {
+            Filling::Numbers(values) => Values::Numbers(values),
+            Filling::Counts(values) => Values::Counts(values),
+            Filling::Flags(values) => Values::Flags(values),
+            Filling::Words(values, words) => Values::Words(values, words.iter().map(|&word| word.to_owned()).collect()),
+            Filling::Names(values) => {
+                let names = match self.value {
+                    Accessor::Flow(_) => &names.flows,
+                    Accessor::Vc(_) => &names.vcs,
+                    _ => &names.ports,
+                };
+                Values::Words(values, Arc::clone(names))
             }
         }
     }
