@@ -2,6 +2,10 @@
 
 Blocks fenced as ```text are not run. The Python blocks of a page are run in order and share their names, as a reader would;
 so do its commands their folder. In a console block a line that begins with "$ " is a command, anything else its output.
+
+A ```text block with the comment "output" on the line before it is what the command above it prints, and is compared. Its
+`...` stands for lines that are left out, or for the rest of a line. Commands of programs that celltrain does not need are
+run where these are installed; elsewhere the test is skipped at its end and names them.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ import celltrain
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # These set up what the tests run in, or take the place of a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
+#: Programs that read what celltrain writes, and Debian's packages of them.
+OTHERS = {"tshark": "tshark", "tcptrace": "tcptrace"}
 
 
 def code(page: Path, *languages: str) -> list[Block]:
@@ -67,22 +73,79 @@ def test_the_python_of_a_page_runs(page, checkout):
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
 
 
+def outputs(page: Path) -> dict[int, Block]:
+    """What a page shows of the output of its commands, by the command's line."""
+    found, line = {}, 0
+    for block in blocks(page):
+        if block.comment == "output":
+            found[line] = block
+        elif block.language == "console":
+            end = block.line + len(block.text.splitlines())
+            line = max((line for line, _ in commands(page) if line < end), default=0)
+    return found
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed; how wide its spaces are, empty lines and rules do not count."""
+    expected = re.escape("\n".join(lines(shown)) + "\n").replace(r"\ ", " ")
+    # A line of its own stands for any number of lines, at the end of one it stands for the rest.
+    expected = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", r"(?:.*\\n)*?", expected)
+    expected = re.sub(r"\\\.\\\.\\\.(?=\\\n)", ".*", expected)
+    return re.fullmatch(expected, "".join(f"{line}\n" for line in lines(printed))) is not None
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text that say something."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
+
+
+def test_an_output_is_what_was_printed_but_for_what_is_left_out():
+    printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
+    for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
+        assert matches(shown, printed), shown
+    for shown in (
+        "a 1\nc 3\n",
+        "a 1\nb 2 of 3\n",
+        "...\nc 4\n",
+        "a 1\nb 3 ...\nc 3\n",
+        "a .\n...\n",
+        "b 2 of 3\n...\n",
+    ):
+        assert not matches(shown, printed), shown
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=named)
 def test_the_commands_of_a_page_run(page, checkout):
+    shown, left = outputs(page), {}
+    # Tables are as wide as those of the pages.
+    wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
-        # Into a file, and in a session of its own: what a command that fails leaves in the background holds no pipe and
+        other = OTHERS.get(command.split()[0])
+        if other is not None and shutil.which(command.split()[0]) is None:
+            left[line] = other
+            shown.pop(line, None)
+            continue
+        # Into files, and in a session of its own: what a command that fails leaves in the background holds no pipe and
         # goes with it.
-        with (checkout / "told.txt").open("w+") as told:
+        with (checkout / "printed.txt").open("w+") as printed, (checkout / "told.txt").open("w+") as told:
             shell = subprocess.Popen(
-                ["bash", "-e", "-c", command], stdout=told, stderr=subprocess.STDOUT, start_new_session=True
+                ["bash", "-e", "-c", command], stdout=printed, stderr=told, env=wide, start_new_session=True
             )
             try:
                 code = shell.wait(timeout=300)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(shell.pid, signal.SIGKILL)
+            printed.seek(0)
             told.seek(0)
-            assert code == 0, f"{page}:{line}: {command}\n{told.read()}"
+            output = printed.read()
+            assert code == 0, f"{page}:{line}: {command}\n{output}{told.read()}"
+        if block := shown.pop(line, None):
+            assert matches(block.text, output), f"{block} is not what is printed:\n{output}"
+    assert not shown, "an output stands below no command"
+    if left:
+        names = " and ".join(sorted(set(left.values())))
+        pytest.skip(f"{names} not installed (Debian's package), so these lines of {named(page)} did not run: {[*left]}")
 
 
 MODULES = sorted(
