@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import celltrain as ct
@@ -36,7 +37,7 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def pictures() -> None:
-    """Draws the three diagrams of the page."""
+    """Draws the diagrams of the page."""
     with tempfile.TemporaryDirectory() as folder:
         flow = ct.Events(
             folder=f"{folder}/flow", kinds=["segments", "timers", "frames"], flows=["tcp4"], window="0s:3s"
@@ -48,6 +49,120 @@ def pictures() -> None:
         diagrams = ct.run(SCENARIO, seed=SEED, events=cells).events.plot
         diagrams.write("anatomy", IMAGES / "looking-inside-anatomy.png", port="sw1->sw2", window="2.114s:2.126s")
         diagrams.write("ladder", IMAGES / "looking-inside-ladder.png", flow="tcp4", frame=627)
+        capture = Path(folder) / "cells.pcapng"
+        frame = "2.120407s:2.120440s"
+        ct.run(SCENARIO, seed=SEED, pcap=ct.Capture(capture, kind="cells", at="in", flows="tcp4", window=frame))
+        parts = list(captured(capture.read_bytes()))
+        draw_cells(parts[0], parts[-1], len(parts), IMAGES / "looking-inside-cell.png")
+
+
+def captured(capture: bytes) -> Iterator[bytes]:
+    """The cells of a capture: the packets of a little-endian pcapng file."""
+    at = 0
+    while at < len(capture):
+        kind, length = (int.from_bytes(capture[at + word : at + word + 4], "little") for word in (0, 4))
+        if kind == ENHANCED_PACKET:
+            size = int.from_bytes(capture[at + 20 : at + 24], "little")
+            yield capture[at + 28 : at + 28 + size]
+        at += length
+
+
+@dataclass(frozen=True)
+class Row:
+    """Bytes that stand side by side in the drawing of a cell: what they are part of, each field's length, and words."""
+
+    part: str
+    fields: tuple[int, ...]
+    words: str
+
+
+def first_rows(cell: bytes) -> list[Row]:
+    """The first cell of a frame that carries TCP over IPv4 after LLC/SNAP: headers and nothing else."""
+    ip, tcp = cell[13:33], cell[33:]
+    source, destination = (".".join(str(byte) for byte in ip[at : at + 4]) for at in (12, 16))
+    ports = f"{number(tcp, 0, 2)} to {number(tcp, 2, 2)}"
+    return [
+        header(cell),
+        Row("LLC/SNAP", (3, 3, 2), "LLC/SNAP: IPv4 follows"),
+        Row("IPv4", (1, 1, 2, 2, 2), f"IPv4: {number(ip, 2, 2)} bytes, ID {number(ip, 4, 2)}"),
+        Row("IPv4", (1, 1, 2, 4), f"TCP follows; from {source}"),
+        Row("IPv4", (4,), f"to {destination}"),
+        Row("TCP", (2, 2), f"TCP: {ports}"),
+        Row("TCP", (4, 4), f"sequence {number(tcp, 4, 4):,}, ACK {number(tcp, 8, 4)}"),
+        Row("TCP", (2, 2, 2, 2), f"flags, window {number(tcp, 14, 2):,}, sum"),
+    ]
+
+
+def last_rows(cell: bytes, cells: int) -> list[Row]:
+    """The last of the cells of a frame: the end of its data, pad and trailer."""
+    length = number(cell, 47, 2)
+    data = length - (cells - 1) * PAYLOAD_BYTES
+    pad = PAYLOAD_BYTES - TRAILER_BYTES - data
+    lines = [
+        cell[at : min(at + ROW_BYTES, HEADER_BYTES + data)]
+        for at in range(HEADER_BYTES, HEADER_BYTES + data, ROW_BYTES)
+    ]
+    words = [line.decode("ascii").replace("\n", "\u21b5") for line in lines]
+    return [
+        header(cell),
+        *(Row("data", (len(line),), f"data: {text}") for line, text in zip(lines, words, strict=True)),
+        Row("pad", (pad,), "pad"),
+        Row("trailer", (1, 1, 2, 4), f"AAL5: {length} bytes, CRC-32"),
+    ]
+
+
+def header(cell: bytes) -> Row:
+    """The header of a cell."""
+    word = number(cell, 0, 4)
+    return Row("header", (4, 1), f"VPI {word >> 20 & 0xFF}, VCI {word >> 4 & 0xFFFF}, type {word >> 1 & 7}; HEC")
+
+
+def number(data: bytes, at: int, length: int) -> int:
+    """A field of a header."""
+    return int.from_bytes(data[at : at + length], "big")
+
+
+def draw_cells(first: bytes, last: bytes, cells: int, path: Path) -> None:
+    """Draws the first and the last of the cells of a frame; readable where the picture is 400 pixels wide."""
+    from matplotlib import pyplot
+    from matplotlib.patches import Rectangle
+
+    figure, axes = pyplot.subplots(figsize=(4.8, 5.1), layout="constrained")
+    y = 0.0
+    for place, cell, rows in ((1, first, first_rows(first)), (cells, last, last_rows(last, cells))):
+        assert sum(sum(row.fields) for row in rows) == len(cell) == CELL_BYTES, "the rows have all bytes of the cell"
+        axes.text(0, y + 0.6, f"cell {place} of {cells}", fontsize=11, fontweight="bold", va="center")
+        y, at = y + 1.2, 0
+        for row in rows:
+            x = 0
+            for length in row.fields:
+                axes.add_patch(Rectangle((x, y), length, 1, facecolor=COLOURS[row.part], edgecolor="black", lw=0.8))
+                for byte in cell[at : at + length]:
+                    axes.text(x + 0.5, y + 0.52, f"{byte:02x}", fontsize=9.5, ha="center", va="center")
+                    x, at = x + 1, at + 1
+            axes.text(ROW_BYTES + 0.3, y + 0.5, row.words, fontsize=10, va="center")
+            y += 1
+        y += 0.3
+    axes.set(xlim=(-0.05, 17.5), ylim=(y, 0))
+    axes.set_axis_off()
+    figure.savefig(path, dpi=150)
+
+
+CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES, TRAILER_BYTES = 53, 5, 48, 8
+#: Bytes side by side in the drawing.
+ROW_BYTES = 8
+#: Light ones, as bytes stand on them.
+COLOURS = {
+    "header": "#f5c77e",
+    "LLC/SNAP": "#cfe8f7",
+    "IPv4": "#9fd0ee",
+    "TCP": "#8fd3ba",
+    "data": "#f2f2f2",
+    "pad": "#ffffff",
+    "trailer": "#e8b9d2",
+}
+#: The kind of a pcapng block that has a packet.
+ENHANCED_PACKET = 6
 
 
 if __name__ == "__main__":
