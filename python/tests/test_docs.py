@@ -30,8 +30,8 @@ import celltrain
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # These set up what the tests run in, or take the place of a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
-#: Programs that read what celltrain writes, and Debian's packages of them.
-OTHERS = {"tshark": "tshark", "tcptrace": "tcptrace"}
+#: Programs that read what celltrain writes; Debian's packages have the same names.
+OTHERS = ("tshark", "tcptrace")
 
 
 def code(page: Path, *languages: str) -> list[Block]:
@@ -120,9 +120,9 @@ def test_the_commands_of_a_page_run(page, checkout):
     # Tables are as wide as those of the pages.
     wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
-        other = OTHERS.get(command.split()[0])
-        if other is not None and shutil.which(command.split()[0]) is None:
-            left[line] = other
+        program = command.split()[0]
+        if program in OTHERS and shutil.which(program) is None:
+            left[line] = program
             shown.pop(line, None)
             continue
         # Into files, and in a session of its own: what a command that fails leaves in the background holds no pipe and
@@ -145,7 +145,9 @@ def test_the_commands_of_a_page_run(page, checkout):
     assert not shown, "an output stands below no command"
     if left:
         names = " and ".join(sorted(set(left.values())))
-        pytest.skip(f"{names} not installed (Debian's package), so these lines of {named(page)} did not run: {[*left]}")
+        pytest.skip(
+            f"not installed (Debian's package): {names}. So these lines of {named(page)} did not run: {[*left]}"
+        )
 
 
 MODULES = sorted(
