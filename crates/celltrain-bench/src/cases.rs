@@ -235,6 +235,7 @@ fn guard() -> Vec<Case> {
         Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
         Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", internetwork(10, "er", "200ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
+        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", mesh(100, 1000, "40ms")),
     ]
 }
 

@@ -44,6 +44,10 @@ impl BufferPolicy for DropFromFront {
         Overflow::PushOutFront
     }
 
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
     fn admits_all(&self) -> bool {
         true
     }

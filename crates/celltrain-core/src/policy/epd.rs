@@ -55,6 +55,10 @@ impl BufferPolicy for Epd {
         buffer.occupancy <= self.r
     }
 
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
     fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
         Grounds { rule: "X is above R", threshold: Some(self.r.into()), ..Grounds::default() }
     }

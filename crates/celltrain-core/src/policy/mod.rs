@@ -115,6 +115,11 @@ pub trait BufferPolicy: Send {
         false
     }
 
+    /// Whether its answers depend on how many cells of each VC wait. An engine need not count them for it otherwise.
+    fn reads_counts(&self) -> bool {
+        true
+    }
+
     /// Whether a frame that finds nothing waiting is always admitted, without a random draw, as with every policy so
     /// far: an engine does not ask at a port where no cell ever waits. A test holds every policy of the list to its
     /// answer.

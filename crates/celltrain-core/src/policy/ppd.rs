@@ -50,6 +50,10 @@ impl BufferPolicy for Ppd {
         Overflow::LoseRestOfFrame { keep_last_cell: self.keep_last_cell }
     }
 
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
     fn admits_all(&self) -> bool {
         true
     }

@@ -39,6 +39,10 @@ impl BufferPolicy for TailDrop {
         Overflow::LoseCell
     }
 
+    fn reads_counts(&self) -> bool {
+        false
+    }
+
     fn admits_all(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::TiSlice;
 
-use super::contended_port::Train;
+use super::train_port::Train;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
 use super::tournament_tree::{Key, Rank, TournamentTree};

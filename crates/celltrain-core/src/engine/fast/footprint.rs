@@ -2,7 +2,7 @@
 
 use super::Delivery;
 use super::batching_port;
-use super::contended_port::{self, Train};
+use super::train_port::{self as contended_port, Train};
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;

@@ -28,11 +28,8 @@ impl Engine<'_> {
         self.settle(self.end, stop)?;
         for number in 0..self.contended_ports.len() {
             let link = self.plan.contended[number];
-            let (contended_ports, mut fabric, _) = self.parts();
-            contended_ports[number].report_all_gathered(|run, first_start, period| {
-                let onward = fabric.go(link, run, first_start, period);
-                assert!(onward.is_none(), "cells are gathered only on their way to hosts");
-            });
+            let (port, mut onwards) = self.at_port(number, link);
+            port.report_all_gathered(&mut onwards);
         }
         let mut ports: TiVec<LinkIndex, _> = ti_vec![PortState::default(); self.plan.roles.len()];
         for (link, role) in self.plan.roles.iter_enumerated() {
@@ -41,7 +38,7 @@ impl Engine<'_> {
             ports[link] = match *role {
                 Role::Host(number) => self.nics[number].state(self.end),
                 Role::Shaped(_) => self.rate_control.port(link).expect("it has this role").state(),
-                Role::Contended(number) => self.contended_ports[number].port.state(),
+                Role::Contended(number) => self.contended_ports[number].state(),
                 Role::Transparent => PortState {
                     counters: ti_vec![PortCounters::default(); vcs],
                     waiting: ti_vec![0; vcs],
@@ -64,7 +61,7 @@ impl Engine<'_> {
                 let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
                     Role::Contended(number) if !defers_order => {
-                        u64::from(self.contended_ports[number].port.held(label))
+                        u64::from(self.contended_ports[number].held(label))
                     }
                     _ => 0,
                 };
@@ -122,7 +119,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.contended_ports[number].port.occupancy(),
+            Role::Contended(number) => self.contended_ports[number].occupancy(),
             Role::Transparent => 0,
         }
     }
@@ -131,7 +128,7 @@ impl Queues for Seen<'_> {
         match self.plan.roles[link] {
             Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.contended_ports[number].port.per_vc()),
+            Role::Contended(number) => into.extend(self.contended_ports[number].per_vc()),
             Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
         }
     }

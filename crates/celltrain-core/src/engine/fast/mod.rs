@@ -14,10 +14,13 @@ mod measure;
 mod nic;
 mod plan;
 mod rm;
+mod stream;
+mod stream_port;
 // For the benchmarks.
 #[doc(hidden)]
 pub mod run_queues;
 pub mod tournament_tree;
+mod train_port;
 mod turns;
 
 use std::collections::VecDeque;
@@ -29,11 +32,12 @@ use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::index::{FlowIndex, LinkIndex};
+use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
-use crate::rng::Stream;
+use crate::policy::Overflow;
+use crate::rng;
 use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
@@ -42,12 +46,15 @@ use crate::units::{Clock, Span, Time};
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
 
 use batching_port::BatchingPort;
-use contended_port::{Arrival, ContendedPort, Timing};
+use contended_port::ContendedPort;
 use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
+use stream::Stream;
+use stream_port::{Hop, StreamPort};
 use tournament_tree::{Key, Rank, TournamentTree};
+use train_port::{Arrival, Timing, TrainPort};
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -83,7 +90,7 @@ pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress
 }
 
 /// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
-/// [`ContendedPort::reach`].
+/// [`contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which costs less than counting single events.
 const EVENTS_AT_ONCE: usize = 8;
@@ -96,6 +103,8 @@ struct Engine<'a> {
     plan: Plan,
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
+    /// What comes in at stream ports, port by port, each port's in the order of its inputs.
+    streams: Vec<Stream>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
@@ -131,15 +140,20 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
+        let timings: Vec<Timing> =
+            plan.contended.iter().map(|&link| timing(network, &routing, &times, &plan, &mut rate_control, (end, link))).collect();
+        let (first_streams, streams) = streams(network, &routing, &plan, &timings);
         let mut engine = Self {
             network,
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?,
-            contended_ports: all(plan.contended.iter().map(|&link| {
+            contended_ports: all((0..plan.contended.len()).map(|number| {
+                let link = plan.contended[number];
                 stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(contended_port(network, &routing, &times, &plan, &mut rate_control, end, link))
+                Ok(contended_port(network, &routing, &times, &plan, &first_streams, &timings, number))
             }))?,
+            streams,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             rm_events: RmEvents::new(&plan),
@@ -234,9 +248,9 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// Borrows three parts at once: the contended ports, the fabric, and the routing.
+    /// The fabric, the contended ports, and what comes in at those that take streams.
     #[inline]
-    fn parts(&mut self) -> (&mut [ContendedPort], Fabric<'_>, &Routing) {
+    fn parts(&mut self) -> (Fabric<'_>, &mut [ContendedPort], &mut [Stream]) {
         let fabric = Fabric {
             plan: &self.plan,
             lanes: &mut self.lanes,
@@ -248,19 +262,24 @@ impl<'a> Engine<'a> {
             end: self.end,
             contended_ports: self.contended_ports.len(),
         };
-        (&mut self.contended_ports, fabric, &self.routing)
+        (fabric, &mut self.contended_ports, &mut self.streams)
+    }
+
+    /// A contended port, and where its cells go.
+    #[inline]
+    fn at_port(&mut self, number: usize, link: LinkIndex) -> (&mut ContendedPort, Onwards<'_>) {
+        let (fabric, contended_ports, streams) = self.parts();
+        let (before, rest) = contended_ports.split_at_mut(number);
+        let (port, behind) = rest.split_first_mut().expect("it has this number");
+        (port, Onwards { link, fabric, streams, before, behind })
     }
 
     /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
     /// reach next.
     #[inline]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        let (_, mut fabric, _) = self.parts();
-        if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period)
-            && let Some(effect) = self.contended_ports[contended_port as usize].join(input as usize, train)
-        {
-            settle_by(&mut self.event_list, contended_port as usize, effect);
-        }
+        let (fabric, before, streams) = self.parts();
+        Onwards { link, fabric, streams, before, behind: &mut [] }.go(run, first_start, period);
     }
 
     /// A contended port catches up with everything before `now`.
@@ -280,26 +299,17 @@ impl<'a> Engine<'a> {
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
         let link = self.plan.contended[number];
-        let (contended_ports, mut fabric, routing) = self.parts();
-        let (before, rest) = contended_ports.split_at_mut(number);
-        let (contended_port, behind) = rest.split_first_mut().expect("it has this number");
-        let until = contended_port.reach(since, until);
-        contended_port.work(until, |run, first_start, period| {
-            if let Some(Onward { contended_port, input, train }) = fabric.go(link, run, first_start, period) {
-                let next = contended_port as usize;
-                // No VC comes twice to the same port.
-                let at = if next < number { &mut before[next] } else { &mut behind[next - number - 1] };
-                if let Some(effect) = at.join(input as usize, train) {
-                    settle_by(fabric.event_list, next, effect);
-                }
+        let (port, mut onwards) = self.at_port(number, link);
+        let until = port.reach(since, until, onwards.streams);
+        port.work(until, &mut onwards);
+        if let ContendedPort::Trains(port) = &mut self.contended_ports[number] {
+            for Arrival { run, first, period } in port.arrivals() {
+                let vc = self.routing.vcs[link][run.last.label()];
+                self.rate_control.on_arrival(link, vc, run, first, period);
             }
-        });
-        for Arrival { run, first, period } in contended_port.arrivals() {
-            let vc = routing.vcs[link][run.last.label()];
-            fabric.rate_control.on_arrival(link, vc, run, first, period);
         }
-        let effect = contended_port.next_effect();
-        fabric.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
+        let effect = self.contended_ports[number].next_effect(&self.streams);
+        self.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
         until
     }
 
@@ -330,7 +340,7 @@ impl<'a> Engine<'a> {
                 };
                 self.work(contended_port, now, stop)?;
                 self.contended_ports[contended_port].look_at(now);
-                let queue = self.contended_ports[contended_port].port.occupancy();
+                let queue = self.contended_ports[contended_port].occupancy();
                 self.rate_control.write(vc, number, place, queue, now);
             }
         }
@@ -379,7 +389,10 @@ impl<'a> Engine<'a> {
             let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link][label].end else {
                 unreachable!("cells are given away only to contended ports");
             };
-            self.contended_ports[contended_port as usize].take_back(input as usize, cells);
+            match &mut self.contended_ports[contended_port as usize] {
+                ContendedPort::Trains(port) => port.take_back(input as usize, cells),
+                ContendedPort::Stream(port) => self.streams[port.stream(input as usize)].take_back(cells),
+            }
         }
     }
 
@@ -432,26 +445,56 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex
     (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
 }
 
-/// The contended port of a link.
-fn contended_port(
+/// Where the cells of a port go: to hosts, into shaped ports, and to the contended ports that come next.
+struct Onwards<'e> {
+    link: LinkIndex,
+    fabric: Fabric<'e>,
+    streams: &'e mut [Stream],
+    /// The contended ports before this one, if it is one, and behind it: no VC comes twice to the same port.
+    before: &'e mut [ContendedPort],
+    behind: &'e mut [ContendedPort],
+}
+
+impl Onwards<'_> {
+    /// Cells leave: the first starts at `first_start`, the others a `period` apart.
+    #[inline]
+    fn go(&mut self, run: Run, first_start: Time, period: Span) {
+        let Some(Onward { contended_port, input, train }) = self.fabric.go(self.link, run, first_start, period) else {
+            return;
+        };
+        let (number, before) = (contended_port as usize, self.before.len());
+        let port = if number < before { &mut self.before[number] } else { &mut self.behind[number - before - 1] };
+        let effect = match port {
+            ContendedPort::Trains(port) => port.join(input as usize, train),
+            ContendedPort::Stream(port) => self.streams[port.stream(input as usize)].join(train),
+        };
+        if let Some(effect) = effect {
+            settle_by(self.fabric.event_list, number, effect);
+        }
+    }
+
+    /// A cell leaves that arrives at a stream port at `time`, before the end of the run.
+    #[inline]
+    fn push(&mut self, stream: u32, time: Time, cell: Cell) {
+        let stream = &mut self.streams[stream as usize];
+        if let Some(effect) = stream.push(time, cell) {
+            settle_by(self.fabric.event_list, stream.port as usize, effect);
+        }
+    }
+}
+
+/// The times that govern the contended port of a link.
+fn timing(
     network: &Network,
     routing: &Routing,
     times: &TiSlice<LinkIndex, LinkTimes>,
     plan: &Plan,
     rate_control: &mut RateControl,
-    end: Time,
-    index: LinkIndex,
-) -> ContendedPort {
+    (end, index): (Time, LinkIndex),
+) -> Timing {
     let link = &network.links[index];
-    let allocator = rate_control.allocator(index);
-    let marks_above = allocator.as_ref().and_then(|allocator| allocator.marks_above());
-    let vcs = routing.vcs[index].len();
-    let stream = |purpose: &str| Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
+    let marks_above = rate_control.allocator(index).and_then(|allocator| allocator.marks_above());
     let cell_time = times[index].cell_time;
-    let queues = link.scheduler.build(&network.vc_kinds(routing, index));
-    let port = BatchingPort::new(link.buffer, vcs, policy, stream("policy"));
-    let port = port.merging(&routing.merging[index]).scheduled(queues);
     let stages = &plan.stages[index];
     let of_rms = plan
         .rm_ways
@@ -461,7 +504,10 @@ fn contended_port(
         .flatten()
         .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
     let leads = || stages.iter().map(|stage| stage.lead);
-    let timing = Timing {
+    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
+    let pushes_out = policy.overflow() == Overflow::PushOutFront && link.buffer.is_some();
+    let schedules = link.scheduler.build(&network.vc_kinds(routing, index)).is_some();
+    Timing {
         cell_time,
         least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
         latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
@@ -471,13 +517,92 @@ fn contended_port(
             .zip(&routing.merging[index])
             .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
         serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        defers_order: port.defers_order() || marks_above.is_some(),
+        defers_order: schedules || pushes_out || marks_above.is_some(),
         marks_above,
-        notes: allocator.is_some(),
+        notes: link.allocator.is_some(),
+    }
+}
+
+/// By contended port the place of the first of its streams, where it takes streams, and all streams.
+///
+/// It does where single cells come or go: a contended port feeds it, or it feeds one. Elsewhere trains stay whole.
+fn streams(
+    network: &Network,
+    routing: &Routing,
+    plan: &Plan,
+    timings: &[Timing],
+) -> (Vec<Option<usize>>, Vec<Stream>) {
+    let mut streams = Vec::new();
+    // A transparent port has one feeder: what it brings comes from where that one begins.
+    let is_contended = |link: &LinkIndex| {
+        let mut from = *link;
+        while let (Role::Transparent, &[feeder]) = (plan.roles[from], plan.feeders.of(from)) {
+            from = feeder;
+        }
+        matches!(plan.roles[from], Role::Contended(_))
     };
+    let first_streams = plan.contended.iter().zip(timings).enumerate().map(|(number, (&link, timing))| {
+        let feeders = plan.feeders.of(link);
+        let policy = network.links[link].policy.build(network.links[link].buffer, &network.vc_names(routing, link));
+        let takes_streams = (timing.every_cell_matters || feeders.iter().any(is_contended))
+            && !timing.defers_order
+            && !timing.notes
+            && !routing.merging[link].contains(&true)
+            && !policy.follows_cells()
+            && feeders.len() <= stream_port::MOST_INPUTS;
+        takes_streams.then(|| {
+            let first = streams.len();
+            streams.extend(feeders.iter().map(|from| {
+                Stream::new(index(number), !is_contended(from), timing.every_cell_matters, timing.least_lead)
+            }));
+            first
+        })
+    });
+    (first_streams.collect(), streams)
+}
+
+/// A contended port.
+fn contended_port(
+    network: &Network,
+    routing: &Routing,
+    times: &TiSlice<LinkIndex, LinkTimes>,
+    plan: &Plan,
+    first_streams: &[Option<usize>],
+    timings: &[Timing],
+    number: usize,
+) -> ContendedPort {
+    let index = plan.contended[number];
+    let link = &network.links[index];
+    let vcs = routing.vcs[index].len();
+    let stream = |purpose: &str| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
+    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
     let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
-    let inputs = plan.feeders.of(index).iter().map(|&from| routing.input[from]).collect();
-    ContendedPort::new(port, breaker, vcs, inputs, timing)
+    let feeders = plan.feeders.of(index);
+    let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
+    if let Some(first_stream) = first_streams[number] {
+        let hops = plan.stages[index].iter_enumerated().map(|(label, stage)| hop(plan, first_streams, index, label, stage));
+        let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(times[index].cell_time);
+        let inputs = (first_stream, inputs, least_spacing);
+        let admission = (link.buffer, policy, stream("policy"));
+        return ContendedPort::Stream(StreamPort::new(admission, breaker, hops.collect(), inputs, timings[number]));
+    }
+    let queues = link.scheduler.build(&network.vc_kinds(routing, index));
+    let port = BatchingPort::new(link.buffer, vcs, policy, stream("policy"));
+    let port = port.merging(&routing.merging[index]).scheduled(queues);
+    ContendedPort::Trains(TrainPort::new(port, breaker, vcs, inputs, timings[number]))
+}
+
+/// Where a VC's cells go from a stream port.
+fn hop(plan: &Plan, first_streams: &[Option<usize>], link: LinkIndex, label: Label, stage: &Stage) -> Hop {
+    let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+    match stage.end {
+        StageEnd::Port { contended_port, input, label } => {
+            let first = first_streams[contended_port as usize].filter(|_| !is_watched);
+            let stream = first.map_or(Hop::ONE_BY_ONE, |first| index(first + input as usize));
+            Hop { lead: stage.lead, stream, label }
+        }
+        StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop { lead: stage.lead, stream: Hop::ELSEWHERE, label },
+    }
 }
 
 #[inline]
@@ -501,7 +626,7 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<contended_port::Train>(), 32);
+        assert_eq!(size_of::<train_port::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
     }
