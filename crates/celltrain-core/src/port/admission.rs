@@ -85,6 +85,17 @@ pub enum Fate {
     CellByCell,
 }
 
+/// A cell that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// It starts a frame, about which the policy is to be asked.
+    Starts,
+    /// It is admitted if there is room for it.
+    Passes,
+    /// It is refused with its frame or its rest, or looked at on its own.
+    IsUnwelcome,
+}
+
 /// What a port does about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -142,6 +153,22 @@ impl Admission {
         vc.offered += 1;
         vc.current = cell.frame;
         std::mem::replace(&mut vc.at_start, cell.last_cell())
+    }
+
+    /// The same, with what is known of a cell that starts none.
+    #[inline]
+    pub(crate) fn on_cell(&mut self, cell: Cell) -> Arrived {
+        let vc = &mut self.vcs[cell.label()];
+        vc.offered += 1;
+        vc.current = cell.frame;
+        let starts = std::mem::replace(&mut vc.at_start, cell.last_cell());
+        if starts {
+            Arrived::Starts
+        } else if vc.mode == Mode::Pass {
+            Arrived::Passes
+        } else {
+            Arrived::IsUnwelcome
+        }
     }
 
     /// Cells arrive that neither start nor end a frame: cells within one, or resource management cells, which belong to

@@ -48,10 +48,10 @@ impl ContendedPort {
 
     /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     #[inline]
-    pub(super) fn next_effect(&self, streams: &[Stream]) -> Option<Time> {
+    pub(super) fn next_effect(&self) -> Option<Time> {
         match self {
             ContendedPort::Trains(port) => port.next_effect(),
-            ContendedPort::Stream(port) => port.next_effect(streams),
+            ContendedPort::Stream(port) => port.next_effect(),
         }
     }
 

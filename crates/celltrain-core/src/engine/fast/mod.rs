@@ -61,7 +61,7 @@ use train_port::{Arrival, Timing, TrainPort};
 /// # Errors
 /// When it is.
 pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
-    let mut engine = Engine::new(network, stop)?;
+    let mut engine = Engine::new(network, probe.next_look().is_some(), stop)?;
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
@@ -122,7 +122,8 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(network: &'a Network, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    /// The engine at the start of a run; `is_looked_at`: queues are looked at on the way.
+    fn new(network: &'a Network, is_looked_at: bool, stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let end = network.end(clock);
         let routing = network.routing(stop)?;
@@ -142,7 +143,7 @@ impl<'a> Engine<'a> {
         starts.sort_unstable();
         let timings: Vec<Timing> =
             plan.contended.iter().map(|&link| timing(network, &routing, &times, &plan, &mut rate_control, (end, link))).collect();
-        let (first_streams, streams) = streams(network, &routing, &plan, &timings);
+        let (first_streams, streams) = streams(network, &routing, &plan, &timings, is_looked_at);
         let mut engine = Self {
             network,
             clock,
@@ -151,7 +152,7 @@ impl<'a> Engine<'a> {
             contended_ports: all((0..plan.contended.len()).map(|number| {
                 let link = plan.contended[number];
                 stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(contended_port(network, &routing, &times, &plan, &first_streams, &timings, number))
+                Ok(contended_port(network, &routing, &times, &plan, (&first_streams, &streams), &timings, number))
             }))?,
             streams,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
@@ -308,7 +309,7 @@ impl<'a> Engine<'a> {
                 self.rate_control.on_arrival(link, vc, run, first, period);
             }
         }
-        let effect = self.contended_ports[number].next_effect(&self.streams);
+        let effect = self.contended_ports[number].next_effect();
         self.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
         until
     }
@@ -462,11 +463,21 @@ impl Onwards<'_> {
         let Some(Onward { contended_port, input, train }) = self.fabric.go(self.link, run, first_start, period) else {
             return;
         };
-        let (number, before) = (contended_port as usize, self.before.len());
-        let port = if number < before { &mut self.before[number] } else { &mut self.behind[number - before - 1] };
-        let effect = match port {
+        let number = contended_port as usize;
+        let (fabric, streams) = (&mut self.fabric, &mut *self.streams);
+        let effect = match another(self.before, self.behind, number) {
             ContendedPort::Trains(port) => port.join(input as usize, train),
-            ContendedPort::Stream(port) => self.streams[port.stream(input as usize)].join(train),
+            ContendedPort::Stream(port) if port.takes_at_once() => {
+                let mut time = train.next;
+                for cell in train.run().iter() {
+                    port.take_at_once(time, cell, fabric);
+                    time += train.period;
+                }
+                return;
+            }
+            ContendedPort::Stream(port) => {
+                streams[port.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival))
+            }
         };
         if let Some(effect) = effect {
             settle_by(self.fabric.event_list, number, effect);
@@ -477,10 +488,26 @@ impl Onwards<'_> {
     #[inline]
     fn push(&mut self, stream: u32, time: Time, cell: Cell) {
         let stream = &mut self.streams[stream as usize];
-        if let Some(effect) = stream.push(time, cell) {
-            settle_by(self.fabric.event_list, stream.port as usize, effect);
+        let number = stream.port as usize;
+        if stream.is_taken_at_once {
+            let ContendedPort::Stream(port) = another(self.before, self.behind, number) else {
+                unreachable!("streams go to ports that take them");
+            };
+            port.take_at_once(time, cell, &mut self.fabric);
+        } else if let Some(arrival) = stream.push(time, cell) {
+            let ContendedPort::Stream(port) = another(self.before, self.behind, number) else {
+                unreachable!("streams go to ports that take them");
+            };
+            settle_by(self.fabric.event_list, number, port.effect_of(arrival));
         }
     }
+}
+
+/// The contended port of this number, which is another than the one between these.
+#[inline]
+fn another<'a>(before: &'a mut [ContendedPort], behind: &'a mut [ContendedPort], number: usize) -> &'a mut ContendedPort {
+    let first_behind = before.len() + 1;
+    if number < before.len() { &mut before[number] } else { &mut behind[number - first_behind] }
 }
 
 /// The times that govern the contended port of a link.
@@ -531,6 +558,7 @@ fn streams(
     routing: &Routing,
     plan: &Plan,
     timings: &[Timing],
+    is_looked_at: bool,
 ) -> (Vec<Option<usize>>, Vec<Stream>) {
     let mut streams = Vec::new();
     // A transparent port has one feeder: what it brings comes from where that one begins.
@@ -553,7 +581,9 @@ fn streams(
         takes_streams.then(|| {
             let first = streams.len();
             streams.extend(feeders.iter().map(|from| {
-                Stream::new(index(number), !is_contended(from), timing.every_cell_matters, timing.least_lead)
+                let stream = Stream::new(index(number), !is_contended(from), timing.every_cell_matters);
+                let alone = feeders.len() == 1 && is_contended(from);
+                stream.taken_at_once(alone && !timing.every_cell_matters && !is_looked_at)
             }));
             first
         })
@@ -567,7 +597,7 @@ fn contended_port(
     routing: &Routing,
     times: &TiSlice<LinkIndex, LinkTimes>,
     plan: &Plan,
-    first_streams: &[Option<usize>],
+    (first_streams, streams): (&[Option<usize>], &[Stream]),
     timings: &[Timing],
     number: usize,
 ) -> ContendedPort {
@@ -584,7 +614,9 @@ fn contended_port(
         let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(times[index].cell_time);
         let inputs = (first_stream, inputs, least_spacing);
         let admission = (link.buffer, policy, stream("policy"));
-        return ContendedPort::Stream(StreamPort::new(admission, breaker, hops.collect(), inputs, timings[number]));
+        let at_once = streams.get(first_stream).is_some_and(|stream| stream.is_taken_at_once);
+        let port = StreamPort::new(admission, breaker, hops.collect(), inputs, timings[number], (index, at_once));
+        return ContendedPort::Stream(port);
     }
     let queues = link.scheduler.build(&network.vc_kinds(routing, index));
     let port = BatchingPort::new(link.buffer, vcs, policy, stream("policy"));

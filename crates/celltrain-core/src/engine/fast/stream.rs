@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::train_port::Train;
-use crate::cell::Cell;
+use crate::cell::{Cell, Run};
 use crate::sizes::size;
 use crate::units::{Span, Time};
 
@@ -70,8 +70,8 @@ pub(super) struct Stream {
     every_cell_matters: bool,
     /// Whether what comes is kept in trains.
     in_trains: bool,
-    /// From an arrival at the port to its earliest effect.
-    least_lead: Span,
+    /// Whether each cell is taken as soon as it is known ([`super::stream_port::StreamPort::takes_at_once`]).
+    pub(super) is_taken_at_once: bool,
 }
 
 /// Memory of a stream, with room for some cells.
@@ -81,33 +81,40 @@ pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
 impl Stream {
     /// Nothing, on its way to a port.
-    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, least_lead: Span) -> Self {
+    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool) -> Self {
         Self {
+            is_taken_at_once: false,
             cells: Pipe::EMPTY,
             trains: VecDeque::new(),
             ends: Pipe::EMPTY,
             port,
             every_cell_matters,
             in_trains,
-            least_lead,
         }
     }
 
-    /// A cell is on its way. Returns its earliest effect elsewhere, where that may come before those of others here.
-    #[inline]
+    /// The same, whose cells are taken at once or not.
+    pub(super) fn taken_at_once(self, is_taken_at_once: bool) -> Self {
+        Self { is_taken_at_once, ..self }
+    }
+
+    /// A cell is on its way. Returns its arrival where that may be the first here that matters elsewhere.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> Option<Time> {
         let arriving = Arriving { time, cell };
-        if self.every_cell_matters {
-            let is_first = self.cells.first().is_none();
-            self.cells.push(arriving);
-            return is_first.then(|| time + self.least_lead);
-        }
+        let is_first = self.cells.first().is_none();
         self.cells.push(arriving);
-        if !(cell.last_cell() || cell.is_rm()) {
-            return None;
+        if self.every_cell_matters {
+            return is_first.then_some(time);
         }
+        if cell.last_cell() || cell.is_rm() { self.push_end(time) } else { None }
+    }
+
+    #[inline(never)]
+    fn push_end(&mut self, time: Time) -> Option<Time> {
         self.ends.push(time);
-        (self.ends.rest().len() == 1).then(|| time + self.least_lead)
+        (self.ends.rest().len() == 1).then_some(time)
     }
 
     /// A train is on its way, likewise.
@@ -127,17 +134,17 @@ impl Stream {
             }
             None => self.trains.push_back(train),
         }
-        self.effect()
+        self.next_to_matter()
     }
 
     fn push_each(&mut self, train: Train) -> Option<Time> {
-        let mut effect = None;
+        let mut first = None;
         let mut time = train.next;
         for cell in train.run().iter() {
-            effect = effect.or(self.push(time, cell));
+            first = first.or(self.push(time, cell));
             time += train.period;
         }
-        effect
+        first
     }
 
     /// Removes the last cells due, which have not started.
@@ -163,32 +170,28 @@ impl Stream {
         self.cells.first().map(|arriving| arriving.time)
     }
 
-    /// The earliest effect elsewhere of what is on its way.
+    /// The first arrival that matters elsewhere, of what is on its way.
     #[inline]
-    pub(super) fn effect(&self) -> Option<Time> {
-        let arrival = if self.every_cell_matters {
+    pub(super) fn next_to_matter(&self) -> Option<Time> {
+        if self.every_cell_matters {
             self.next()
         } else if self.in_trains {
             self.trains.front().map(Train::last)
         } else {
             self.ends.first().copied()
-        };
-        arrival.map(|arrival| arrival + self.least_lead)
+        }
     }
 
     /// Hands over the cells that arrive before `until`.
     #[inline]
-    pub(super) fn take_before(&mut self, until: Time, mut hand: impl FnMut(Time, Cell)) {
+    pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) {
         if self.in_trains {
-            self.take_from_trains(until, hand);
+            self.take_from_trains(until, batch);
             return;
         }
         let rest = self.cells.rest();
-        let mut taken = 0;
-        while let Some(arriving) = rest.get(taken).filter(|arriving| arriving.time < until) {
-            hand(arriving.time, arriving.cell);
-            taken += 1;
-        }
+        let taken = rest.iter().take_while(|arriving| arriving.time < until).count();
+        batch.extend(&rest[..taken]);
         self.cells.take(taken);
         if !self.every_cell_matters {
             let ended = self.ends.rest().iter().take_while(|&&end| end < until).count();
@@ -196,17 +199,129 @@ impl Stream {
         }
     }
 
-    fn take_from_trains(&mut self, until: Time, mut hand: impl FnMut(Time, Cell)) {
+    fn take_from_trains(&mut self, until: Time, batch: &mut Batch) {
         while let Some(train) = self.trains.front_mut().filter(|train| train.next < until) {
-            let (mut time, period) = (train.next, train.period);
-            for cell in train.take_before(until).iter() {
-                hand(time, cell);
-                time += period;
-            }
+            let (first, period) = (train.next, train.period);
+            batch.extend_with_train(train.take_before(until), first, period);
             if train.cells > 0 {
                 return;
             }
             self.trains.pop_front();
         }
     }
+}
+
+/// Cells that are put in order of arrival, those that tie in the order in which they were added.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The instant from which times count.
+    pub(super) base: Time,
+    /// Of each cell its time since `base` and, in the low bits, its place in `cells`.
+    keys: Vec<u64>,
+    cells: Vec<Cell>,
+    /// The first place of each run of keys in order.
+    runs: Vec<u32>,
+    /// Room for merging.
+    merged: Vec<u64>,
+}
+
+/// Bits of a cell's place in a batch.
+const PLACE: u32 = 16;
+/// Cells of a batch at most.
+pub(super) const MOST: usize = 1 << PLACE;
+/// The longest time of a batch.
+pub(super) const LONGEST: Span = Span((1 << (64 - PLACE)) - 1);
+
+impl Batch {
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// What is added next comes in on another link.
+    #[inline]
+    pub(super) fn begin_run(&mut self) {
+        self.runs.push(u32::try_from(self.cells.len()).expect("places fit 16 bits"));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.keys.clear();
+        self.cells.clear();
+    }
+
+    /// The `i`th by time: since `base`, and its place.
+    #[inline]
+    pub(super) fn keys(&mut self) -> (&mut [u64], &[Cell]) {
+        (&mut self.keys, &self.cells)
+    }
+
+    #[inline]
+    fn extend(&mut self, arriving: &[Arriving]) {
+        let (base, first) = (self.base, self.cells.len() as u64);
+        let keys = arriving.iter().zip(first..).map(|(arriving, place)| (arriving.time - base).0 << PLACE | place);
+        self.keys.extend(keys);
+        self.cells.extend(arriving.iter().map(|arriving| arriving.cell));
+    }
+
+    #[inline]
+    fn extend_with_train(&mut self, run: Run, first: Time, period: Span) {
+        let (since, place) = ((first - self.base).0, self.cells.len() as u64);
+        let keys = (0..u64::from(run.cells)).map(|i| (since + period.0 * i) << PLACE | (place + i));
+        self.keys.extend(keys);
+        self.cells.extend((1..run.cells).map(|_| run.last.not_last()));
+        self.cells.push(run.last);
+    }
+
+    /// Puts them in order: those of each input, whose first places these are, are so already.
+    #[inline]
+    pub(super) fn sort(&mut self) {
+        // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.
+        while self.runs.len() > 1 {
+            self.merge_pairs();
+        }
+        self.runs.clear();
+    }
+
+    fn merge_pairs(&mut self) {
+        let Self { keys, merged, runs, .. } = self;
+        merged.clear();
+        merged.reserve(keys.len());
+        let (mut pair, mut left) = (0, 0);
+        while pair < runs.len() {
+            let first = runs[pair] as usize;
+            let middle = runs.get(pair + 1).map_or(keys.len(), |&first| first as usize);
+            let end = runs.get(pair + 2).map_or(keys.len(), |&first| first as usize);
+            merge(&keys[first..middle], &keys[middle..end], merged);
+            runs[left] = runs[pair];
+            left += 1;
+            pair += 2;
+        }
+        runs.truncate(left);
+        std::mem::swap(keys, merged);
+    }
+}
+
+/// Merges two lists in order. Which is next cannot be foreseen, so it is no branch.
+#[inline]
+fn merge(mut one: &[u64], mut other: &[u64], into: &mut Vec<u64>) {
+    while let (Some(&a), Some(&b)) = (one.first(), other.first()) {
+        let takes_one = a < b;
+        into.push(if takes_one { a } else { b });
+        one = &one[usize::from(takes_one)..];
+        other = &other[usize::from(!takes_one)..];
+    }
+    into.extend_from_slice(one);
+    into.extend_from_slice(other);
+}
+
+/// Of a key: the time since the base of its batch.
+#[inline]
+pub(super) fn since(key: u64) -> Span {
+    Span(key >> PLACE)
+}
+
+/// Of a key: the place of its cell.
+#[inline]
+pub(super) fn place(key: u64) -> usize {
+    key as usize & (MOST - 1)
 }

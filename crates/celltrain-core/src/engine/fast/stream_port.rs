@@ -6,14 +6,15 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::fabric::Fabric;
+use super::stream::{self, Batch, Pipe, Stream, place, since};
 use super::Onwards;
-use super::stream::{Pipe, Stream};
 use super::train_port::Timing;
 use crate::cell::{Cell, Run};
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::policy::{BufferPolicy, View};
 use crate::port::PortState;
-use crate::port::admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
+use crate::port::admission::{Admission, Arrived, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
 use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::sizes::{PortRecords, size};
@@ -22,15 +23,19 @@ use crate::units::{Span, Time};
 
 /// A port of single cells.
 pub(super) struct StreamPort {
+    link: LinkIndex,
+    takes_at_once: bool,
     admission: Admission,
     capacity: u32,
     cell_time: Span,
     /// When everything that was admitted will have been sent.
     free_at: Time,
-    /// A cell that would wait as long finds no room.
+    /// A cell that would wait as long finds no room, or it must be looked at more closely.
     full: u64,
     /// The longest wait of a cell that was admitted, and one; 0 where none was.
     longest: u64,
+    /// Where the departure of an instant comes first: the most cells that ever waited.
+    most_waited: u32,
     /// The departure of an instant comes before its arrivals.
     serves_first: bool,
     /// Cells that came to an idle port in the instant under way, where the departure comes first.
@@ -51,13 +56,16 @@ pub(super) struct StreamPort {
     first_stream: usize,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
-    /// The first arrival of the batch under way.
-    base: Time,
-    /// What is under way: of each cell its arrival since `base` and its place in `cells`.
-    keys: Vec<u64>,
-    cells: Vec<Cell>,
-    /// The number of the input of each.
-    origins: Vec<u32>,
+    /// What is under way.
+    batch: Batch,
+    /// The first place of each input's cells in it, where ties are decided by inputs.
+    firsts: Vec<u32>,
+    /// The first arrival, among what is on its way, that matters elsewhere.
+    next_to_matter: Option<Time>,
+    /// From the start of a cell to its earliest effect.
+    least_lead: Span,
+    /// Everything before is settled.
+    reached: Time,
     /// The time in which all inputs together bring no more cells than have places.
     most_in_one_go: Span,
 }
@@ -90,10 +98,8 @@ pub(super) const RECORDS: PortRecords = PortRecords {
     queue: 0,
 };
 
-/// Bits of a cell's place in a batch.
-const PLACE: u32 = 16;
 /// Cells that are handled in a batch at most.
-const MOST: u64 = if cfg!(test) { 1 << 9 } else { 1 << (PLACE - 1) };
+const MOST: u64 = if cfg!(test) { 1 << 9 } else { stream::MOST as u64 / 2 };
 /// More inputs than this are too many for a batch.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 /// No run.
@@ -108,19 +114,23 @@ impl StreamPort {
         hops: TiVec<Label, Hop>,
         (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span),
         timing: Timing,
+        (link, takes_at_once): (LinkIndex, bool),
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
         let vcs = hops.len();
         let inputs = at_node.len() as u64;
         let each = (MOST / inputs.max(1)).saturating_sub(1).max(1);
         Self {
+            link,
+            takes_at_once,
             counts_vcs: policy.reads_counts(),
             admission: Admission::new(vcs, policy, rng),
             capacity,
             cell_time: timing.cell_time,
             free_at: Time::default(),
-            full: timing.cell_time.0.saturating_mul(u64::from(capacity)),
+            full: if timing.serve_first { 0 } else { timing.cell_time.0.saturating_mul(u64::from(capacity)) },
             longest: 0,
+            most_waited: 0,
             serves_first: timing.serve_first,
             begun: false,
             latest_start: timing.latest_start,
@@ -132,17 +142,13 @@ impl StreamPort {
             ties,
             first_stream,
             at_node,
-            base: Time::default(),
-            keys: Vec::new(),
-            cells: Vec::new(),
-            origins: Vec::new(),
-            most_in_one_go: Span(least_spacing.0.saturating_mul(each).min((1 << (64 - PLACE)) - 1)),
+            batch: Batch::default(),
+            firsts: Vec::new(),
+            next_to_matter: None,
+            least_lead: timing.least_lead,
+            reached: Time::default(),
+            most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(stream::LONGEST),
         }
-    }
-
-    #[inline]
-    fn own<'a>(&self, streams: &'a [Stream]) -> &'a [Stream] {
-        &streams[self.first_stream..self.first_stream + self.at_node.len()]
     }
 
     /// Its streams.
@@ -151,98 +157,106 @@ impl StreamPort {
         self.first_stream + input
     }
 
-    /// The end of the next batch.
+    #[inline]
+    fn own<'a>(&self, streams: &'a [Stream]) -> &'a [Stream] {
+        &streams[self.first_stream..self.first_stream + self.at_node.len()]
+    }
+
+    /// The end of the next batch: a cell has a place in it.
     #[inline]
     pub(super) fn reach(&self, until: Time, streams: &[Stream]) -> Time {
+        if until <= self.reached || until - self.reached <= self.most_in_one_go {
+            return until;
+        }
         let first = self.own(streams).iter().filter_map(Stream::next).min();
-        first.map_or(until, |first| {
-            if first >= until || until - first <= self.most_in_one_go { until } else { first + self.most_in_one_go }
-        })
+        first.map_or(until, |first| until.min(first.max(self.reached) + self.most_in_one_go))
     }
 
     /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
     #[inline]
-    pub(super) fn next_effect(&self, streams: &[Stream]) -> Option<Time> {
-        self.own(streams).iter().filter_map(Stream::effect).min()
+    pub(super) fn next_effect(&self) -> Option<Time> {
+        self.next_to_matter.map(|arrival| self.effect_of(arrival))
+    }
+
+    /// The earliest effect elsewhere of what arrives then: it starts behind all that was admitted.
+    #[inline]
+    pub(super) fn effect_of(&self, arrival: Time) -> Time {
+        arrival.max(self.free_at) + self.least_lead
     }
 
     /// Settles everything before `until`.
     pub(super) fn work(&mut self, until: Time, onwards: &mut Onwards<'_>) {
         self.gather(until, onwards.streams);
-        let base = self.base;
-        let mut keys = std::mem::take(&mut self.keys);
+        let mut batch = std::mem::take(&mut self.batch);
+        let base = batch.base;
+        let (keys, cells) = batch.keys();
         let mut i = 0;
-        while i < keys.len() {
-            let since = keys[i] >> PLACE;
-            let mut after = i + 1;
-            while after < keys.len() && keys[after] >> PLACE == since {
-                after += 1;
+        while let Some(&key) = keys.get(i) {
+            let now = base + since(key);
+            if keys.get(i + 1).is_some_and(|&next| since(next) == since(key)) {
+                let tied = keys[i..].iter().take_while(|&&other| since(other) == since(key)).count();
+                let together = &mut keys[i..i + tied];
+                self.tie(together);
+                for &mut key in together {
+                    self.arrive(now, cells[place(key)], onwards);
+                }
+                self.begun = false;
+                i += tied;
+            } else {
+                self.arrive(now, cells[place(key)], onwards);
+                self.begun = false;
+                i += 1;
             }
-            let now = base + Span(since);
-            if after - i > 1 {
-                let (origins, at_node) = (&self.origins, &self.at_node);
-                self.ties.order(&mut keys[i..after], |&key| at_node[origins[place(key)] as usize]);
-            }
-            for &key in &keys[i..after] {
-                self.arrive(now, self.cells[place(key)], onwards);
-            }
-            self.begun = false;
-            i = after;
         }
-        keys.clear();
-        self.keys = keys;
-        self.cells.clear();
-        self.origins.clear();
+        batch.clear();
+        self.batch = batch;
         self.forget(until);
+    }
+
+    /// Puts cells that arrive in the same instant in order.
+    #[inline(never)]
+    fn tie(&mut self, keys: &mut [u64]) {
+        let (firsts, at_node) = (&self.firsts, &self.at_node);
+        let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
+        self.ties.order(keys, input);
     }
 
     /// Collects what arrives before `until`, in order.
     #[inline]
     fn gather(&mut self, until: Time, streams: &mut [Stream]) {
         let own = &mut streams[self.first_stream..self.first_stream + self.at_node.len()];
-        self.base = own.iter().filter_map(Stream::next).min().unwrap_or(until);
-        let (base, keys, cells, origins) = (self.base, &mut self.keys, &mut self.cells, &mut self.origins);
-        let mut contributors = 0;
-        for (stream, input) in own.iter_mut().zip(0..) {
-            let before = cells.len();
-            stream.take_before(until, |time, cell| {
-                keys.push((time - base).0 << PLACE | cells.len() as u64);
-                cells.push(cell);
-            });
-            if cells.len() > before {
-                contributors += 1;
-                origins.resize(cells.len(), input);
+        let batch = &mut self.batch;
+        batch.base = self.reached;
+        if until > self.reached && until - self.reached > self.most_in_one_go {
+            batch.base = own.iter().filter_map(Stream::next).min().unwrap_or(until);
+        }
+        self.firsts.clear();
+        let (mut inputs, mut to_matter) = (0, None::<Time>);
+        for stream in own {
+            let before = batch.len();
+            self.firsts.push(whole(before as u64));
+            if stream.next().is_some_and(|next| next < until) {
+                batch.begin_run();
+                stream.take_before(until, batch);
+                inputs += 1;
+            }
+            if let Some(arrival) = stream.next_to_matter() {
+                to_matter = Some(to_matter.map_or(arrival, |first| first.min(arrival)));
             }
         }
-        assert!(cells.len() <= 1 << PLACE, "a batch has a place for each cell");
-        if contributors > 1 {
+        assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
+        self.next_to_matter = to_matter;
+        self.reached = self.reached.max(until);
+        if inputs > 1 {
             // Places follow the numbers of the inputs, so cells that tie are in that order.
-            keys.sort_unstable();
+            batch.sort();
         }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     fn arrive(&mut self, now: Time, cell: Cell, onwards: &mut Onwards<'_>) {
-        if cell.is_rm() {
-            self.admission.on_cells_between(cell.label(), 1);
-        } else if self.admission.on_arrival(cell) {
-            self.judge_frame(now, cell);
-        }
-        let wait = self.free_at.0.saturating_sub(now.0);
-        let is_full = if self.serves_first { self.waiting_at(now) >= self.capacity } else { wait >= self.full };
-        if (is_full || !self.admission.is_passing(cell.label())) && !self.admits_unwelcome(cell, is_full) {
-            return;
-        }
-        if self.serves_first {
-            self.longest = self.longest.max(u64::from(self.waiting_at(now)) + 1);
-            self.begun |= wait == 0;
-        } else {
-            self.longest = self.longest.max(wait + 1);
-        }
-        let start = now + Span(wait);
-        self.free_at = start + self.cell_time;
-        self.admitted.push(cell.label());
+        let Some(start) = self.enter(now, cell) else { return };
         let hop = self.hops[cell.label()];
         if hop.stream < Hop::ONE_BY_ONE && start <= self.latest_start && !cell.is_rm() {
             onwards.push(hop.stream, start + hop.lead, cell.relabelled(hop.label));
@@ -251,24 +265,83 @@ impl StreamPort {
         }
     }
 
-    /// A cell of a refused frame, or one that finds no room; whether it enters all the same.
+    /// Whether a cell is worked on as soon as it is known that it will arrive. There is but one stream, so nothing can
+    /// come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
+    pub(super) fn takes_at_once(&self) -> bool {
+        self.takes_at_once
+    }
+
+    /// Works on a cell that will arrive at `now`.
+    #[inline]
+    pub(super) fn take_at_once(&mut self, now: Time, cell: Cell, fabric: &mut Fabric<'_>) {
+        self.begun = false;
+        let Some(start) = self.enter(now, cell) else { return };
+        let gathered = &mut self.gathered[cell.label()];
+        let goes_on = gathered.last == cell.not_last() && gathered.cells > 0;
+        if goes_on && !cell.last_cell() && start <= self.latest_start {
+            gathered.cells += 1;
+            return;
+        }
+        self.depart_at_once(cell, start, fabric);
+        if cell.last_cell() {
+            // No other cell comes in this instant.
+            self.forget(now + Span(1));
+        }
+    }
+
+    /// A cell comes; when it starts, unless it is refused.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell")]
+    fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
+        let wait = self.free_at.0.saturating_sub(now.0);
+        let passes = if cell.is_rm() {
+            self.admission.on_cells_between(cell.label(), 1);
+            true
+        } else {
+            match self.admission.on_cell(cell) {
+                Arrived::Starts => self.judge_frame(now, cell),
+                Arrived::Passes => true,
+                Arrived::IsUnwelcome => false,
+            }
+        };
+        // Where the departure of an instant comes first, `full` is 0.
+        if (wait >= self.full || !passes) && !self.admits_unwelcome(now, cell, passes) {
+            return None;
+        }
+        self.longest = self.longest.max(wait + 1);
+        let start = now + Span(wait);
+        self.free_at = start + self.cell_time;
+        self.admitted.push(cell.label());
+        Some(start)
+    }
+
+    /// A cell of a refused frame, or one that may find no room; whether it enters all the same.
     #[cold]
-    fn admits_unwelcome(&mut self, cell: Cell, is_full: bool) -> bool {
-        if cell.is_rm() {
+    fn admits_unwelcome(&mut self, now: Time, cell: Cell, passes: bool) -> bool {
+        let waiting = self.waiting_at(now);
+        let is_full = waiting >= self.capacity;
+        let enters = if cell.is_rm() {
             if is_full {
                 self.admission.lose_rm(cell.label());
             }
-            return !is_full;
+            !is_full
+        } else {
+            (passes && !is_full) || self.admission.verdict(cell, is_full, false) == Verdict::Enter
+        };
+        if enters && self.serves_first {
+            self.most_waited = self.most_waited.max(waiting + 1);
+            // Cells of one instant that come to an idle port all wait, as its departure comes before them.
+            self.begun |= self.free_at <= now;
         }
-        self.admission.verdict(cell, is_full, false) == Verdict::Enter
+        enters
     }
 
-    /// Asks the policy about the frame whose first cell arrives.
-    #[inline]
-    fn judge_frame(&mut self, now: Time, cell: Cell) {
+    /// Asks the policy about the frame whose first cell arrives; whether it may enter.
+    #[inline(never)]
+    fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
         if !self.admission.may_refuse_frames() {
             self.admission.pass_frame(cell.label());
-            return;
+            return true;
         }
         let occupancy = self.waiting_at(now);
         if self.counts_vcs {
@@ -281,7 +354,7 @@ impl StreamPort {
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
         };
-        self.admission.judge_frame(&view, cell.label());
+        self.admission.judge_frame(&view, cell.label())
     }
 
     /// How many wait when a cell arrives.
@@ -292,42 +365,56 @@ impl StreamPort {
         whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun)
     }
 
-    /// Hands on a cell that goes elsewhere. On the way to a host it matters only if it ends a frame, is an RM cell, or
-    /// may be too late for the end of the run; others are gathered.
+    /// Hands on a cell that goes elsewhere.
     #[inline(never)]
     fn depart(&mut self, cell: Cell, to: u32, start: Time, onwards: &mut Onwards<'_>) {
+        if to == Hop::ELSEWHERE {
+            self.depart_at_once(cell, start, &mut onwards.fabric);
+        } else {
+            onwards.go(Run { last: cell, cells: 1 }, start, self.cell_time);
+        }
+    }
+
+    /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
+    /// the end of the run; others are gathered.
+    #[inline(never)]
+    fn depart_at_once(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
         let label = cell.label();
         let run = Run { last: cell, cells: 1 };
-        if to != Hop::ELSEWHERE || cell.is_rm() || start > self.latest_start {
-            self.report_gathered(label, onwards);
-            onwards.go(run, start, self.cell_time);
+        if cell.is_rm() || start > self.latest_start {
+            self.report_gathered(label, fabric);
+            self.report(run, start, self.cell_time, fabric);
             return;
         }
-        let gathered = &mut self.gathered[label];
-        let goes_on = gathered.cells > 0 && gathered.goes_on_with(run);
-        if !goes_on {
-            self.report_gathered(label, onwards);
+        let gathered = self.gathered[label];
+        if gathered.cells > 0 && !gathered.goes_on_with(run) {
+            self.report_gathered(label, fabric);
         }
         let gathered = &mut self.gathered[label];
         *gathered = Run { last: cell, cells: gathered.cells + 1 };
         if cell.last_cell() {
-            let whole = std::mem::replace(gathered, NOTHING);
-            onwards.go(whole, start, Span(0));
+            let all = std::mem::replace(gathered, NOTHING);
+            self.report(all, start, Span(0), fabric);
         }
     }
 
+    fn report(&self, run: Run, start: Time, period: Span, fabric: &mut Fabric<'_>) {
+        let onward = fabric.go(self.link, run, start, period);
+        assert!(onward.is_none(), "cells are gathered only on their way to hosts");
+    }
+
     /// Reports the collected cells of a VC, whose starts have no effect.
-    fn report_gathered(&mut self, label: Label, onwards: &mut Onwards<'_>) {
+    fn report_gathered(&mut self, label: Label, fabric: &mut Fabric<'_>) {
         let gathered = std::mem::replace(&mut self.gathered[label], NOTHING);
         if gathered.cells > 0 {
-            onwards.go(gathered, Time::default(), Span(0));
+            self.report(gathered, Time::default(), Span(0), fabric);
         }
     }
 
     /// Reports all such cells, at the end of the run.
     pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
         for label in 0..self.gathered.len() {
-            self.report_gathered(Label::from(label), onwards);
+            self.report_gathered(Label::from(label), &mut onwards.fabric);
         }
     }
 
@@ -386,7 +473,7 @@ impl StreamPort {
     pub(super) fn state(&self) -> PortState {
         let longest = match self.longest {
             0 => 0,
-            most if self.serves_first => whole(most),
+            _ if self.serves_first => self.most_waited,
             wait => whole((wait - 1) / self.cell_time.0) + 1,
         };
         PortState {
@@ -395,11 +482,6 @@ impl StreamPort {
             max_queue: longest,
         }
     }
-}
-
-#[inline]
-fn place(key: u64) -> usize {
-    key as usize & ((1 << PLACE) - 1)
 }
 
 #[inline]
