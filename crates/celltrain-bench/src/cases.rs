@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
@@ -88,6 +89,13 @@ impl Case {
         self.network().duration.seconds()
     }
 
+    /// The same for another time, such as `60ms`.
+    #[must_use]
+    pub fn lasting(self, duration: &str) -> Self {
+        let rest = self.toml.split_once('\n').map_or("", |(_, rest)| rest);
+        Case { toml: format!("duration = \"{duration}\"\n{rest}"), ..self }
+    }
+
     fn whole(name: impl Into<String>, title: impl Into<String>, toml: String) -> Self {
         Case { name: name.into(), group: Group::Whole, title: title.into(), toml }
     }
@@ -155,8 +163,12 @@ fn whole() -> Vec<Case> {
             cases.push(Case::whole(name, title, groups(vcs, per_vc, merges, "5s")));
         }
     }
+    for (name, delay, title) in [("parking-lot", "5us", "LAN"), ("parking-lot-wan", "1ms", "trunks of 1 ms")] {
+        let title = format!("parking lot of 10 switches, 3 connections a hop, EPD, {title}, 1 s");
+        cases.push(Case::whole(name, title, parking_lot(10, 3, delay, "1s")));
+    }
     let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
-    cases.push(Case::whole("mesh", title, mesh(100, 1000, "1s")));
+    cases.push(Case::whole("mesh", title, mesh("1s")));
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
         let title = format!("internetwork, 10 sources, {title}, 5 s");
@@ -235,7 +247,7 @@ fn guard() -> Vec<Case> {
         Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
         Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", internetwork(10, "er", "200ms")),
         Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
-        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", mesh(100, 1000, "40ms")),
+        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", mesh("40ms")),
     ]
 }
 
@@ -295,10 +307,14 @@ struct Listed<'a> {
 
 impl Listed<'_> {
     fn toml(self, duration: &str) -> String {
+        format!("duration = \"{duration}\"\n{}", self.body())
+    }
+
+    /// All but the duration.
+    fn body(self) -> String {
         let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
         format!(
-            r#"duration = "{duration}"
-
+            r#"
 [topology.network]
 hosts = {hosts}
 switches = {switches}
@@ -414,7 +430,36 @@ fn chain(trunks: u32, duration: &str) -> String {
 
 /// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
 /// connections between hosts of their own at random switches.
-fn mesh(switches: u32, flows: u32, duration: &str) -> String {
+fn mesh(duration: &str) -> String {
+    // All cases are made to find one, and this one is large.
+    static MESH: LazyLock<String> = LazyLock::new(|| random_mesh(100, 1000));
+    format!("duration = \"{duration}\"\n{}", *MESH)
+}
+
+/// A row of switches; connections enter at each and all leave at the last, so the trunks fill up towards it.
+fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str) -> String {
+    let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
+    for switch in 1..switches {
+        writeln!(links, r#"    {{ between = ["sw{switch}", "sw{}"], delay = "{delay}" }},"#, switch + 1)
+            .expect("a string takes all");
+        for i in 1..=each {
+            let name = format!("{switch}-{i}");
+            write!(hosts, r#""from{name}", "to{name}", "#).expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["from{name}", "sw{switch}"], delay = "5us" }},"#)
+                .expect("a string takes all");
+            writeln!(links, r#"    {{ between = ["sw{switches}", "to{name}"], delay = "5us" }},"#)
+                .expect("a string takes all");
+            writeln!(flows, r#"    {{ from = "from{name}", to = "to{name}" }},"#).expect("a string takes all");
+        }
+    }
+    let names: Vec<String> = (1..=switches).map(|i| format!("\"sw{i}\"")).collect();
+    let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", names.join(", ")));
+    let policy = "epd = { threshold = 800 }";
+    Listed { hosts, switches, links, flows, tcp: "reno", buffer: "1000", policy }.toml(duration)
+}
+
+/// Switches in a ring with as many links across, and connections between hosts of their own; without a duration.
+fn random_mesh(switches: u32, flows: u32) -> String {
     let mut draws = Stream::new(1, "bench/mesh");
     let mut joined = BTreeSet::new();
     let mut trunks = String::new();
@@ -444,7 +489,7 @@ fn mesh(switches: u32, flows: u32, duration: &str) -> String {
     let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
     let links = trunks + &links;
     let policy = "epd = { threshold = 800 }";
-    Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.toml(duration)
+    Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.body()
 }
 
 #[cfg(test)]
@@ -482,7 +527,7 @@ mod tests {
     /// Both assert that no cell was made or lost unaccounted.
     #[test]
     fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
-        let short = Case::whole("short", "", mesh(100, 1000, "10ms"));
+        let short = Case::whole("short", "", mesh("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference]
             .map(|engine| engine.run(&short.network(), &mut Nothing, |_| true).unwrap());
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);

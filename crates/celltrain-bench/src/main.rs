@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
 use celltrain_bench::{Case, Group, Measured, all, measure, named};
-use celltrain_core::engine::Engine;
+use celltrain_core::engine::{Engine, Ways};
 use serde_json::json;
 
 const USAGE: &str = "\
@@ -13,6 +13,8 @@ celltrain-bench: how fast the engines are. Build it with --release.
 
     celltrain-bench --list [--json]                                     the scenarios
     celltrain-bench --scenario NAME [--engine fast|reference] [--json]  runs one once
+        [--duration 60ms]                                               for another time
+        [--ways planned|trains|streams]                                 with the ways of contended ports forced
     celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
 ";
 
@@ -39,6 +41,8 @@ fn main() -> ExitCode {
 }
 
 const BAD_INPUT: u8 = 2;
+/// The ways of contended ports, by name.
+const WAYS: [(&str, Ways); 3] = [("planned", Ways::Planned), ("trains", Ways::Trains), ("streams", Ways::Streams)];
 
 fn is_closed_pipe(problem: &(dyn Error + 'static)) -> bool {
     problem.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
@@ -53,12 +57,13 @@ enum What {
     Help,
     List,
     Scaling,
-    Run { case: Box<Case>, engine: Engine },
+    Run { case: Box<Case>, engine: Engine, ways: Ways },
 }
 
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
+        let (mut ways, mut duration) = (Ways::default(), None);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => what = Some(What::Help),
@@ -67,6 +72,11 @@ impl Asked {
                 "--json" => as_json = true,
                 "--scenario" => scenario = Some(words.next().ok_or("--scenario needs a name")?),
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
+                "--duration" => duration = Some(words.next().ok_or("--duration needs a time such as 60ms")?),
+                "--ways" => {
+                    let name = words.next().ok_or("--ways needs a name")?;
+                    ways = WAYS.iter().find(|way| way.0 == name).ok_or("ways are planned, trains or streams")?.1;
+                }
                 other => return Err(format!("{other} is no option")),
             }
         }
@@ -77,8 +87,11 @@ impl Asked {
         let what = match (what, scenario) {
             (Some(what), None) => what,
             (None, Some(name)) => {
-                let case = named(&name).ok_or_else(|| format!("{name} is no scenario; --list names them"))?;
-                What::Run { case: Box::new(case), engine }
+                let mut case = named(&name).ok_or_else(|| format!("{name} is no scenario; --list names them"))?;
+                if let Some(duration) = duration {
+                    case = case.lasting(&duration);
+                }
+                What::Run { case: Box::new(case), engine, ways }
             }
             _ => return Err("say one of --list, --scenario NAME, --scaling".into()),
         };
@@ -90,7 +103,7 @@ impl Asked {
             What::Help => write!(out, "{USAGE}")?,
             What::List => list(out, self.as_json)?,
             What::Scaling => scaling(out)?,
-            What::Run { case, engine } => show(out, &measure(&case, engine, 1), self.as_json)?,
+            What::Run { case, engine, ways } => show(out, &measure(&case, engine, ways, 1), self.as_json)?,
         }
         Ok(out.flush()?)
     }

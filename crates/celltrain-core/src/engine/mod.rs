@@ -5,6 +5,7 @@ pub mod reference;
 
 use std::cell::{Cell, RefCell};
 
+pub use self::fast::Ways;
 pub use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::Probe;
@@ -46,11 +47,27 @@ impl Engine {
     /// # Errors
     /// [`Interrupted`] when `keep_going` returned false.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
+        self.run_by(Ways::default(), network, probe, keep_going)
+    }
+
+    /// The same with the ways of contended ports forced, which changes nothing but the time it takes: for tests and
+    /// measurements.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    #[doc(hidden)]
+    pub fn run_by(
+        self,
+        ways: Ways,
+        network: &Network,
+        probe: &mut impl Probe,
+        keep_going: impl FnMut(f64) -> bool,
+    ) -> Outcome {
         let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
         let go_on = || keep_going.borrow_mut()(progress.share());
         let stop = Stop::new(&go_on);
         match self {
-            Engine::Fast => fast::run(network, probe, &progress, &stop),
+            Engine::Fast => fast::run(ways, network, probe, &progress, &stop),
             Engine::Reference => reference::run(network, probe, &progress, &stop),
         }
     }

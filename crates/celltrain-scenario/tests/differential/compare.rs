@@ -1,6 +1,6 @@
 //! Both engines on one scenario.
 
-use celltrain_core::engine::Engine;
+use celltrain_core::engine::{Engine, Ways};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
@@ -28,7 +28,23 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
     same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
     let unwatched = run(Engine::Fast, &network, &mut Nothing);
-    same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))
+    same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))?;
+    same_in_all_ways(&network, (&reference, &by_reference))
+}
+
+/// Every way of contended ports, forced wherever it can be, gives the result and the queues of the reference engine.
+fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
+    for ways in [Ways::Trains, Ways::Streams] {
+        let in_that_way = |difference: String| format!("{ways:?}: {difference}");
+        let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
+        let mut watched = recorder(network);
+        same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
+        same("queues", &watched.queue_cells, &by_reference.queue_cells).map_err(in_that_way)?;
+        same("occupancies", &watched.occupancy_cells, &by_reference.occupancy_cells).map_err(in_that_way)?;
+        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
+        same_results(&unwatched, reference).map_err(in_that_way)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {

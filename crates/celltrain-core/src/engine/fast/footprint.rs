@@ -2,11 +2,11 @@
 
 use super::Delivery;
 use super::batching_port;
-use super::train_port::{self as contended_port, Train};
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
 use super::tournament_tree::Key;
+use super::train_port::{self as contended_port, Train};
 use super::turns::Turn;
 use crate::cell::Run;
 use crate::index::LinkIndex;

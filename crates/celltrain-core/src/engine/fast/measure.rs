@@ -60,9 +60,7 @@ impl Engine<'_> {
                 let counters = ports[link].counters[label];
                 let waiting = if defers_order { 0 } else { u64::from(ports[link].waiting[label]) };
                 let held = match *role {
-                    Role::Contended(number) if !defers_order => {
-                        u64::from(self.contended_ports[number].held(label))
-                    }
+                    Role::Contended(number) if !defers_order => u64::from(self.contended_ports[number].held(label)),
                     _ => 0,
                 };
                 // Cells whose departure is known, including those that will start after the run.

@@ -34,9 +34,9 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
+use crate::policy::Overflow;
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
-use crate::policy::Overflow;
 use crate::rng;
 use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
@@ -60,8 +60,14 @@ use train_port::{Arrival, Timing, TrainPort};
 ///
 /// # Errors
 /// When it is.
-pub(super) fn run(network: &Network, probe: &mut impl Probe, progress: &Progress, stop: &Stop<'_>) -> Outcome {
-    let mut engine = Engine::new(network, probe.next_look().is_some(), stop)?;
+pub(super) fn run(
+    ways: Ways,
+    network: &Network,
+    probe: &mut impl Probe,
+    progress: &Progress,
+    stop: &Stop<'_>,
+) -> Outcome {
+    let mut engine = Engine::new(network, (ways, probe.next_look().is_some()), stop)?;
     progress.end.set(engine.end);
     let mut events = 0;
     loop {
@@ -123,7 +129,7 @@ struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// The engine at the start of a run; `is_looked_at`: queues are looked at on the way.
-    fn new(network: &'a Network, is_looked_at: bool, stop: &Stop<'_>) -> Result<Self, Interrupted> {
+    fn new(network: &'a Network, (ways, is_looked_at): (Ways, bool), stop: &Stop<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let end = network.end(clock);
         let routing = network.routing(stop)?;
@@ -141,9 +147,12 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let timings: Vec<Timing> =
-            plan.contended.iter().map(|&link| timing(network, &routing, &times, &plan, &mut rate_control, (end, link))).collect();
-        let (first_streams, streams) = streams(network, &routing, &plan, &timings, is_looked_at);
+        let timings: Vec<Timing> = plan
+            .contended
+            .iter()
+            .map(|&link| timing(network, &routing, &times, &plan, &mut rate_control, (end, link)))
+            .collect();
+        let (first_streams, streams) = streams(network, &routing, &plan, &timings, (ways, is_looked_at));
         let mut engine = Self {
             network,
             clock,
@@ -279,8 +288,11 @@ impl<'a> Engine<'a> {
     /// reach next.
     #[inline]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        let (fabric, before, streams) = self.parts();
-        Onwards { link, fabric, streams, before, behind: &mut [] }.go(run, first_start, period);
+        let (mut fabric, contended_ports, streams) = self.parts();
+        if let Some(onward) = fabric.go(link, run, first_start, period) {
+            let port = &mut contended_ports[onward.contended_port as usize];
+            join(port, onward, streams, &mut fabric);
+        }
     }
 
     /// A contended port catches up with everything before `now`.
@@ -458,30 +470,19 @@ struct Onwards<'e> {
 
 impl Onwards<'_> {
     /// Cells leave: the first starts at `first_start`, the others a `period` apart.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     fn go(&mut self, run: Run, first_start: Time, period: Span) {
-        let Some(Onward { contended_port, input, train }) = self.fabric.go(self.link, run, first_start, period) else {
-            return;
-        };
-        let number = contended_port as usize;
-        let (fabric, streams) = (&mut self.fabric, &mut *self.streams);
-        let effect = match another(self.before, self.behind, number) {
-            ContendedPort::Trains(port) => port.join(input as usize, train),
-            ContendedPort::Stream(port) if port.takes_at_once() => {
-                let mut time = train.next;
-                for cell in train.run().iter() {
-                    port.take_at_once(time, cell, fabric);
-                    time += train.period;
-                }
-                return;
-            }
-            ContendedPort::Stream(port) => {
-                streams[port.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival))
-            }
-        };
-        if let Some(effect) = effect {
-            settle_by(self.fabric.event_list, number, effect);
+        if let Some(onward) = self.fabric.go(self.link, run, first_start, period) {
+            let port = another(self.before, self.behind, onward.contended_port as usize);
+            join(port, onward, self.streams, &mut self.fabric);
         }
+    }
+
+    /// The same where it is seldom.
+    #[inline(never)]
+    fn go_seldom(&mut self, run: Run, first_start: Time, period: Span) {
+        self.go(run, first_start, period);
     }
 
     /// A cell leaves that arrives at a stream port at `time`, before the end of the run.
@@ -503,9 +504,44 @@ impl Onwards<'_> {
     }
 }
 
+/// Cells are on their way to a contended port.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "once a train at two places")]
+fn join(port: &mut ContendedPort, onward: Onward, streams: &mut [Stream], fabric: &mut Fabric<'_>) {
+    let effect = match port {
+        ContendedPort::Trains(port) => port.join(onward.input as usize, onward.train),
+        ContendedPort::Stream(port) => join_stream(port, onward, streams, fabric),
+    };
+    if let Some(effect) = effect {
+        settle_by(fabric.event_list, onward.contended_port as usize, effect);
+    }
+}
+
+#[inline(never)]
+fn join_stream(
+    port: &mut StreamPort,
+    Onward { input, train, .. }: Onward,
+    streams: &mut [Stream],
+    fabric: &mut Fabric<'_>,
+) -> Option<Time> {
+    if !port.takes_at_once() {
+        return streams[port.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival));
+    }
+    let mut time = train.next;
+    for cell in train.run().iter() {
+        port.take_at_once(time, cell, fabric);
+        time += train.period;
+    }
+    None
+}
+
 /// The contended port of this number, which is another than the one between these.
 #[inline]
-fn another<'a>(before: &'a mut [ContendedPort], behind: &'a mut [ContendedPort], number: usize) -> &'a mut ContendedPort {
+fn another<'a>(
+    before: &'a mut [ContendedPort],
+    behind: &'a mut [ContendedPort],
+    number: usize,
+) -> &'a mut ContendedPort {
     let first_behind = before.len() + 1;
     if number < before.len() { &mut before[number] } else { &mut behind[number - first_behind] }
 }
@@ -550,6 +586,23 @@ fn timing(
     }
 }
 
+/// Who decides in which way contended ports work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ways {
+    /// The plan, by what is faster.
+    #[default]
+    Planned,
+    /// Trains come in everywhere.
+    Trains,
+    /// Streams of cells come in wherever they can.
+    Streams,
+}
+
+/// A port takes streams if its cells matter elsewhere no sooner than after so many cell times, or a batch is a few cells;
+/// and if as many VCs cross it, or they often keep in step.
+const FAR: u64 = 8;
+const MANY: usize = 8;
+
 /// By contended port the place of the first of its streams, where it takes streams, and all streams.
 ///
 /// It does where single cells come or go: a contended port feeds it, or it feeds one. Elsewhere trains stay whole.
@@ -558,7 +611,7 @@ fn streams(
     routing: &Routing,
     plan: &Plan,
     timings: &[Timing],
-    is_looked_at: bool,
+    (ways, is_looked_at): (Ways, bool),
 ) -> (Vec<Option<usize>>, Vec<Stream>) {
     let mut streams = Vec::new();
     // A transparent port has one feeder: what it brings comes from where that one begins.
@@ -572,8 +625,14 @@ fn streams(
     let first_streams = plan.contended.iter().zip(timings).enumerate().map(|(number, (&link, timing))| {
         let feeders = plan.feeders.of(link);
         let policy = network.links[link].policy.build(network.links[link].buffer, &network.vc_names(routing, link));
-        let takes_streams = (timing.every_cell_matters || feeders.iter().any(is_contended))
-            && !timing.defers_order
+        let can_gain = timing.every_cell_matters || feeders.iter().any(is_contended);
+        let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
+        let alone = !timing.every_cell_matters && feeders.len() == 1;
+        let takes_streams = match ways {
+            Ways::Planned => can_gain && ((is_far && routing.vcs[link].len() >= MANY) || alone),
+            Ways::Trains => false,
+            Ways::Streams => true,
+        } && !timing.defers_order
             && !timing.notes
             && !routing.merging[link].contains(&true)
             && !policy.follows_cells()
@@ -610,7 +669,8 @@ fn contended_port(
     let feeders = plan.feeders.of(index);
     let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
     if let Some(first_stream) = first_streams[number] {
-        let hops = plan.stages[index].iter_enumerated().map(|(label, stage)| hop(plan, first_streams, index, label, stage));
+        let hops =
+            plan.stages[index].iter_enumerated().map(|(label, stage)| hop(plan, first_streams, index, label, stage));
         let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(times[index].cell_time);
         let inputs = (first_stream, inputs, least_spacing);
         let admission = (link.buffer, policy, stream("policy"));

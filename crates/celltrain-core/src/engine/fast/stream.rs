@@ -118,23 +118,24 @@ impl Stream {
     }
 
     /// A train is on its way, likewise.
-    #[inline]
+    #[inline(never)]
     pub(super) fn join(&mut self, train: Train) -> Option<Time> {
         if !self.in_trains {
             return self.push_each(train);
         }
+        let is_first = self.trains.is_empty();
         match self.trains.back_mut() {
             Some(tail) if tail.goes_on_with(&train) => {
                 tail.cells += train.cells;
                 tail.ends_frame = train.ends_frame;
             }
-            Some(_) => {
-                self.trains.push_back(train);
-                return None;
-            }
-            None => self.trains.push_back(train),
+            _ => self.trains.push_back(train),
         }
-        self.next_to_matter()
+        if self.every_cell_matters {
+            return is_first.then_some(train.next);
+        }
+        // What came before may have been taken back since it was looked at, so the new cells alone can matter first.
+        Some(train.last())
     }
 
     fn push_each(&mut self, train: Train) -> Option<Time> {

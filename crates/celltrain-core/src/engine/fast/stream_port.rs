@@ -6,9 +6,9 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::Onwards;
 use super::fabric::Fabric;
 use super::stream::{self, Batch, Pipe, Stream, place, since};
-use super::Onwards;
 use super::train_port::Timing;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
@@ -185,6 +185,7 @@ impl StreamPort {
     }
 
     /// Settles everything before `until`.
+    #[inline(never)]
     pub(super) fn work(&mut self, until: Time, onwards: &mut Onwards<'_>) {
         self.gather(until, onwards.streams);
         let mut batch = std::mem::take(&mut self.batch);
@@ -371,7 +372,7 @@ impl StreamPort {
         if to == Hop::ELSEWHERE {
             self.depart_at_once(cell, start, &mut onwards.fabric);
         } else {
-            onwards.go(Run { last: cell, cells: 1 }, start, self.cell_time);
+            onwards.go_seldom(Run { last: cell, cells: 1 }, start, self.cell_time);
         }
     }
 
