@@ -166,6 +166,24 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
         assert str(answer).splitlines()[0] == answer.sentences[0].text
 
 
+@pytest.mark.parametrize("policy", [ct.Epd(threshold_cells=60), ct.Ppd()])
+def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: ct.Policy) -> None:
+    answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
+    texts = [sentence.text for sentence in answer.sentences]
+    causes = [text for text in texts if " refused frame " in text or " had no room for a cell of " in text]
+    rules = [text for text in texts if text.startswith("The port refuses")]
+    for most in range(8, len(texts)):
+        lines = answer.text(most).splitlines()
+        assert len(lines) == most
+        assert lines[-1] == f"{len(texts) - most + 1} more sentences are left out; celltrain why --all prints them."
+        assert causes[0] in lines
+        assert not rules or rules[0] in lines
+        for line in lines:
+            if "more segment" in line or "in all, of" in line:
+                before = [text for text in texts[: texts.index(line)] if text in causes]
+                assert before[-1] in lines, line
+
+
 def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: Path) -> None:
     answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
     assert (answer.code, answer.err) == (0, "")
