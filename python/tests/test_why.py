@@ -115,6 +115,18 @@ def test_each_way_of_losing_a_frame_has_its_words(policy: ct.Policy, at: str, wo
     assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
+def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
+    answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="130ms", seed=3)
+    refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
+    assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
+    assert "of its VC there, vc1" in said(answer)
+    assert all(row["frame"] < 1000 for row in refused)
+    for sentence in answer.sentences:
+        if sentence.text.startswith("Meanwhile"):
+            vcs = {row["port_vc"] for row in sentence.rows}
+            assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "of its VC there, vc1" in sentence.text
+
+
 def test_an_edge_device_that_drops_a_packet_is_named() -> None:
     answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
     assert "the edge device dropped frame" in said(answer)

@@ -127,7 +127,7 @@ class _Story:
         end = (
             f"; all was well again at {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
-            else "; it was not acknowledged before the end of the run"
+            else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
         rows = (history.rows(self.lost if len(self.lost) else self.again if len(self.again) else self.lost_acks),)
@@ -211,13 +211,12 @@ class _Story:
         port, event = self.fates.port[fate], self.fates.event[fate]
         times = [self._when(place, told[place]) for place in places if told[place] is not None]
         same = self.fates.others(port, event, min(times), max(times))
-        others = {vc for vc in self.fates.vc[same] if vc != self.fates.vc[fate]}
-        if not others:
+        if set(self.fates.vc[same]) == {self.fates.vc[fate]}:
             return None
-        text = (
-            f"Meanwhile {counted(len(same), 'frame')} in all, of {counted(len(others) + 1, 'VC')}, "
-            f"were {DONE[event]} there."
-        )
+        # As the port sees them: what has merged is one.
+        vcs = set(self.fates.port_vc[same])
+        of = counted(len(vcs), "VC") if len(vcs) > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
+        text = f"Meanwhile {counted(len(same), 'frame')} in all, of {of}, were {DONE[event]} there."
         return Told(text=text, time=max(times), rows=(self.fates.rows(list(same)),), place=3)
 
     def _of_acks(self) -> Iterator[Told]:
@@ -388,7 +387,7 @@ class _Story:
         ack = history.acknowledging(history.last[furthest])
         first = self._before_loss()
         if ack is None or first is None:
-            text = "What was lost was not acknowledged before the end of the run."
+            text = "Not all that was lost was acknowledged before the end of the run."
             return Told(text=text, time=self.episode.end, rows=(history.rows(self.lost),), is_needed=True)
         time = float(history.time[ack])
         text = f"By {instant(time)} all lost bytes were acknowledged, {span(time - first)} after the first loss."
