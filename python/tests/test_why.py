@@ -115,6 +115,12 @@ def test_each_way_of_losing_a_frame_has_its_words(policy: ct.Policy, at: str, wo
     assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
+def test_what_the_end_of_the_run_leaves_open_is_said_so() -> None:
+    result = said(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
+    assert "segments" in result.splitlines()[0]
+    assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
+
+
 def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="130ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
