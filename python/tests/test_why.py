@@ -122,7 +122,7 @@ def test_what_the_end_of_the_run_leaves_open_is_said_so() -> None:
 
 
 def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
-    answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="130ms", seed=3)
+    answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
     assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
     assert "of its VC there, vc1" in said(answer)
