@@ -309,7 +309,7 @@ impl Trace {
     ///
     /// A port that is not there, or more values than are recorded, in words.
     pub fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
-        let step = self.step(network)?;
+        let between = self.step(network)?;
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -325,7 +325,7 @@ impl Trace {
         for series in &self.series {
             (series.choose)(&mut choice);
         }
-        let recorder = Recorder::new(choice, links, step, network);
+        let recorder = Recorder::new(choice, links, between, network);
         self.values(network, &recorder, stop)?;
         Ok(recorder)
     }
@@ -357,12 +357,12 @@ impl Trace {
         for series in &self.series {
             columns += series.columns.len() * series.over.width(recorder, network, stop)?;
         }
-        let step = self.step(network)?;
-        let samples = network.duration.picoseconds / step.picoseconds + 1;
+        let between = self.step(network)?;
+        let samples = network.duration.picoseconds / between.picoseconds + 1;
         match samples.checked_mul(columns as u64).filter(|&values| values <= MAX_VALUES) {
             Some(values) => Ok(values),
             None => Err(format!(
-                "step = \"{step}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded"
+                "step = \"{between}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded"
             )
             .into()),
         }
