@@ -9,6 +9,7 @@ from celltrain.text import shown
 from celltrain.writing import replacing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -43,15 +44,15 @@ def new_axes(**figure: Any) -> Axes:
     return axes
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Writes a figure into a folder, in the form that the path's ending names; the same figure gives the same file."""
     from matplotlib import rc_context
 
     form = path.suffix.removeprefix(".").lower()
     # An SVG has the date, and names that are drawn by lot; a PDF has the date.
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
     with rc_context({"svg.hashsalt": "celltrain"}), replacing(path) as file:
-        figure.savefig(file, format=form, metadata=metadata, dpi=150)
+        figure.savefig(file, format=form, metadata={**undated, **(metadata or {})}, dpi=150)
 
 
 def legible(label: str, most: int = LONGEST_LABEL) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from celltrain.arguments import checked
-from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError
-from celltrain.writing import replacing, writing
+from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
+from celltrain.text import shown
+from celltrain.writing import making, replacing, writing
 
 #: What is captured: each kind, and what may be looked at of it.
 KINDS = {
@@ -73,6 +75,7 @@ class Capture:
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
         self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
+        self._end = b""
         faults = []
         if kind not in KINDS:
             faults.append(
@@ -111,19 +114,64 @@ class Capture:
             problem = "is there already; name another file, or take it away"
             raise OutputError([Fault.of_file(str(self.path), problem)])
         ended: BaseException | None = None
-        with writing(self.path), replacing(self.path) as file:
+        self._end = b""
+        with making(self.path.parent), writing(self.path), replacing(self.path) as file:
 
             def take(data: bytes) -> None:
                 # Whoever writes another file of the same run must not say that it was that one.
                 with writing(self.path):
                     file.write(data)
+                self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
 
             try:
                 yield take
             except (KeyboardInterrupt, CancelledError) as error:
                 ended = error
+                until, block = _interruption(self._end)
+                file.write(block)
         if ended is not None:
+            add_note(ended, f"kept until {until:.9g} s, the last packet that was written: {shown(self.path)}")
             raise ended
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was captured in the last run: handshakes are made up."""
+        return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
+
+
+#: Block types of pcapng, and options of an interface statistics block.
+_PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
+#: More than the longest block has.
+_BLOCK = 1 << 18
+#: How the comment on a handshake begins.
+_MADE_UP = b"made up: in the model"
+
+
+def _last_block(end: bytes) -> bytes:
+    """The last block of the end of a capture: it ends with its length."""
+    length = int.from_bytes(end[-4:], "little")
+    return end[-length:] if 28 <= length <= len(end) else b""
+
+
+def _last_packet(end: bytes) -> tuple[int, int] | None:
+    """The interface and the nanosecond of the last packet of the end of a capture; None where there is none."""
+    block = _last_block(end)
+    if int.from_bytes(block[:4], "little") != _PACKET:
+        return None
+    interface, high, low = struct.unpack("<III", block[8:20])
+    return interface, high << 32 | low
+
+
+def _interruption(end: bytes) -> tuple[float, bytes]:
+    """The seconds until the last packet, and a block that says that the run was interrupted then."""
+    interface, nanoseconds = _last_packet(end) or (0, 0)
+    seconds = nanoseconds / 1e9
+    comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()
+    stamp = struct.pack("<II", nanoseconds >> 32, nanoseconds & 0xFFFF_FFFF)
+    options = struct.pack("<HH", _COMMENT, len(comment)) + comment + bytes(-len(comment) % 4)
+    options += struct.pack("<HH", _END_TIME, 8) + stamp + struct.pack("<HH", 0, 0)
+    length = struct.pack("<I", 24 + len(options))
+    return seconds, struct.pack("<I", _STATISTICS) + length + struct.pack("<I", interface) + stamp + options + length
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:

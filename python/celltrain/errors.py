@@ -13,6 +13,16 @@ from typing import Any
 from celltrain.text import MOST_CLAUSE, described, shortened, shown
 
 
+def add_note(error: BaseException, note: str) -> None:
+    """Adds a line to what is said of an exception, as its `add_note` does from Python 3.11 on."""
+    error.__notes__ = [*notes_of(error), note]  # type: ignore[attr-defined, unused-ignore]
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """The lines that were added."""
+    return [str(note) for note in getattr(error, "__notes__", [])]
+
+
 class CelltrainError(Exception):
     """Every error celltrain raises on purpose."""
 

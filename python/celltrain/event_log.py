@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import files
 from celltrain.arguments import Answer, checked
 from celltrain.errors import Fault, InputError, NotTracedError
-from celltrain.events import FORMATS
+from celltrain.events import FORMATS, run_of, said
 from celltrain.measures import EVENTS
 from celltrain.tables import column_of
 from celltrain.text import described, shown
@@ -29,7 +29,7 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
         folder: The folder of `celltrain run --events DIR`, or of `celltrain.Events`; its tables are Parquet or CSV.
 
     Raises:
-        InputError: When there is no such folder, or no table of events in it.
+        InputError: When there is no such folder, or no table of events in it, or tables of several runs.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -49,7 +49,32 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
     if not len(log):
         problem = "has no tables of events; celltrain run FILE --events DIR writes them"
         raise InputError([Fault.of_file(shown(path), problem)])
+    _refuse_mixed(log)
     return log
+
+
+def _refuse_mixed(log: EventLog) -> None:
+    """Refuses a folder whose files are of several runs; raises `InputError`."""
+    folder = log.folder
+    assert folder is not None
+    there = [path for kind in EVENTS for form in FORMATS if (path := folder / f"{kind}.{form}").is_file()]
+    if len({path.suffix for path in there}) > 1:
+        listed = ", ".join(path.name for path in there)
+        raise InputError([Fault.of_file(shown(folder), f"has events in two formats, so of two runs: {listed}")])
+    runs: dict[Path, dict[str, str]] = {}
+    for path in there:
+        if path.suffix == ".parquet" and (run := run_of(path)) is not None:
+            runs[path] = run
+    if not runs:
+        return
+    first = next(iter(runs))
+    for path, run in runs.items():
+        if run != runs[first]:
+            problem = (
+                f"has events of two runs: {first.name} is of {said(runs[first])}, {path.name} of {said(run)}; "
+                "each needs a folder of its own"
+            )
+            raise InputError([Fault.of_file(shown(folder), problem)])
 
 
 class EventLog(Answer, Mapping[str, "pa.Table"]):
@@ -158,7 +183,11 @@ def _read(path: Path, kind: str) -> pa.Table:
 def _parquet(file: Any) -> pa.Table:
     import pyarrow.parquet as pq
 
-    return pq.read_table(file)
+    parquet = pq.ParquetFile(file)
+    table = parquet.read()
+    # What is known at the end of a run only stands there and not in the schema.
+    added = {name: text for name, text in (parquet.metadata.metadata or {}).items() if name != b"ARROW:schema"}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
 
 
 def _csv(file: Any, schema: pa.Schema) -> pa.Table:

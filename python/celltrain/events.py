@@ -10,11 +10,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from celltrain import files
 from celltrain.arguments import checked
-from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError
+from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.measures import EVENTS
 from celltrain.tables import column_of, csv_rows, csv_schema
-from celltrain.writing import replacing, writing
+from celltrain.text import shown
+from celltrain.writing import making, replacing, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +57,7 @@ class Events:
 
         Args:
             folder: Gets a file for each kind, such as `segments.parquet`. It is made if needed, and holds no such file
-                yet.
+                yet, nor events of another run or in another format.
             kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. The last three come from
                 the reference engine alone.
             ports: Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells.
@@ -72,6 +74,8 @@ class Events:
         self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
         self.window = window
         self.format = format
+        self.rows: dict[str, int] = {}
+        """Rows that were written, by kind: of the last run with this choice."""
         faults = [
             Fault.of_option("kinds", repr(name), f"is not a kind of event; choose from {', '.join(EVENTS)}")
             for name in dict.fromkeys(self.kinds)
@@ -112,29 +116,75 @@ class Events:
         """What takes the blocks of a run. The files get their names at the end; after Ctrl-C too, with what there is.
 
         Args:
-            run: What the metadata of the tables say of the run: its scenario's name, and its seed.
+            run: What the metadata of the tables say of the run: see `OF_RUN`.
         """
         folder = self.folder
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        there = [path for path in self.paths if path.exists() or path.is_symlink()]
-        if there:
-            problem = "is there already; name another folder, or take it away"
-            raise OutputError([Fault.of_file(str(path), problem) for path in there])
+        self._refuse_others(run or {})
         ended: BaseException | None = None
-        with writing(folder), ExitStack() as files:
+        with making(folder), writing(folder), ExitStack() as opening:
             opened = {
-                name: files.enter_context(replacing(path)) for name, path in zip(self.chosen, self.paths, strict=True)
+                name: opening.enter_context(replacing(path)) for name, path in zip(self.chosen, self.paths, strict=True)
             }
             writer = _Writer(opened, self.format, run or {})
             try:
                 yield writer.take
             except (KeyboardInterrupt, CancelledError) as error:
                 ended = error
+                writer.interrupted = True
             finally:
                 writer.close()
+        self.rows = writer.rows
         if ended is not None:
+            kept = ", ".join(shown(path) for path in self.paths)
+            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
             raise ended
+
+    def _refuse_others(self, run: Mapping[str, str]) -> None:
+        """Refuses a folder that has these files already, or events of another run: one cannot tell them apart later."""
+        faults = []
+        for kind in EVENTS:
+            for form in FORMATS:
+                path = self.folder / f"{kind}.{form}"
+                if not path.exists() and not path.is_symlink():
+                    continue
+                problem = None
+                if path in self.paths:
+                    problem = "is there already; name another folder, or take it away"
+                elif form != self.format:
+                    problem = f"is of another format than {self.format}; name another folder, or take it away"
+                elif form == "csv":
+                    problem = "does not say of which run it is, as CSV has no place for it; name another folder"
+                elif (other := run_of(path)) is not None and other != dict(run):
+                    problem = f"is of another run ({said(other)}, and not {said(run)}); name another folder"
+                if problem is not None:
+                    faults.append(Fault.of_file(shown(path), problem))
+        if faults:
+            raise OutputError(faults)
+
+
+#: What the files of one run have in common: the scenario's name, its seed, and a digest of its canonical form.
+OF_RUN = ("scenario", "seed", "scenario_sha256")
+
+
+def run_of(path: Path) -> dict[str, str] | None:
+    """What a Parquet file of events says of its run; None where it is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(files.opened(path, what="table"), "rb") as file:  # noqa: PTH123, a descriptor
+            metadata = pq.read_schema(file).metadata or {}
+    except (files.UnreadableError, pa.ArrowException, OSError, ValueError):
+        return None
+    names = [name for name in OF_RUN if name.encode() in metadata]
+    return {name: metadata[name.encode()].decode(errors="replace") for name in names}
+
+
+def said(run: Mapping[str, str]) -> str:
+    """A run in a few words."""
+    digest = run.get("scenario_sha256", "")[:8]
+    name, seed = run.get("scenario") or "scenario", run.get("seed", "unknown")
+    return f"{shown(name)}, seed {seed}{f', digest {digest}' if digest else ''}"
 
 
 def _names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -181,6 +231,11 @@ class _Table:
         for rows in csv_rows(table) if self.is_csv else [table]:
             self.writer.write_table(rows)
 
+    def mark(self, metadata: Mapping[str, str]) -> None:
+        """Adds to what the file says of itself, at its end; CSV has no place for it, nor has pyarrow before 16."""
+        if not self.is_csv and hasattr(self.writer, "add_key_value_metadata"):
+            self.writer.add_key_value_metadata(dict(metadata))
+
     def close(self) -> None:
         self.writer.close()
 
@@ -212,12 +267,20 @@ class _Writer:
         self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=4)
         self._error: BaseException | None = None
         self._ended = False
+        self.interrupted = False
+        """Whether the run ended before its time."""
+        self.rows = dict.fromkeys(files, 0)
+        self.last = 0.0
+        """The instant of the last event."""
         self._thread = threading.Thread(target=self._work, name="celltrain events", daemon=True)
         self._thread.start()
 
     def take(self, kind: str, columns: list[Values]) -> None:
         """Takes a block; raises what could not be written before."""
         self._waiting.put((kind, columns))
+        times = columns[0][0]
+        self.rows[kind] += len(times)
+        self.last = max(self.last, float(times[-1]))
         if self._error is not None:
             raise self._error
 
@@ -257,4 +320,7 @@ class _Writer:
             kind, columns = block
             by_kind[kind].write(columns)
         while tables:
-            tables.pop().close()
+            table = tables.pop()
+            if self.interrupted:
+                table.mark({"interrupted_at_s": f"{self.last:.12g}"})
+            table.close()

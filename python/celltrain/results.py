@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from celltrain.event_log import EventLog
 from celltrain.events import Events
 from celltrain.measures import SERIES
 from celltrain.scenario import read, table
-from celltrain.text import described
+from celltrain.text import described, shown
 from celltrain.writing import writing
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ def run(
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     kept = events if events is None or isinstance(events, Events) else Events(events)
     capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
+    if kept is not None and capture is not None and _are_in_each_others_way(kept, capture):
+        problem = "is where the events are written to; name a file of its own"
+        faults.append(Fault.of_option("pcap", shown(capture.path), problem))
     if faults:
         raise ScenarioError(faults)
     needed = {one.engine(engine) for one in (kept, capture) if one is not None}
@@ -104,7 +108,7 @@ def run(
     links = None if ports is None else [ports] if isinstance(ports, str) else list(ports)
     try:
         settings = table(accepted) if kept is not None else {}
-        facts = {"scenario": settings.get("name", ""), "seed": str(settings.get("seed") if seed is None else seed)}
+        facts = _facts(settings, settings.get("seed") if seed is None else seed)
         with ExitStack() as files:
             written: list[Any] = []
             # The capture names its own errors, so it is opened first.
@@ -116,6 +120,22 @@ def run(
     except ValueError as error:
         raise ScenarioError.of_refusal(error) from None
     return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
+
+
+def _are_in_each_others_way(kept: Events, capture: Capture) -> bool:
+    """Whether a capture would be the folder of the events, one of those that it is in, or one of its files."""
+    file, folder = (os.path.normpath(path.absolute()) for path in (capture.path, kept.folder))
+    return file in {folder, *map(str, Path(folder).parents), *(str(Path(folder, path.name)) for path in kept.paths)}
+
+
+def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
+    """What files of events say of their run."""
+    own = json.dumps({name: value for name, value in settings.items() if name != "seed"}, sort_keys=True, default=str)
+    return {
+        "scenario": str(settings.get("name", "")),
+        "seed": str(seed),
+        "scenario_sha256": hashlib.sha256(own.encode()).hexdigest(),
+    }
 
 
 class RunResult(Answer):

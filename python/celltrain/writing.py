@@ -84,6 +84,22 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
 
 
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """A folder, made with those above it where they are not there; when nothing comes of it, what was made is gone again."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            # Of those that hold something the folders above hold something too.
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
 def inner(folder: Path) -> Path:
     """A folder in a folder, made where it is not there; raises `OutputError` where it is a link."""
     if faults := linked(folder):

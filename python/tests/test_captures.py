@@ -447,11 +447,38 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
             cancel.cancel()
 
     file = tmp_path / "run.pcapng"
-    with pytest.raises(ct.CancelledError):
+    with pytest.raises(ct.CancelledError) as raised:
         ct.run(lan, pcap=file, progress=progress, cancel=cancel)
     assert list(tmp_path.iterdir()) == [file]
-    blocks = list(lengths(file.read_bytes()))
+    capture = file.read_bytes()
+    blocks = list(lengths(capture))
     assert len(blocks) > 100
+    # The last one is of statistics, and says it; the one before is the last packet.
+    packet, last = capture[-blocks[-1] - blocks[-2] : -blocks[-1]], capture[-blocks[-1] :]
+    assert (packet[0], last[0]) == (6, 5)
+    seconds = (int.from_bytes(packet[12:16], "little") << 32 | int.from_bytes(packet[16:20], "little")) / 1e9
+    assert f"the run was interrupted: packets until {seconds:.9g} s".encode() in last
+    assert packet[12:20] == last[12:20]
+    assert raised.value.__notes__ == [f"kept until {seconds:.9g} s, the last packet that was written: {file}"]
+
+
+def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "deep"
+    answer = celltrain("run", small, "--events", out, "--kinds", "timers", "--pcap", out / "run.pcapng")
+    assert answer.code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["run.pcapng", "timers.parquet"]
+    other = tmp_path / "other"
+    for file in (other, tmp_path / "out" / ".." / "other", other / "frames.parquet"):
+        answer = celltrain("run", small, "--events", other, "--pcap", file)
+        assert answer.code == 2
+        assert "is where the events are written to; name a file of its own" in " ".join(answer.err.split())
+    assert not other.exists()
+    assert celltrain("run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "1s:2s").code == 2
+    assert not (tmp_path / "a").exists()
+    answer = celltrain(
+        "run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "19999us:20ms", "--flow", "tcp1"
+    )
+    assert (answer.code, "b.pcapng: no packets in the window" in answer.out) == (0, True)
 
 
 def lengths(capture: bytes) -> Iterator[int]:
@@ -476,5 +503,4 @@ def test_a_disk_that_is_full_leaves_nothing(small: Path, tmp_path: Path) -> None
     )
     assert ended.returncode == 2, ended.stderr
     assert "run.pcapng: cannot be written (File too large)" in " ".join(ended.stderr.split())
-    assert sorted(tmp_path.iterdir()) == [events, small]
-    assert list(events.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [small]

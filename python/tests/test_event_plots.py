@@ -83,10 +83,11 @@ def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
         ct.read_events(tmp_path / "nowhere")
     with pytest.raises(ct.InputError, match="has no tables of events; celltrain run FILE --events DIR writes them"):
         ct.read_events(tmp_path)
-    (tmp_path / "cells.parquet").write_text("no table")
-    (tmp_path / "frames.csv").write_text("a,b\n1,2\n")
-    log = ct.read_events(tmp_path)
-    for kind in ("cells", "frames"):
+    for kind, name, text in (("cells", "cells.parquet", "no table"), ("frames", "frames.csv", "a,b\n1,2\n")):
+        folder = tmp_path / kind
+        folder.mkdir()
+        (folder / name).write_text(text)
+        log = ct.read_events(folder)
         with pytest.raises(ct.InputError, match=f"is not a table of {kind} as celltrain writes it"):
             log[kind]
 
@@ -167,6 +168,55 @@ def test_the_ladder_is_of_the_first_frame_that_was_lost(result: ct.RunResult, cu
     assert "lost: its frame was refused (12 of 12)" in labels(axes)
     axes = cut.plot.ladder("tcp1")
     assert any(label.startswith("lost: no room") for label in labels(axes))
+
+
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
+    """PPD, where frames that lose a cell lose what follows."""
+    return ct.run(scenario(policy=ct.Ppd()), events=tmp_path_factory.mktemp("rest") / "events")
+
+
+def test_the_anatomy_marks_every_cell_that_is_lost(rest: ct.RunResult) -> None:
+    lost = [row["reason"] for row in rest.events["cells"].to_pylist() if row["event"] == "lost"]
+    of_frames = lost.count("its frame had lost a cell")
+    marks = labels(rest.plot.anatomy())
+    assert f"cell lost: no room ({lost.count('no room'):,})" in marks
+    assert f"cell lost: its frame had lost one ({of_frames:,})" in marks
+    assert of_frames > 100 and lost.count("no room") + of_frames == len(lost)
+
+
+def test_the_ladder_counts_losses_by_reason(rest: ct.RunResult) -> None:
+    cells = [row for row in rest.events["cells"].to_pylist() if row["event"] == "lost" and row["vc"] == "tcp1"]
+    frame = next(row["frame"] for row in cells if row["reason"] == "its frame had lost a cell")
+    reasons = [row["reason"] for row in cells if row["frame"] == frame]
+    marks = labels(rest.plot.ladder("tcp1", frame))
+    for reason in set(reasons):
+        assert any(label.startswith(f"lost: {reason} ({reasons.count(reason)} of ") for label in marks), marks
+
+
+def test_vcs_that_have_merged_are_one_in_the_anatomy(tmp_path: Path) -> None:
+    path = tmp_path / "merge.toml"
+    path.write_text(
+        'duration = "20ms"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = "5us"\n[tcp.tahoe]\n'
+        '[port.default]\nbuffer = "infinite"\n[port.default.policy.tail_drop]\n'
+    )
+    axes = ct.run(path, events=ct.Events(tmp_path / "out", kinds=["cells"])).plot.anatomy("sw1->sw2")
+    assert labels(axes) == ["vc1", "vc2"]
+
+
+def test_a_file_that_was_not_drawn_here_is_not_written_over(
+    celltrain: Command, result: ct.RunResult, tmp_path: Path
+) -> None:
+    events = result.events.folder
+    for name in ("a.png", "a.svg", "a.pdf"):
+        there = tmp_path / name
+        there.write_text("mine")
+        answer = celltrain("plot", "sequence", events, "--flow", "tcp1", "--out", there)
+        assert (answer.code, there.read_text()) == (2, "mine")
+        assert f"{name}: is there already, and celltrain plot did not draw it" in " ".join(answer.err.split())
+        there.unlink()
+        for flow in ("tcp1", "tcp2"):
+            assert celltrain("plot", "sequence", events, "--flow", flow, "--out", there).code == 0
 
 
 def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_path: Path) -> None:

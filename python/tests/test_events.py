@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import resource
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from conftest import SMALL, Command
+from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
 from celltrain.measures import EVENTS
@@ -180,6 +183,8 @@ def abr(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (["--kinds", ""], "is not a kind of event; choose from segments"),
+        (["--window", "5ms:5ms"], "is empty: it ends where it begins"),
         (["--kinds", "segment"], "is not a kind of event; choose from segments, timers, frames, cells, rates"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--window", "5ms:1ms"], "ends before it begins"),
@@ -199,6 +204,139 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
     assert answer.code == 2
     assert words in " ".join(answer.err.split())
     assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
+)
+def test_what_is_refused_leaves_no_folder(celltrain: Command, small: Path, tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "there").mkdir()
+    for out in (tmp_path / "a" / "b", tmp_path / "there"):
+        assert celltrain("run", small, "--events", out, *options).code == 2
+    assert celltrain("run", small, "--trace", "queue", "--step", "1ps", "--out", tmp_path / "out").code == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
+
+
+def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
+        answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
+        assert answer.code == 2
+        problem = 'vcs = "tcp2" excludes all that flows chooses, whose VCs are tcp1, tcp1-acks'
+        assert problem in " ".join(answer.err.split())
+
+
+def test_a_file_in_which_nothing_is_is_named(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    answer = celltrain("run", small, "--events", tmp_path / "out", "--window", "0s:1ns", "--kinds", "timers,frames")
+    assert answer.code == 0
+    assert f"wrote {tmp_path / 'out' / 'timers.parquet'}: no timers in the window" in answer.out
+    answer = celltrain("run", small, "--events", tmp_path / "more", "--kinds", "segments,rates")
+    assert f"wrote {tmp_path / 'more' / 'rates.parquet'}: no rates in the run" in answer.out
+    assert "no segments" not in answer.out
+
+
+def test_a_folder_has_the_events_of_one_run_in_one_format(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "events"
+    assert celltrain("run", small, "--events", out, "--kinds", "segments").code == 0
+    assert celltrain("run", small, "--events", out, "--kinds", "timers").code == 0
+    changed = tmp_path / "changed.toml"
+    changed.write_text(SMALL.replace('duration = "20ms"', 'duration = "30ms"'))
+    assert changed.read_text() != SMALL
+    for other, options in ((small, ["--seed", "9"]), (changed, [])):
+        answer = celltrain("run", other, "--events", out, "--kinds", "frames", *options)
+        assert answer.code == 2
+        assert "segments.parquet: is of another run (small, seed 1, digest" in answer.err
+    answer = celltrain("run", small, "--events", out, "--kinds", "frames", "--format", "csv")
+    assert answer.code == 2
+    assert "timers.parquet: is of another format than csv" in answer.err
+    assert sorted(path.name for path in out.iterdir()) == ["segments.parquet", "timers.parquet"]
+    # Whoever copies files together is told so when they are read.
+    assert celltrain("run", changed, "--events", tmp_path / "other", "--kinds", "frames").code == 0
+    (tmp_path / "other" / "frames.parquet").rename(out / "frames.parquet")
+    with pytest.raises(ct.InputError, match=r"segments.parquet is of small, seed 1, .*, frames.parquet of small"):
+        ct.read_events(out)
+    (out / "frames.parquet").rename(out / "frames.csv")
+    with pytest.raises(ct.InputError, match=r"in two formats, so of two runs: segments.parquet, .*frames.csv"):
+        ct.read_events(out)
+
+
+def test_where_vcs_merge_a_port_counts_what_they_have_become(tmp_path: Path) -> None:
+    path = tmp_path / "merge.toml"
+    path.write_text(MERGE)
+    kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])
+    log = ct.run(path, events=kept).events
+    cells, frames = log["cells"].to_pylist(), log["frames"].to_pylist()
+    assert {(row["vc"], row["port_vc"]) for row in cells if row["port"] == "sw1->sw2"} == {
+        *(("tcp1", "vc1"), ("tcp2", "vc1"), ("tcp3", "vc2"), ("tcp4", "vc2")),
+    }
+    assert all(row["port_vc"] == row["vc"] for row in cells if row["port"] == "local1->sw1")
+    assert all((row["port_vc"] is None) == (row["port"] is None) for row in frames)
+    # Numbers are those within the VC that a frame was sent on.
+    assert max(row["frame"] for row in [*cells, *frames]) < 1000
+    waiting: dict[str, int] = {}
+    judged = 0
+    events = [(row["time_s"], 0, row) for row in frames if row["port"] == "sw1->sw2" and row["event"] == "refused"]
+    events += [(row["time_s"], 1, row) for row in cells if row["port"] == "sw1->sw2"]
+    for _, is_cell, row in sorted(events, key=lambda event: event[:2]):
+        vc, event = row["port_vc"], row["event"]
+        if not is_cell:
+            judged += 1
+            assert row["vc_cells"] == waiting.get(vc, 0)
+            assert row["active_vcs"] == sum(count > 0 for count in waiting.values())
+        elif event in ("admitted", "departed"):
+            waiting[vc] = waiting.get(vc, 0) + (1 if event == "admitted" else -1)
+    assert judged > 10
+
+
+MERGE = """
+duration = "100ms"
+[topology.vc_merge]
+vcs = 2
+sources_per_vc = 2
+link_delay = "100us"
+[tcp.tahoe]
+mss = "1024B"
+[port.bottleneck]
+buffer = 2000
+[port.bottleneck.policy.single_drop.thresholds]
+vc1 = 100
+vc2 = 150
+[port.default]
+buffer = "infinite"
+[port.default.policy.tail_drop]
+"""
+
+
+def test_a_packet_that_an_edge_device_drops_as_the_rate_fell_is_so_in_all_tables(tmp_path: Path) -> None:
+    path = tmp_path / "edge.toml"
+    text = (ROOT / "scenarios" / "abr-shared-edge.toml").read_text()
+    path.write_text(re.sub(r"^duration = .*$", 'duration = "200ms"', text, flags=re.M))
+    kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["edge->sw1"])
+    result = ct.run(path, seed=3, events=kept)
+    frames = [row for row in result.events["frames"].to_pylist() if row["event"] == "dropped"]
+    cells = [row for row in result.events["cells"].to_pylist() if row["event"] == "dropped"]
+    assert {row["reason"] for row in [*frames, *cells]} == {"the rate fell"}
+    assert {(row["vc"], row["frame"]) for row in frames} == {(row["vc"], row["frame"]) for row in cells}
+    [port] = [port for port in result.ports.to_pylist() if port["name"] == "edge->sw1"]
+    assert (port["discarded_frames"], port["discarded_frame_cells"]) == (len(frames), len(cells))
+    cut = [row["event"] for row in result.events["frames"].to_pylist() if row["port"] == "edge->sw1"].count("cut")
+    assert port["cut_frames"] == cut > 0
+    pytest.importorskip("matplotlib")
+    labels = result.plot.anatomy("edge->sw1").get_legend_handles_labels()[1]
+    assert f"cell dropped: the rate fell ({len(cells)})" in labels
+    first = frames[0]
+    labels = result.plot.ladder(first["vc"], first["frame"]).get_legend_handles_labels()[1]
+    own = sum(row["frame"] == first["frame"] and row["vc"] == first["vc"] for row in cells)
+    assert {f"lost: the rate fell ({own} of {own})", "waits"} <= set(labels)
+
+
+def test_a_step_below_a_tick_of_the_clock_is_refused_with_the_tick() -> None:
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="100us")
+    with pytest.raises(
+        ct.ScenarioError, match=r"shorter than a tick of the run's clock, so the smallest step is (.*)s"
+    ):
+        ct.run(lan, trace="queue", step="1ns")
+    times = ct.run(lan, trace="queue").series["queue"]["time_s"].to_pylist()
+    assert len(set(times)) == len(times) == 1001
 
 
 def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Path, tmp_path: Path) -> None:
@@ -226,11 +364,35 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
         if share > 0.01:
             cancel.cancel()
 
-    with pytest.raises(ct.CancelledError):
+    with pytest.raises(ct.CancelledError) as raised:
         ct.run(lan, events=ct.Events(tmp_path, kinds=["segments"]), progress=progress, cancel=cancel)
     assert [path.name for path in tmp_path.iterdir()] == ["segments.parquet"]
     times = pq.read_table(tmp_path / "segments.parquet")["time_s"].to_pylist()
     assert 0.5 < max(times) < 59
+    [note] = raised.value.__notes__
+    assert note.startswith(f"kept until {max(times):.9g} s, the last event that was written: {tmp_path}")
+    assert (
+        pq.read_metadata(tmp_path / "segments.parquet").metadata[b"interrupted_at_s"] == f"{max(times):.12g}".encode()
+    )
+    assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
+
+
+def test_ctrl_c_says_what_was_kept_and_until_when(tmp_path: Path) -> None:
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
+    out = tmp_path / "events"
+    command = [sys.executable, "-m", "celltrain", "run", scenario, "--events", out, "--kinds", "segments"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not (out.is_dir() and any(path.stat().st_size > 100_000 for path in out.iterdir())):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert re.search(
+        r"^interrupted\nkept until [\d.]+ s, the last event that was written: .*segments.parquet$", said, re.M
+    )
 
 
 def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
@@ -246,4 +408,4 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
     )
     assert ended.returncode == 2, ended.stderr
     assert "cannot be written (File too large)" in " ".join(ended.stderr.split())
-    assert list(out.iterdir()) == []
+    assert not out.exists()

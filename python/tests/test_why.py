@@ -115,6 +115,24 @@ def test_each_way_of_losing_a_frame_has_its_words(policy: ct.Policy, at: str, wo
     assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
+def test_what_the_end_of_the_run_leaves_open_is_said_so() -> None:
+    result = said(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
+    assert "segments" in result.splitlines()[0]
+    assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
+
+
+def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
+    answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
+    refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
+    assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
+    assert "of its VC there, vc1" in said(answer)
+    assert all(row["frame"] < 1000 for row in refused)
+    for sentence in answer.sentences:
+        if sentence.text.startswith("Meanwhile"):
+            vcs = {row["port_vc"] for row in sentence.rows}
+            assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "of its VC there, vc1" in sentence.text
+
+
 def test_an_edge_device_that_drops_a_packet_is_named() -> None:
     answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
     assert "the edge device dropped frame" in said(answer)
@@ -164,6 +182,24 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
     if len(answer.sentences) > 12:
         assert "more sentences are left out" in str(answer)
         assert str(answer).splitlines()[0] == answer.sentences[0].text
+
+
+@pytest.mark.parametrize("policy", [ct.Epd(threshold_cells=60), ct.Ppd()])
+def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: ct.Policy) -> None:
+    answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
+    texts = [sentence.text for sentence in answer.sentences]
+    causes = [text for text in texts if " refused frame " in text or " had no room for a cell of " in text]
+    rules = [text for text in texts if text.startswith("The port refuses")]
+    for most in range(8, len(texts)):
+        lines = answer.text(most).splitlines()
+        assert len(lines) == most
+        assert lines[-1] == f"{len(texts) - most + 1} more sentences are left out; celltrain why --all prints them."
+        assert causes[0] in lines
+        assert not rules or rules[0] in lines
+        for line in lines:
+            if "more segment" in line or "in all, of" in line:
+                before = [text for text in texts[: texts.index(line)] if text in causes]
+                assert before[-1] in lines, line
 
 
 def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: Path) -> None:

@@ -59,6 +59,12 @@ impl FrameNumber {
         Self(self.0 | (branch as u32) << Self::BITS_WHERE_VCS_MERGE)
     }
 
+    /// The number without the branch it tells.
+    #[inline]
+    pub const fn within_branch(self) -> u32 {
+        self.0 & ((1 << Self::BITS_WHERE_VCS_MERGE) - 1)
+    }
+
     /// The branch it tells.
     #[inline]
     pub const fn branch(self) -> u8 {

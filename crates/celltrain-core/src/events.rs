@@ -217,6 +217,8 @@ pub enum FrameStep {
         /// Cells waiting there.
         occupancy: u32,
     },
+    /// It came whole to an edge device, which has no room for it.
+    NoRoom(Judged),
     /// It waited whole before the ATM network, and an edge device drops it.
     Dropped {
         /// The port's link.
@@ -292,6 +294,8 @@ pub enum CellStep {
     Lost(Loss),
     /// It waited, and made room for another, or its frame cannot become whole.
     PushedOut,
+    /// It waited at an edge device, which drops its packet because the rate of its VC fell.
+    Dropped,
     /// Its transmission begins.
     Departed,
     /// The port marks it (EFCI) as it departs.

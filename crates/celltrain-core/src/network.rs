@@ -217,10 +217,7 @@ impl Network {
     pub fn vc_names<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<&'a str> {
         let name = |&vc: &VcIndex| {
             let vc = &self.vcs[vc];
-            match vc.merge {
-                Some(merge) if self.has_merged(vc, link) => self.merges[merge].name.as_str(),
-                _ => vc.name.as_str(),
-            }
+            self.merged_at(vc, link).map_or(vc.name.as_str(), |merge| self.merges[merge].name.as_str())
         };
         routing.vcs[link].iter().map(name).collect()
     }
@@ -243,10 +240,10 @@ impl Network {
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
     }
 
-    /// Whether a VC shares its label on a link with the other branches of its merge.
-    fn has_merged(&self, vc: &Vc, link: LinkIndex) -> bool {
+    /// The merge with whose other branches a VC shares its label on a link, if it does.
+    pub fn merged_at(&self, vc: &Vc, link: LinkIndex) -> Option<MergeIndex> {
         let place = |link: LinkIndex| vc.path.iter().position(|&other| other == link);
-        vc.merge.is_some_and(|merge| place(link) > place(self.merges[merge].at))
+        vc.merge.filter(|&merge| place(link) > place(self.merges[merge].at))
     }
 
     /// For each VC: the first branch of its merge, itself where it merges with none.

@@ -129,6 +129,11 @@ impl Clock {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
 
+    /// A unit, rounded up to whole picoseconds.
+    pub fn tick(&self) -> Duration {
+        Duration { picoseconds: PS_PER_SECOND.div_ceil(self.units_per_second.max(1)) }
+    }
+
     /// Seconds since the start, for reports.
     pub fn seconds(&self, time: Time) -> f64 {
         time.0 as f64 / self.units_per_second as f64

@@ -249,6 +249,8 @@ pub struct Trace {
     series: Vec<&'static Series>,
     links: Option<Vec<String>>,
     step: Duration,
+    /// Whether somebody has asked for this step.
+    is_given: bool,
 }
 
 /// Fine enough for a plot, coarse enough for a screen: a thousand samples where no step is given.
@@ -286,6 +288,7 @@ impl Trace {
         if chosen.is_empty() {
             return Ok(None);
         }
+        let is_given = step.is_some();
         let step = match step {
             Some(text) => text.parse::<Duration>().map_err(|error| format!("step = {text:?} is not {error}"))?,
             None => Duration { picoseconds: (duration.picoseconds / SAMPLES).max(1) },
@@ -293,11 +296,11 @@ impl Trace {
         if step == Duration::default() || duration.picoseconds / step.picoseconds > MAX_SAMPLES {
             let least = Duration { picoseconds: duration.picoseconds.div_ceil(MAX_SAMPLES).max(1) };
             return Err(format!(
-                "step = \"{step}\" is too short: a run of {duration} may have {MAX_SAMPLES} samples, so the smallest step \
-                 is {least}"
+                "step = \"{step}\" is too short: a run of {duration} may have {MAX_SAMPLES} samples after the first, so the \
+                 smallest step is {least}"
             ));
         }
-        Ok(Some(Self { series: chosen, links, step }))
+        Ok(Some(Self { series: chosen, links, step, is_given }))
     }
 
     /// What records it in a run of this network.
@@ -306,6 +309,7 @@ impl Trace {
     ///
     /// A port that is not there, or more values than are recorded, in words.
     pub fn recorder(&self, network: &Network, stop: &Stop<'_>) -> Result<Recorder, Unfinished> {
+        let between = self.step(network)?;
         let links = match &self.links {
             None => vec![network.bottleneck],
             Some(names) => {
@@ -321,9 +325,21 @@ impl Trace {
         for series in &self.series {
             (series.choose)(&mut choice);
         }
-        let recorder = Recorder::new(choice, links, self.step, network);
+        let recorder = Recorder::new(choice, links, between, network);
         self.values(network, &recorder, stop)?;
         Ok(recorder)
+    }
+
+    /// Between two samples of a run of this network: no less than a tick, as two samples would have one instant.
+    fn step(&self, network: &Network) -> Result<Duration, String> {
+        let tick = network.clock().tick();
+        if self.is_given && self.step < tick {
+            return Err(format!(
+                "step = \"{}\" is shorter than a tick of the run's clock, so the smallest step is {tick}",
+                self.step
+            ));
+        }
+        Ok(self.step.max(tick))
     }
 
     /// Memory of what is recorded of a run, in bytes: of each value, as lists grow and are handed over.
@@ -341,12 +357,12 @@ impl Trace {
         for series in &self.series {
             columns += series.columns.len() * series.over.width(recorder, network, stop)?;
         }
-        let samples = network.duration.picoseconds / self.step.picoseconds + 1;
+        let between = self.step(network)?;
+        let samples = network.duration.picoseconds / between.picoseconds + 1;
         match samples.checked_mul(columns as u64).filter(|&values| values <= MAX_VALUES) {
             Some(values) => Ok(values),
             None => Err(format!(
-                "step = \"{}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded",
-                self.step
+                "step = \"{between}\" gives {samples} samples of {columns} values; at most {MAX_VALUES} values are recorded"
             )
             .into()),
         }
@@ -493,10 +509,9 @@ mod tests {
             refusal(&["window"], "1us"),
             "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
         );
-        assert!(
-            refusal(&["cwnd"], "0s")
-                .contains("is too short: a run of 1ms may have 1000000 samples, so the smallest step is 1ns")
-        );
+        assert!(refusal(&["cwnd"], "0s").contains(
+            "is too short: a run of 1ms may have 1000000 samples after the first, so the smallest step is 1ns"
+        ));
         assert!(refusal(&["cwnd", "acr"], "1us").starts_with("\"acr\" has nothing to record: no connection's data"));
         assert!(refusal(&["edge"], "1us").starts_with("\"edge\" has nothing to record: no connection crosses"));
     }

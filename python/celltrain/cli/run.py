@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from celltrain.cli import shell
 from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
 from celltrain.text import shortened, shown
+from celltrain.writing import making
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -116,12 +118,13 @@ def run(
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]
-    if out is not None:
-        shell.folder(out)
     _refuse_idle((events, pcap), kinds=kinds, window=window, flow=flow, vc=vc, pcap_kind=pcap_kind, pcap_at=pcap_at)
     kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, file_format=event_format)
     capture = _capture(pcap, kind=pcap_kind, at=pcap_at, window=window, flow=flow, vc=vc, port=port)
-    with shell.waiting(f"simulating {shown(file)}") as progress:
+    with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as progress:
+        if out is not None:
+            folders.enter_context(making(out))
+            shell.folder(out)
         result = simulate(
             file,
             seed=seed,
@@ -147,8 +150,22 @@ def run(
     told = {one.engine(engine) for one in (kept, capture) if one is not None}
     if "reference" in told and result.engine == "fast":
         console.print("Events were told by the reference engine, which ran until the end of the window.")
+    empty = _empty(kept, capture, window)
     for path in written:
-        console.print(f"wrote {shown(path)}", soft_wrap=True)
+        console.print(f"wrote {shown(path)}{empty.get(path, '')}", soft_wrap=True)
+
+
+def _empty(kept: Events | None, capture: Capture | None, window: str | None) -> dict[Path, str]:
+    """What to say of files in which nothing is."""
+    where = "in the run" if window is None else "in the window"
+    told: dict[Path, str] = {}
+    if kept is not None:
+        for kind, path in zip(kept.chosen, kept.paths, strict=True):
+            if not kept.rows.get(kind):
+                told[path] = f": no {kind} {where}"
+    if capture is not None and capture.is_empty:
+        told[capture.path] = f": no {'cells' if capture.of_cells else 'packets'} {where}"
+    return told
 
 
 def _kept(
@@ -167,6 +184,9 @@ def _kept(
     if folder is None:
         return None
     named = [name.strip() for names in kinds or [] for name in names.split(",") if name.strip()]
+    if kinds and not named:
+        # Nobody means all by naming none.
+        named = [""]
     return Events(folder, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=file_format)
 
 

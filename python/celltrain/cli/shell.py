@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
+from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
@@ -52,8 +52,10 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             with interruptible():
                 code = function()
                 sys.stdout.flush()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             complain("interrupted")
+            for note in notes_of(error):
+                complain(note)
             return INTERRUPTED
         except InputError as error:
             report(error.faults, as_json=as_json)

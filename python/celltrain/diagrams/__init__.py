@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain import files
 from celltrain.arguments import checked
 from celltrain.axes import require_matplotlib, save
 from celltrain.diagrams import anatomy, ladder, sequence
-from celltrain.errors import Fault, InputError
+from celltrain.errors import Fault, InputError, OutputError
 from celltrain.text import shown
 from celltrain.writing import writing
 
@@ -91,6 +92,8 @@ class Diagrams:
     def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
         """Draws one into a file, whose ending says which form it has: svg, png or pdf. The same events give the same file.
 
+        A file that was drawn so before is replaced; any other that is there is refused.
+
         Args:
             kind: `"sequence"`, `"anatomy"` or `"ladder"`.
             path: The file.
@@ -100,15 +103,34 @@ class Diagrams:
         from matplotlib.figure import Figure
 
         target = Path(path)
-        if target.suffix.removeprefix(".").lower() not in FORMS:
+        form = target.suffix.removeprefix(".").lower()
+        if form not in FORMS:
             problem = f"ends in none of {', '.join(f'.{form}' for form in FORMS)}"
             raise InputError([Fault.of_option("out", shown(target), problem)])
         if kind not in ("sequence", "anatomy", "ladder"):
             raise InputError([Fault.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")])
+        _refuse_others(target)
         # Without pyplot: nothing here may open a window or leave a figure behind.
         height = 1.25 * SIZE[1] if kind == "ladder" else SIZE[1]
         figure = Figure(figsize=(SIZE[0], height), layout="constrained")
         getattr(self, kind)(**options, ax=figure.add_subplot())
         with writing(target):
-            save(figure, target)
+            save(figure, target, {"Software" if form == "png" else "Creator": _MARK})
         return target
+
+
+#: What the files say of who made them.
+_MARK = "celltrain plot"
+
+
+def _refuse_others(target: Path) -> None:
+    """Refuses a file that is there and is none that was drawn here; raises `OutputError`."""
+    if not target.exists() and not target.is_symlink():
+        return
+    try:
+        is_ours = _MARK.encode() in files.read_bytes(target, what="figure", most=files.MAX_WRITTEN_BYTES)
+    except files.UnreadableError:
+        is_ours = False
+    if not is_ours:
+        problem = "is there already, and celltrain plot did not draw it; name another file, or take it away"
+        raise OutputError([Fault.of_file(shown(target), problem)])

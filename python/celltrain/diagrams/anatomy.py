@@ -20,7 +20,7 @@ _TINTS = ("#7FB8DA", "#F3CF80", "#80CFB9", "#E6BBD2", "#ABDAF4", "#EAAE80", "#F7
 _REST = "#DDDDDD"
 #: Instants of a figure: each is that of the fullest buffer around it.
 _POINTS = 1200
-_LEAVING = ("departed", "pushed_out")
+_LEAVING = ("departed", "pushed_out", "dropped")
 
 
 def draw(
@@ -87,43 +87,27 @@ def _port(port: str | None, known: list[str]) -> str:
 
 
 def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
-    """The VCs, the instants, and the cells waiting of each VC after every event."""
+    """The VCs as the port has them, the instants, and the cells waiting of each after every event."""
     import numpy as np
 
-    vcs = names(table, "vc")
+    vcs = names(table, "port_vc")
     events, times, of = texts(table, "event"), numbers(table, "time_s"), texts(table, "vc")
+    port_vcs = texts(table, "port_vc")
     keys = np.nan_to_num(numbers(table, "frame")) * 4096 + np.nan_to_num(numbers(table, "index"), nan=4095)
     is_rm = np.array([word is not None for word in texts(table, "rm")], bool)
     entered = events == "admitted"
     left = np.isin(events, _LEAVING)
     waiting = np.zeros((len(vcs), len(times)))
-    for place, vc in enumerate(vcs):
+    for vc in names(table, "vc"):
         own = of == vc
-        # An edge device loses packets that wait already; any other cell that is lost never entered.
+        place = vcs.index(port_vcs[int(own.argmax())])
         known = keys[own & entered & ~is_rm]
-        dropped = own & (events == "lost") & np.isin(keys, known) & ~is_rm & _waited(keys, own, entered, events)
-        change = (own & entered).astype(int) - (own & (left | dropped)).astype(int)
+        change = (own & entered).astype(int) - (own & left).astype(int)
         count = np.cumsum(change)
         # Cells that were there before the first event leave without having come. They leave first.
         unseen = int((own & left & ~is_rm & ~np.isin(keys, known)).sum())
-        waiting[place] = count + max(unseen, -int(count.min(initial=0)))
+        waiting[place] += count + max(unseen, -int(count.min(initial=0)))
     return vcs, times, waiting
-
-
-def _waited(keys: Any, own: Any, entered: Any, events: Any) -> Any:
-    """Which rows are of cells that have been admitted before, going by their order."""
-    import numpy as np
-
-    since: set[float] = set()
-    found = np.zeros(len(keys), bool)
-    if not (own & (events == "lost")).any():
-        return found
-    for row in np.flatnonzero(own & (entered | (events == "lost"))):
-        if entered[row]:
-            since.add(keys[row])
-        else:
-            found[row] = keys[row] in since
-    return found
 
 
 def _fullest(total: Any) -> Any:
@@ -151,14 +135,22 @@ def _marks(
     import numpy as np
 
     events, reasons = texts(table, "event"), texts(table, "reason")
+    rest = (events == "lost") & (reasons == "its frame had lost a cell")
+    # Those of which there are most lie below.
     marks = {
+        "cell lost: its frame had lost one": (rest, "1", "#E07B00"),
         "cell lost: no room": ((events == "lost") & (reasons == "no room"), "v", "#B00000"),
         "cell pushed out": (events == "pushed_out", "^", "#6A3D9A"),
+        "cell dropped: the rate fell": (events == "dropped", "s", "#6A3D9A"),
     }
     top = float(total.max(initial=0))
     frames = kept(log, "frames", span)
     if frames is None:
-        marks["cell lost with its frame"] = ((events == "lost") & (reasons != "no room"), "x", "#B00000")
+        marks["cell lost: its frame was refused"] = (
+            (events == "lost") & (reasons == "its frame was refused"),
+            "x",
+            BLACK,
+        )
     else:
         frames = rows_of(frames, port=port)
         refused = rows_of(frames, event="refused")

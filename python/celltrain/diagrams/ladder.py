@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+#: How a cell ends at a port.
+_GONE = ("lost", "pushed_out", "dropped")
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
     """A cell at a port: when it came, when it left, and when it was lost; None where that was not so, or not kept."""
@@ -25,6 +30,13 @@ class _Visit:
     departed: float | None
     lost: float | None
     how: str
+    waits: bool
+    """Whether it was admitted, and so waited until it left or was lost."""
+
+    @property
+    def left(self) -> float | None:
+        """Until when it waited."""
+        return self.lost if self.departed is None and self.waits else self.departed
 
 
 def draw(
@@ -66,7 +78,7 @@ def draw(
 
 def _first(own: pa.Table, told: pa.Table | None) -> int:
     """The first frame that was lost; the first of all where none was."""
-    for table, events in ((told, ("refused", "cut", "dropped")), (own, ("lost", "pushed_out"))):
+    for table, events in ((told, ("refused", "cut", "joined", "dropped")), (own, _GONE)):
         if table is None:
             continue
         lost = [rows_of(table, event=event)["frame"] for event in events]
@@ -97,10 +109,13 @@ def _ports(rows: list[dict[str, Any]]) -> dict[str, list[_Visit]]:
     for port, cells in found.items():
         visits = []
         for _, instants in sorted(cells.items()):
-            lost = instants.get("lost") or instants.get("pushed_out")
+            lost = next((instants[name] for name in _GONE if name in instants), None)
             how = "" if lost is None else lost[1] or "pushed out"
+            waits = "admitted" in instants
             came, left = (instants[name][0] if name in instants else None for name in ("arrived", "departed"))
-            visits.append(_Visit(arrived=came, departed=left, lost=None if lost is None else lost[0], how=how))
+            visits.append(
+                _Visit(arrived=came, departed=left, lost=None if lost is None else lost[0], how=how, waits=waits)
+            )
         ports[port] = visits
     return ports
 
@@ -136,11 +151,12 @@ class _Ladder:
         self._origin = origin
         self._by = by
         self._labels: set[str] = set()
-        self._cells = self._lost = 0
+        self._cells = 0
+        self._lost: Counter[str] = Counter()
 
     def draw(self, ports: list[list[_Visit]], end: tuple[float, str] | None) -> None:
         self._cells = max(map(len, ports))
-        self._lost = sum(visit.lost is not None for visits in ports for visit in visits)
+        self._lost = Counter(visit.how for visits in ports for visit in visits if visit.lost is not None)
         lines = len(ports) + (end is not None)
         for place in range(lines):
             self._ax.axvline(place, color="#999999", linewidth=0.8, zorder=0)
@@ -152,11 +168,11 @@ class _Ladder:
         self._ax.set_xlim(-0.35, lines - 0.65)
 
     def _visit(self, place: int, visit: _Visit) -> None:
-        if visit.arrived is not None and visit.departed is not None and visit.departed > visit.arrived:
+        if visit.arrived is not None and visit.left is not None and visit.left > visit.arrived:
             style: dict[str, Any] = {"color": ORANGE, "linewidth": 4, "alpha": 0.55, "solid_capstyle": "butt"}
-            self._line(place, visit.arrived, place, visit.departed, "waits", **style)
+            self._line(place, visit.arrived, place, visit.left, "waits", **style)
         if visit.lost is not None:
-            label = f"lost: {visit.how} ({self._lost:,} of {self._cells:,})"
+            label = f"lost: {visit.how} ({self._lost[visit.how]:,} of {self._cells:,})"
             self._ax.plot(
                 *([place], [self._y(visit.lost)], "x"),
                 color=RED,

@@ -32,7 +32,7 @@ _COLOURS = {"timeout": RED, "third duplicate ACK": ORANGE, "partial ACK": PURPLE
 _BAR = 0.012
 #: Losses up to which a cross is large.
 _FEW = 40
-_LOST = ("refused", "cut", "dropped")
+_LOST = ("refused", "cut", "joined", "dropped")
 
 
 def draw(
@@ -67,11 +67,13 @@ def draw(
     low, high = first[is_sent].min() / by, last[is_sent].max() / by
     ax = axes(ax, size, title, legible(f"segments of {flow}"))
     bars = _Bars(ax, low, high)
-    bars.add(x[events == "sent"], first[events == "sent"] / by, last[events == "sent"] / by, BLACK, "sent")
+    bars.add(
+        x[events == "sent"], first[events == "sent"] / by, last[events == "sent"] / by, BLACK, "sent", is_again=False
+    )
     again, reasons = events == "retransmitted", texts(table, "reason")
     for reason, colour in _COLOURS.items():
         rows = again & (reasons == reason)
-        bars.add(x[rows], first[rows] / by, last[rows] / by, colour, f"sent again: {reason}")
+        bars.add(x[rows], first[rows] / by, last[rows] / by, colour, f"sent again: {reason}", is_again=True)
     _acks(ax, table, events, x, by, high)
     for label, rows in _losses(log, own, str(vc), events, frames).items():
         middle = (first[rows] + last[rows]) / 2 / by
@@ -101,16 +103,19 @@ class _Bars:
         self._ax = ax
         self._least = _BAR * (high - low)
 
-    def add(self, x: Any, first: Any, last: Any, colour: str, label: str) -> None:
+    def add(self, x: Any, first: Any, last: Any, colour: str, label: str, *, is_again: bool) -> None:
         if not len(x):
             return
         is_many = len(x) > MOST_MARKS
+        # What was sent again is large enough to be seen upon the line of ACKs, which runs through it.
+        size, order = (3.6, 4) if is_again else (2.4, 3)
         if (last - first).max() < self._least:
-            ends: dict[str, Any] = {"marker": "s", "markersize": 2, "linestyle": "none", "markeredgewidth": 0}
-            self._ax.plot(x, last, color=colour, zorder=3, rasterized=is_many, label=label, **ends)
+            ends: dict[str, Any] = {"marker": "s", "linestyle": "none", "markeredgewidth": 0}
+            self._ax.plot(x, last, color=colour, zorder=order, rasterized=is_many, markersize=size, **ends)
         else:
-            # A line, not a collection of lines, so that the legend shows a bar.
-            self._ax.vlines(x, first, last, color=colour, linewidth=1.8, zorder=3, rasterized=is_many, label=label)
+            self._ax.vlines(x, first, last, color=colour, linewidth=0.6 * size, zorder=order, rasterized=is_many)
+        # The legend has a square that is seen, however small the segments are.
+        self._ax.plot([], [], "s", color=colour, markersize=6, label=label)
 
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:

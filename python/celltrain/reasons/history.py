@@ -165,7 +165,7 @@ class History:
 
 
 #: What ends a frame at a port or, with nothing of this kind before it, at its host.
-_ENDS = ("refused", "cut", "dropped", "failed")
+_ENDS = ("refused", "cut", "joined", "dropped", "failed")
 
 
 class Fates:
@@ -177,6 +177,7 @@ class Fates:
         self.frames = frames
         self.event = texts(frames, "event")
         self.vc = texts(frames, "vc")
+        self.port_vc = texts(frames, "port_vc")
         self.port = texts(frames, "port")
         self.time = numbers(frames, "time_s")
         self._frame = numbers(frames, "frame")

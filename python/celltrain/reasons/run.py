@@ -90,21 +90,19 @@ class Why(Answer):
         return [Sentence(text=one.text, events=one.rows) for one in self._told]
 
     def text(self, most: int | None = MOST) -> str:
-        """The sentences, one a line; when there are more than `most`, those that are nearest to the instant."""
+        """The sentences, one a line.
+
+        Where there are more than `most`: the first loss and its cause, what it cost, and of the others those that are
+        nearest to the instant.
+        """
         told = self._told
-        if most is not None and len(told) > most:
-            needed = [one for one in told if one.is_needed]
-            others = [one for one in told if not one.is_needed]
-            at = self._facts["at_s"]
-            chosen = sorted(others, key=lambda one: abs(one.time - at))[: max(most - 1 - len(needed), 2)]
-            room = max(most - 1 - len(chosen), 1)
-            ends = [one for one in (told[0], *told[-3:]) if one.is_needed]
-            near = sorted((one for one in needed if one not in ends), key=lambda one: abs(one.time - at))
-            kept = [*chosen, *ends, *near[: max(room - len(ends), 0)]]
-            left = len(told) - len([one for one in told if one in kept])
-            lines = [one.text for one in told if one in kept]
-            return "\n".join([*lines, f"{left} more sentences are left out; celltrain why --all prints them."])
-        return "\n".join(one.text for one in told)
+        if most is None or len(told) <= most:
+            return "\n".join(one.text for one in told)
+        kept = _kept(told, self._facts["at_s"], most - 1)
+        lines = [told[place].text for place in sorted(kept)]
+        return "\n".join(
+            [*lines, f"{len(told) - len(kept)} more sentences are left out; celltrain why --all prints them."]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As `celltrain why --json` prints it: every sentence with the events that it follows from."""
@@ -116,6 +114,33 @@ class Why(Answer):
 
     def __repr__(self) -> str:
         return f"Why(flow={self._facts['flow']!r}, at_s={self._facts['at_s']:g}, {len(self._told)} sentences)"
+
+
+def _kept(told: Sequence[Told], at: float, most: int) -> set[int]:
+    """The places of the sentences that stay where there is room for so many."""
+    causes = [one.group for one in told if one.group is not None]
+    first = min(causes, default=None)
+    ends = {0, *(place for place in range(len(told) - 3, len(told)) if told[place].is_needed)}
+    kept = ends | {
+        place for place, one in enumerate(told) if one.group is not None and one.group == first and one.place < 2
+    }
+
+    def add(places: list[int], room: int) -> None:
+        """As many of them as there is room for, the nearest ones; none without the one that it refers to."""
+        until = len(kept) + room
+        for place in sorted(places, key=lambda place: abs(told[place].time - at)):
+            group = told[place].group
+            opening = {
+                other for other, one in enumerate(told) if group is not None and (one.group, one.place) == (group, 0)
+            }
+            if len(kept | opening | {place}) <= min(until, most):
+                kept.update(opening, {place})
+
+    needed = [place for place, one in enumerate(told) if one.is_needed and place not in kept]
+    # What is told of losses has room too, however many timeouts there were.
+    add([place for place in range(len(told)) if not told[place].is_needed], max(most - len(kept) - len(needed), 2))
+    add(needed, most)
+    return kept
 
 
 @checked(ScenarioError)

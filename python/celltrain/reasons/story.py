@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from celltrain.reasons.history import NEVER, Episode, Fates, History, Rows
@@ -20,6 +20,8 @@ _BECAUSE = {
     "partial ACK": "because of partial ACKs",
     "SACK hole": "to fill holes that SACK showed",
 }
+#: The group of what is said of lost ACKs: behind those of segments.
+_OF_ACKS = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,10 @@ class Told:
     rows: tuple[Rows, ...]
     is_needed: bool = False
     """Whether it stays where there is room for some sentences only."""
+    group: int | None = None
+    """Which run of losses it is about, from 0: sentences of one stand together."""
+    place: int = 0
+    """Its place there: at 0 what was lost first, to which all others refer, at 1 the rule by which it was."""
 
 
 def of_episode(history: History, episode: Episode, fates: Fates, at: float) -> list[Told]:
@@ -102,7 +108,9 @@ class _Story:
 
     def tell(self) -> Iterator[Told]:
         yield self._headline()
-        yield from sorted([*self._losses(), *self._of_acks(), *self._reactions()], key=lambda one: one.time)
+        told = [*self._losses(), *self._of_acks(), *self._reactions()]
+        begin = {one.group: one.time for one in told if one.group is not None and one.place == 0}
+        yield from sorted(told, key=lambda one: (begin[one.group], one.place) if one.group in begin else (one.time, 0))
         yield from self._costs()
 
     def _headline(self) -> Told:
@@ -119,7 +127,7 @@ class _Story:
         end = (
             f"; all was well again at {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
-            else "; it was not acknowledged before the end of the run"
+            else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
         rows = (history.rows(self.lost if len(self.lost) else self.again if len(self.again) else self.lost_acks),)
@@ -133,8 +141,9 @@ class _Story:
         for place in self.lost:
             passed = sum(time <= self.history.time[place] for time, _, _ in self.notices)
             groups.setdefault(passed, []).append(int(place))
-        for places in groups.values():
-            yield from self._loss(places)
+        for group, places in enumerate(groups.values()):
+            for one in self._loss(places):
+                yield replace(one, group=group)
 
     def _loss(self, places: list[int]) -> Iterator[Told]:
         history = self.history
@@ -157,7 +166,7 @@ class _Story:
             rows = (self.fates.rows([fate]), own)
             yield Told(text=text, time=when, rows=rows)
             if (rule := grounds(row)) is not None:
-                yield Told(text=rule, time=when, rows=(self.fates.rows([fate]),))
+                yield Told(text=rule, time=when, rows=(self.fates.rows([fate]),), place=1)
         if len(places) > 1:
             yield self._rest(places, told, first)
         if fate is not None and (others := self._others(places, told)) is not None:
@@ -192,7 +201,7 @@ class _Story:
             text = f"Until {instant(last)} {counted(len(rest), 'more segment')} {verb} lost: {how}."
         known = [fate for place in rest if (fate := told[place]) is not None]
         rows = (self.fates.rows(known), history.rows(rest)) if known else (history.rows(rest),)
-        return Told(text=text, time=last, rows=rows)
+        return Told(text=text, time=last, rows=rows, place=2)
 
     def _others(self, places: list[int], told: dict[int, int | None]) -> Told | None:
         """How many frames of all VCs met the same end at the port meanwhile."""
@@ -202,14 +211,13 @@ class _Story:
         port, event = self.fates.port[fate], self.fates.event[fate]
         times = [self._when(place, told[place]) for place in places if told[place] is not None]
         same = self.fates.others(port, event, min(times), max(times))
-        others = {vc for vc in self.fates.vc[same] if vc != self.fates.vc[fate]}
-        if not others:
+        if set(self.fates.vc[same]) == {self.fates.vc[fate]}:
             return None
-        text = (
-            f"Meanwhile {counted(len(same), 'frame')} in all, of {counted(len(others) + 1, 'VC')}, "
-            f"were {DONE[event]} there."
-        )
-        return Told(text=text, time=max(times), rows=(self.fates.rows(list(same)),))
+        # As the port sees them: what has merged is one.
+        vcs = set(self.fates.port_vc[same])
+        of = counted(len(vcs), "VC") if len(vcs) > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
+        text = f"Meanwhile {counted(len(same), 'frame')} in all, of {of}, were {DONE[event]} there."
+        return Told(text=text, time=max(times), rows=(self.fates.rows(list(same)),), place=3)
 
     def _of_acks(self) -> Iterator[Told]:
         """ACKs that were lost: the first in full."""
@@ -225,16 +233,17 @@ class _Story:
                 text=f"{_capital(what)}, sent at {instant(history.time[first])}, was lost.",
                 time=history.time[first],
                 rows=(own,),
+                group=_OF_ACKS,
             )
         else:
             row = self.fates.row(fate)
-            yield Told(text=loss(row, what), time=row["time_s"], rows=(self.fates.rows([fate]), own))
+            yield Told(text=loss(row, what), time=row["time_s"], rows=(self.fates.rows([fate]), own), group=_OF_ACKS)
             if not len(self.lost) and (rule := grounds(row)) is not None:
-                yield Told(text=rule, time=row["time_s"], rows=(self.fates.rows([fate]),))
+                yield Told(text=rule, time=row["time_s"], rows=(self.fates.rows([fate]),), group=_OF_ACKS, place=1)
         if len(self.lost_acks) > 1:
             last = history.time[self.lost_acks[-1]]
             text = f"So were {counted(len(self.lost_acks) - 1, 'more ACK')}, sent until {instant(last)}."
-            yield Told(text=text, time=last, rows=(own,))
+            yield Told(text=text, time=last, rows=(own,), group=_OF_ACKS, place=2)
 
     # What the sender noticed, and did.
 
@@ -378,7 +387,7 @@ class _Story:
         ack = history.acknowledging(history.last[furthest])
         first = self._before_loss()
         if ack is None or first is None:
-            text = "What was lost was not acknowledged before the end of the run."
+            text = "Not all that was lost was acknowledged before the end of the run."
             return Told(text=text, time=self.episode.end, rows=(history.rows(self.lost),), is_needed=True)
         time = float(history.time[ack])
         text = f"By {instant(time)} all lost bytes were acknowledged, {span(time - first)} after the first loss."

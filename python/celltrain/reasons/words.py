@@ -59,14 +59,17 @@ def loss(row: Mapping[str, Any], what: str) -> str:
     if row["event"] == "refused":
         return f"At {when} the port {port} refused {what}."
     if row["event"] == "dropped":
-        why = "because the rate had fallen" if reason == "the rate fell" else "to make room for another"
-        return f"At {when} the edge device dropped {what} at {port}, {why}."
+        return f"At {when} the edge device dropped {what} at {port}, because the rate had fallen."
+    if row["event"] == "joined":
+        return f"At {when} {port} took {what} for a part of the frame before, whose last cell was lost, and lost a cell of it."
     if row["event"] == "cut":
+        if reason == "the packet made room for another":
+            return f"At {when} the edge device dropped {what} at {port}, to make room for another."
         waiting = f"{counted(row['occupancy'], 'cell')} were waiting"
+        if reason == "no room for the packet":
+            return f"At {when} the edge device had no room for {what} at {port}: {waiting}."
         if reason == "no room":
             return f"At {when} the buffer of {port} had no room for a cell of {what}: {waiting}."
-        if reason.startswith("joined"):
-            return f"At {when} {port} took {what} for a part of the frame before, whose last cell was lost, and lost a cell of it."
         return f"At {when} {port} threw a waiting cell of {what} away to make room for another: {waiting}."
     if reason.startswith("joined"):
         return f"At {when} {what} reached its host, but was joined with the frame before, whose last cell was lost."
@@ -82,7 +85,8 @@ def grounds(row: Mapping[str, Any]) -> str | None:
     parts = [f"X = {counted(row['occupancy'], 'cell')} waited there"]
     if row["threshold_cells"] is not None:
         parts.append(f"the threshold was {row['threshold_cells']:,.6g}")
-    parts.append(f"Y_i = {row['vc_cells']:,} of them were of its VC")
+    merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
+    parts.append(f"Y_i = {row['vc_cells']:,} of them were of its VC{merged}")
     parts.append(f"N_a = {counted(row['active_vcs'], 'VC')} had cells there")
     if row["share_cells"] is not None:
         parts.append(f"its share was {row['share_cells']:,.4g} cells")
@@ -98,7 +102,8 @@ def grounds(row: Mapping[str, Any]) -> str | None:
 #: What is done with a frame, for many of them.
 DONE = {
     "refused": "refused",
-    "cut": "cut short for want of room",
+    "cut": "lost for want of room",
+    "joined": "lost with the frame before",
     "dropped": "dropped by the edge device",
     "failed": "not whole at the host",
 }

@@ -110,8 +110,8 @@ impl Names {
         let how = match event.step {
             FrameStep::Admitted(_) | FrameStep::Delivered => return None,
             FrameStep::Refused(_) => "refused: ",
-            FrameStep::Cut { .. } => "cut: ",
-            FrameStep::Dropped { .. } => "dropped: ",
+            FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut: ",
+            FrameStep::Dropped { rate_fell: true, .. } => "dropped: ",
             FrameStep::LostJoined { .. } | FrameStep::Failed(_) => "",
         };
         let reason = reason_of_frame(&event.step);

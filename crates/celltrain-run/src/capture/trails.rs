@@ -87,12 +87,13 @@ impl Trails {
                 (place, false)
             }
             CellStep::Lost(_) => {
-                // An edge device loses packets that wait already, while others come.
-                let comes = came.front().is_some_and(|place| place.0 == frame);
-                let place = if comes { came.pop_front() } else { take_of(waiting, frame) };
-                (place.expect("what is lost came or waited"), true)
+                let place = came.pop_front().expect("what is lost came");
+                debug_assert_eq!(place.0, frame, "what comes is judged at once");
+                (place, true)
             }
-            CellStep::PushedOut => (take_of(waiting, frame).expect("what is pushed out waited"), true),
+            CellStep::PushedOut | CellStep::Dropped => {
+                (take_of(waiting, frame).expect("what is pushed out or dropped waited"), true)
+            }
             CellStep::Departed => {
                 let place = waiting.pop_front().expect("what leaves a port waited there");
                 debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
@@ -151,7 +152,7 @@ mod tests {
         told.iter().map(|told| trails.follow(&event(told)).map_or((9, false), place)).collect()
     }
 
-    use CellStep::{Admitted, Arrived, Departed, Lost, Marked, PushedOut};
+    use CellStep::{Admitted, Arrived, Departed, Dropped, Lost, Marked, PushedOut};
 
     const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
 
@@ -181,7 +182,7 @@ mod tests {
             .collect();
         followed(&mut trails, &waits);
         // A cell of frame 2 comes to an edge device, which drops frame 1.
-        let told = [(0, 2, true, Arrived), (0, 1, false, Lost(Loss::WithFrame)), (0, 1, true, PushedOut)];
+        let told = [(0, 2, true, Arrived), (0, 1, false, Dropped), (0, 1, true, PushedOut)];
         assert_eq!(followed(&mut trails, &told), [(1, false), (0, true), (1, true)]);
         let rest = [(0, 2, true, Admitted), (0, 2, false, Departed), (0, 2, true, Departed)];
         assert_eq!(followed(&mut trails, &rest), [(1, false), (0, false), (1, false)]);

@@ -106,6 +106,18 @@ impl Choice {
         let vc_flows = |chosen: &TiSlice<VcIndex, bool>| -> TiVec<FlowIndex, bool> {
             network.flows.iter().map(|flow| chosen[flow.data_vc] || chosen[flow.ack_vc]).collect()
         };
+        if let (Some(own), Some(of_flows), Some(names)) = (&of_vcs, &of_flows, &self.vcs) {
+            let theirs = flow_vcs(of_flows);
+            if !own.iter().zip(&theirs).any(|(own, theirs)| *own && *theirs) {
+                let known: Vec<&str> =
+                    vcs.iter().zip(&theirs).filter(|(_, has)| **has).map(|(name, _)| *name).collect();
+                let more =
+                    if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
+                let listed = known[..known.len().min(SHOWN)].join(", ");
+                let problem = format!("excludes all that flows chooses, whose VCs are {listed}{more}");
+                return Err(Wrong { option: "vcs", value: names.join(", "), problem });
+            }
+        }
         let clock = network.clock();
         let end = network.end(clock);
         let mut kinds = [false; KINDS.len()];
@@ -213,7 +225,10 @@ fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
         part.trim().parse::<Duration>().map_err(|error| wrong(format!("has an end, {part:?}, that is not {error}")))
     };
     let (from, to) = (end(from, Duration::default())?, end(to, duration)?);
-    if from >= to {
+    if from == to {
+        return Err(wrong("is empty: it ends where it begins".to_owned()));
+    }
+    if from > to {
         return Err(wrong("ends before it begins; it is from the first time to the second".to_owned()));
     }
     if from >= duration || to > duration {

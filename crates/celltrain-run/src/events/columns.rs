@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use celltrain_core::events::Kind;
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 
 use super::tables::mbps;
 
@@ -27,6 +27,8 @@ pub enum Accessor<E: 'static> {
     Flow(fn(&Row<E>) -> Option<FlowIndex>),
     /// A VC's name, by its index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
+    /// The name of a VC as a port has it: its own, or that of the VC it has become there.
+    PortVc(fn(&Row<E>) -> Option<PortVc>),
     /// A port's name, by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A word; empty where there is none.
@@ -41,6 +43,15 @@ pub enum Accessor<E: 'static> {
     Flag(fn(&Row<E>) -> Option<bool>),
 }
 
+/// A VC at a port: itself, or the one that it has become with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortVc {
+    /// It shares its label with no other.
+    Own(VcIndex),
+    /// It has merged.
+    Merged(MergeIndex),
+}
+
 /// An event with what is known beside it.
 pub struct Row<E> {
     /// The event.
@@ -51,6 +62,10 @@ pub struct Row<E> {
     pub flow: Option<FlowIndex>,
     /// Seconds between two ticks of its flow's retransmission clock.
     pub tick_s: f64,
+    /// The number of its frame or RM cell within its VC: without the bits that tell the branch of a merge.
+    pub number: u32,
+    /// Its VC as its port has it; none at a host.
+    pub port_vc: Option<PortVc>,
     /// Which of its frame's cells that came to the port it is, from 0.
     pub index: Option<u32>,
 }
@@ -60,7 +75,7 @@ impl<E> Column<E> {
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
-            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::Port(_) | Accessor::Word(_) => "name",
+            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) | Accessor::Word(_) => "name",
             Accessor::Count(_) => "int64",
             Accessor::Flag(_) => "bool",
         }
@@ -94,6 +109,8 @@ pub struct Block {
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
     pub(super) vcs: Arc<[String]>,
+    /// Those of VCs, then those of merges.
+    pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
 }
 
@@ -102,6 +119,8 @@ pub(super) struct Names {
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
+    /// VCs of the network.
+    vcs: u32,
     chunk: Vec<Row<E>>,
     block: Vec<Filling>,
     /// Rows of the block so far.
@@ -123,9 +142,9 @@ pub(super) const ROWS: usize = 1 << 16;
 const CHUNK: usize = 1 << 8;
 
 impl<E> Rows<E> {
-    pub(super) fn new(kind: Kind, table: &'static [Column<E>]) -> Self {
+    pub(super) fn new(kind: Kind, table: &'static [Column<E>], vcs: u32) -> Self {
         let block = table.iter().map(Column::filling).collect();
-        Self { kind, table, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
+        Self { kind, table, vcs, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
     /// Adds a row; whether the block is full.
@@ -138,7 +157,7 @@ impl<E> Rows<E> {
     /// Makes columns of the chunk; whether the block is full.
     fn fill(&mut self) -> bool {
         for (column, filling) in self.table.iter().zip(&mut self.block) {
-            column.fill(&self.chunk, filling);
+            column.fill(&self.chunk, self.vcs, filling);
         }
         self.filled += self.chunk.len();
         self.chunk.clear();
@@ -164,13 +183,13 @@ impl<E> Column<E> {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => Filling::Numbers(Vec::new()),
             Accessor::Count(_) => Filling::Counts(Vec::new()),
             Accessor::Flag(_) => Filling::Flags(Vec::new()),
-            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::Port(_) => Filling::Names(Vec::new()),
+            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) => Filling::Names(Vec::new()),
             Accessor::Word(_) => Filling::Words(Vec::new(), Vec::new()),
         }
     }
 
-    /// Adds its values of these rows.
-    fn fill(&self, rows: &[Row<E>], into: &mut Filling) {
+    /// Adds its values of these rows; `vcs`: as many there are.
+    fn fill(&self, rows: &[Row<E>], vcs: u32, into: &mut Filling) {
         match (into, &self.value) {
             (Filling::Numbers(into), Accessor::Time) => into.extend(rows.iter().map(|row| row.time_s)),
             (Filling::Numbers(into), Accessor::Number(of)) => {
@@ -191,6 +210,14 @@ impl<E> Column<E> {
             }
             (Filling::Names(into), Accessor::Vc(of)) => {
                 into.extend(rows.iter().map(|row| of(row).map_or(-1, |vc| place(vc.number()))));
+            }
+            (Filling::Names(into), Accessor::PortVc(of)) => {
+                let at = |row| match of(row) {
+                    None => -1,
+                    Some(PortVc::Own(vc)) => place(vc.number()),
+                    Some(PortVc::Merged(merge)) => place(vcs) + place(merge.number()),
+                };
+                into.extend(rows.iter().map(at));
             }
             (Filling::Names(into), Accessor::Port(of)) => {
                 into.extend(rows.iter().map(|row| of(row).map_or(-1, |link| place(link.number()))));
@@ -213,6 +240,7 @@ impl<E> Column<E> {
                 let names = match self.value {
                     Accessor::Flow(_) => &names.flows,
                     Accessor::Vc(_) => &names.vcs,
+                    Accessor::PortVc(_) => &names.port_vcs,
                     _ => &names.ports,
                 };
                 Values::Words(values, Arc::clone(names))

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{
     CellEvent, Event, FrameEvent, FrameStep, Kind, RateEvent, SegmentEvent, TimerEvent, Watcher,
 };
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{Clock, Time};
 
 use super::choice::{Choice, Chosen, Wrong};
-use super::columns::{Block, Names, Row, Rows};
+use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
 
@@ -26,6 +27,8 @@ pub struct Log<'a> {
     ticks: TiVec<FlowIndex, f64>,
     /// By VC: its flow.
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
+    /// By VC that merges: the merge, and the links behind it.
+    merged: TiVec<VcIndex, Option<(MergeIndex, Vec<LinkIndex>)>>,
     places: Places,
     segments: Rows<SegmentEvent>,
     timers: Rows<TimerEvent>,
@@ -48,8 +51,16 @@ impl<'a> Log<'a> {
         let names = Names {
             flows: list(&mut network.flows.iter().map(|flow| &flow.name)),
             vcs: list(&mut network.vcs.iter().map(|vc| &vc.name)),
+            port_vcs: list(
+                &mut network.vcs.iter().map(|vc| &vc.name).chain(network.merges.iter().map(|merge| &merge.name)),
+            ),
             ports: list(&mut network.links.iter().map(|link| &link.name)),
         };
+        let merged = network.vcs.iter().map(|vc| {
+            let behind = vc.path.iter().copied().filter(|&link| network.merged_at(vc, link).is_some());
+            vc.merge.map(|merge| (merge, behind.collect()))
+        });
+        let vcs = u32::try_from(network.vcs.len()).expect("a network has fewer parts than 2^31");
         let mut flow_of: TiVec<VcIndex, Option<FlowIndex>> = ti_vec![None; network.vcs.len()];
         for (number, flow) in network.flows.iter_enumerated() {
             for vc in [flow.data_vc, flow.ack_vc] {
@@ -63,12 +74,13 @@ impl<'a> Log<'a> {
             ticks: network.flows.iter().map(seconds).collect(),
             clock: network.clock(),
             flow_of,
+            merged: merged.collect(),
             places: Places::default(),
-            segments: Rows::new(Kind::Segments, SEGMENTS),
-            timers: Rows::new(Kind::Timers, TIMERS),
-            frames: Rows::new(Kind::Frames, FRAMES),
-            cells: Rows::new(Kind::Cells, CELLS),
-            rates: Rows::new(Kind::Rates, RATES),
+            segments: Rows::new(Kind::Segments, SEGMENTS, vcs),
+            timers: Rows::new(Kind::Timers, TIMERS, vcs),
+            frames: Rows::new(Kind::Frames, FRAMES, vcs),
+            cells: Rows::new(Kind::Cells, CELLS, vcs),
+            rates: Rows::new(Kind::Rates, RATES, vcs),
             chosen,
             names,
             sink,
@@ -98,7 +110,19 @@ impl<'a> Log<'a> {
 
     fn row<E>(&self, now: Time, event: E, flow: Option<FlowIndex>) -> Row<E> {
         let tick_s = flow.map_or(0.0, |flow| self.ticks[flow]);
-        Row { event, time_s: self.clock.seconds(now), flow, tick_s, index: None }
+        Row { event, time_s: self.clock.seconds(now), flow, tick_s, number: 0, port_vc: None, index: None }
+    }
+
+    /// The number of a frame without the bits that tell its branch.
+    fn number(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
+        if self.merged[vc].is_some() { frame.within_branch() } else { frame.number() }
+    }
+
+    fn port_vc(&self, vc: VcIndex, link: LinkIndex) -> PortVc {
+        match &self.merged[vc] {
+            Some((merge, behind)) if behind.contains(&link) => PortVc::Merged(*merge),
+            _ => PortVc::Own(vc),
+        }
     }
 
     fn keeps(&self, vc: VcIndex) -> bool {
@@ -126,7 +150,8 @@ impl Watcher for Log<'_> {
         let has = |kind: Kind| self.chosen.kinds[kind as usize];
         let block = match event {
             Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow] => {
-                let row = self.row(now, event, Some(event.flow));
+                let number = self.number(event.vc, event.frame);
+                let row = Row { number, ..self.row(now, event, Some(event.flow)) };
                 if self.segments.push(row) { self.segments.take(&self.names) } else { None }
             }
             Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow] => {
@@ -137,17 +162,23 @@ impl Watcher for Log<'_> {
                 if !self.keeps(event.vc) {
                     return;
                 }
-                if link_of(&event).is_some_and(|link| !self.chosen.frames[link]) {
+                let link = link_of(&event);
+                if link.is_some_and(|link| !self.chosen.frames[link]) {
                     return;
                 }
-                let row = self.row(now, event, self.flow_of[event.vc]);
+                let number = self.number(event.vc, event.frame);
+                let port_vc = link.map(|link| self.port_vc(event.vc, link));
+                let row = Row { number, port_vc, ..self.row(now, event, self.flow_of[event.vc]) };
                 if self.frames.push(row) { self.frames.take(&self.names) } else { None }
             }
             Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link] => {
                 if !self.keeps(event.vc) {
                     return;
                 }
-                let row = Row { index, ..self.row(now, event, self.flow_of[event.vc]) };
+                let is_frame = event.rm.is_none();
+                let number = if is_frame { self.number(event.vc, event.frame) } else { event.frame.number() };
+                let port_vc = Some(self.port_vc(event.vc, event.link));
+                let row = Row { number, port_vc, index, ..self.row(now, event, self.flow_of[event.vc]) };
                 if self.cells.push(row) { self.cells.take(&self.names) } else { None }
             }
             Event::Rate(event) if has(Kind::Rates) => {
@@ -166,7 +197,7 @@ impl Watcher for Log<'_> {
 /// The link of the port where something happened to a frame; none at a host.
 pub(crate) fn link_of(event: &FrameEvent) -> Option<LinkIndex> {
     match event.step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.link),
+        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.link),
         FrameStep::Cut { link, .. } | FrameStep::LostJoined { link, .. } | FrameStep::Dropped { link, .. } => {
             Some(link)
         }

@@ -10,7 +10,7 @@ mod places;
 pub mod tables;
 
 pub use choice::{Choice, Wrong};
-pub use columns::{Accessor, Block, Column, Values};
+pub use columns::{Accessor, Block, Column, PortVc, Values};
 pub use log::Log;
 
 use celltrain_core::events::Kind;

@@ -49,9 +49,8 @@ impl Places {
                 waiting.push_back(place);
                 place.1
             }
-            // An edge device loses packets that wait already.
-            CellStep::Lost(_) => came.pop_front().or_else(|| remove(waiting, frame))?.1,
-            CellStep::PushedOut => remove(waiting, frame)?.1,
+            CellStep::Lost(_) => came.pop_front()?.1,
+            CellStep::PushedOut | CellStep::Dropped => remove(waiting, frame)?.1,
             CellStep::Departed => waiting.pop_front()?.1,
         };
         Some(place)

@@ -38,7 +38,8 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "reason",
         "",
-        "why it was sent again, or what it brought to whom it arrived at",
+        "why it was sent again: what began the recovery, for all that a sender that goes back sends again; or what it \
+         brought to whom it arrived at",
         Accessor::Word(|row| match row.event.step {
             SegmentStep::Sent { is_probe: true, .. } => "window probe",
             SegmentStep::Sent { .. } | SegmentStep::AckSent { .. } => "",
@@ -107,7 +108,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "frame",
         "1",
         "the number of its frame within the VC, as in the table of frames",
-        Accessor::Count(|row| Some(row.event.frame.number().into())),
+        Accessor::Count(|row| Some(row.number.into())),
     ),
 ];
 
@@ -164,6 +165,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
 ];
 
 const NO_ROOM: &str = "no room";
+const RATE_FELL: &str = "the rate fell";
 const JOINED: &str = "joined with the frame before, whose last cell was lost";
 
 /// Of frames.
@@ -171,16 +173,24 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
-    column("frame", "1", "its number within the VC", Accessor::Count(|row| Some(row.event.frame.number().into()))),
+    column(
+        "port_vc",
+        "",
+        "its VC as the port has it: behind a merge the VC that several have become; none at a host",
+        Accessor::PortVc(|row| row.port_vc),
+    ),
+    column("frame", "1", "its number within the VC it was sent on", Accessor::Count(|row| Some(row.number.into()))),
     column(
         "event",
         "",
-        "at a port admitted, refused, cut (it loses a cell) or, at an edge device, dropped; at its host delivered or failed",
+        "at a port admitted, refused, cut (it loses a cell for want of room, or at an edge device all), joined (it loses one \
+         with the frame before) or, at an edge device, dropped; at its host delivered or failed",
         Accessor::Word(|row| match row.event.step {
             FrameStep::Admitted(_) => "admitted",
             FrameStep::Refused(_) => "refused",
-            FrameStep::Cut { .. } | FrameStep::LostJoined { .. } => "cut",
-            FrameStep::Dropped { .. } => "dropped",
+            FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut",
+            FrameStep::LostJoined { .. } => "joined",
+            FrameStep::Dropped { rate_fell: true, .. } => "dropped",
             FrameStep::Delivered => "delivered",
             FrameStep::Failed(_) => "failed",
         }),
@@ -194,7 +204,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "reason",
         "",
-        "when the port's policy refuses a frame, or why this one was cut, dropped or failed",
+        "when the port's policy refuses a frame, or why this one was cut, joined, dropped or failed",
         Accessor::Word(|row| reason_of_frame(&row.event.step)),
     ),
     column(
@@ -206,7 +216,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "vc_cells",
         "cells",
-        "Y_i: cells of its VC waiting there, when the policy judged it",
+        "Y_i: cells of port_vc waiting there, when the policy judged it",
         Accessor::Count(|row| judged(&row.event).map(|judged| judged.vc_cells.into())),
     ),
     column(
@@ -247,17 +257,17 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     ),
 ];
 
-/// Why a frame was refused, cut, dropped or failed; empty where it was not.
+/// Why a frame was refused, cut, joined, dropped or failed; empty where it was not.
 pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
     match *step {
         FrameStep::Admitted(_) | FrameStep::Delivered => "",
         FrameStep::Refused(judged) => judged.grounds.rule,
         FrameStep::Cut { pushed_out: false, .. } => NO_ROOM,
-        FrameStep::Cut { pushed_out: true, .. } | FrameStep::Dropped { rate_fell: false, .. } => {
-            "made room for another"
-        }
+        FrameStep::Cut { pushed_out: true, .. } => "made room for another",
+        FrameStep::NoRoom(_) => "no room for the packet",
+        FrameStep::Dropped { rate_fell: false, .. } => "the packet made room for another",
         FrameStep::LostJoined { .. } | FrameStep::Failed(Failure::Joined) => JOINED,
-        FrameStep::Dropped { rate_fell: true, .. } => "the rate fell",
+        FrameStep::Dropped { rate_fell: true, .. } => RATE_FELL,
         FrameStep::Failed(Failure::Incomplete) => "cells are missing",
         FrameStep::Failed(Failure::Damaged) => "a bit was changed on purpose",
     }
@@ -266,7 +276,7 @@ pub(crate) fn reason_of_frame(step: &FrameStep) -> &'static str {
 /// X: cells that waited at the port where something happened to a frame.
 pub(crate) fn occupancy_of(step: &FrameStep) -> Option<u32> {
     match *step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged.occupancy),
+        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.occupancy),
         FrameStep::Cut { occupancy, .. }
         | FrameStep::LostJoined { occupancy, .. }
         | FrameStep::Dropped { occupancy, .. } => Some(occupancy),
@@ -285,7 +295,7 @@ pub(crate) fn reason_of_loss(loss: Loss) -> &'static str {
 
 fn judged(event: &FrameEvent) -> Option<Judged> {
     match event.step {
-        FrameStep::Admitted(judged) | FrameStep::Refused(judged) => Some(judged),
+        FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged),
         _ => None,
     }
 }
@@ -297,10 +307,16 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column("flow", "", "the connection whose VC it is", Accessor::Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Accessor::Vc(|row| Some(row.event.vc))),
     column(
+        "port_vc",
+        "",
+        "its VC as the port has it: behind a merge the VC that several have become",
+        Accessor::PortVc(|row| row.port_vc),
+    ),
+    column(
         "frame",
         "1",
-        "the number of its frame within the VC; of an RM cell its own",
-        Accessor::Count(|row| Some(row.event.frame.number().into())),
+        "the number of its frame within the VC it was sent on; of an RM cell its own",
+        Accessor::Count(|row| Some(row.number.into())),
     ),
     column(
         "index",
@@ -311,12 +327,14 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column(
         "event",
         "",
-        "arrived, tagged (CLP, as it arrives), admitted, lost, pushed_out, marked (EFCI, as it departs) or departed",
+        "arrived, tagged (CLP, as it arrives), admitted, lost (as it comes), pushed_out, dropped (at an edge device), marked \
+         (EFCI, as it departs) or departed",
         Accessor::Word(|row| match row.event.step {
             CellStep::Arrived => "arrived",
             CellStep::Admitted => "admitted",
             CellStep::Lost(_) => "lost",
             CellStep::PushedOut => "pushed_out",
+            CellStep::Dropped => "dropped",
             CellStep::Departed => "departed",
             CellStep::Marked => "marked",
             CellStep::Tagged => "tagged",
@@ -325,9 +343,10 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column(
         "reason",
         "",
-        "why it was lost",
+        "why it was lost or dropped",
         Accessor::Word(|row| match row.event.step {
             CellStep::Lost(loss) => reason_of_loss(loss),
+            CellStep::Dropped => RATE_FELL,
             _ => "",
         }),
     ),

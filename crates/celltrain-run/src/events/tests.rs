@@ -79,7 +79,7 @@ fn a_run_gives_rows_of_every_kind_that_there_is() {
         );
     }
     assert_eq!(words(of_kind(&blocks, Kind::Cells), 1), ["sw1->sw2".to_owned()].into(), "the bottleneck alone");
-    let refused = words(of_kind(&blocks, Kind::Frames), 6);
+    let refused = words(of_kind(&blocks, Kind::Frames), 7);
     assert!(refused.contains("X is above R"), "{refused:?}");
 }
 
@@ -92,7 +92,7 @@ fn flows_ports_and_the_window_choose() {
         assert!(times(block).iter().all(|time| (0.0005..0.0015).contains(time)), "{block:?}");
         assert_eq!(words(block, 1), ["tcp2".to_owned()].into());
     }
-    assert_eq!(words(of_kind(&blocks, Kind::Frames), 5), ["sw1->sw2".to_owned()].into());
+    assert_eq!(words(of_kind(&blocks, Kind::Frames), 6), ["sw1->sw2".to_owned()].into());
 }
 
 #[test]
@@ -123,8 +123,9 @@ fn a_choice_is_refused_in_words() {
     );
     assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a window such as 1.2s:1.3s");
     assert!(said(&[], Some("5ms:1ms")).contains("ends before it begins"));
+    assert!(said(&[], Some("5ms:5ms")).contains("is empty"));
     assert!(said(&[], Some("5ms:30ms")).contains("lies outside the run, which lasts 20ms"));
-    assert!(said(&[], Some("20ms:")).contains("ends before it begins"));
+    assert!(said(&[], Some("20ms:")).contains("is empty"));
     assert!(said(&[], Some("5:6ms")).contains("has an end, \"5\", that is not"));
     let there = |of| {
         let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
@@ -137,6 +138,10 @@ fn a_choice_is_refused_in_words() {
     assert!(
         there([None, Some(&["tcp9"][..]), None])
             .starts_with("vcs = \"tcp9\" is not a VC of this network; did you mean tcp1? (there are tcp1, tcp1-acks, ")
+    );
+    assert_eq!(
+        there([None, Some(&["tcp2"][..]), Some(&["tcp1", "tcp3"][..])]),
+        "vcs = \"tcp2\" excludes all that flows chooses, whose VCs are tcp1, tcp1-acks, tcp3, tcp3-acks"
     );
     assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
         "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"

@@ -29,10 +29,10 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
         return Err(wrong);
     }
     for ((link, port), events) in result.ports.iter_enumerated().zip(&told.ports) {
-        let is_shaped = told.is_shaped[link];
-        let counted = PortCounters { lost_pushed_out: port.counters.lost_pushed_out, ..port.counters };
-        // A packet that is refused whole for want of room counts as cut.
-        same(&port.name, &counted, &events.counters(is_shaped))?;
+        same(&port.name, &port.counters, &events.counters())?;
+        let is_edge = told.is_shaped[link];
+        let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
+        same(&format!("{}: of ports alone, or of edges", port.name), &of_other, &0)?;
     }
     for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
         let counted = OfFlow {
@@ -96,28 +96,27 @@ struct AtPort {
     pushed_out: u64,
     with_frame: u64,
     with_rest: u64,
+    dropped: u64,
     refused_frames: u64,
     cut_frames: u64,
-    dropped_by_rate: u64,
+    dropped_frames: u64,
 }
 
 impl AtPort {
-    fn waiting(&self, is_shaped: bool) -> u64 {
-        // A shaped port loses whole frames after it has admitted them.
-        let lost = self.departed + self.pushed_out + if is_shaped { self.with_frame } else { 0 };
-        self.admitted - lost
+    fn waiting(&self) -> u64 {
+        self.admitted - self.departed - self.pushed_out - self.dropped
     }
 
-    fn counters(&self, is_shaped: bool) -> PortCounters {
+    fn counters(&self) -> PortCounters {
         PortCounters {
             offered: self.arrived,
             forwarded: self.departed,
             lost_overflow: self.no_room,
             lost_pushed_out: self.pushed_out,
-            discarded_frame: self.with_frame,
+            discarded_frame: self.with_frame + self.dropped,
             discarded_remainder: self.with_rest,
-            discarded_frames: if is_shaped { self.dropped_by_rate } else { self.refused_frames },
-            cut_frames: self.cut_frames + if is_shaped { self.refused_frames } else { 0 },
+            discarded_frames: self.refused_frames + self.dropped_frames,
+            cut_frames: self.cut_frames,
         }
     }
 }
@@ -219,11 +218,15 @@ impl Told {
                 fate.lost = true;
                 self.ports[link].cut_frames += 1;
             }
+            FrameStep::NoRoom(judged) => {
+                fate.lost = true;
+                self.ports[judged.link].cut_frames += 1;
+            }
             FrameStep::LostJoined { .. } => fate.lost = true,
             FrameStep::Dropped { link, rate_fell, .. } => {
                 fate.lost = true;
                 let port = &mut self.ports[link];
-                port.dropped_by_rate += u64::from(rate_fell);
+                port.dropped_frames += u64::from(rate_fell);
                 port.cut_frames += u64::from(!rate_fell);
             }
             FrameStep::Delivered => {
@@ -245,6 +248,7 @@ impl Told {
             CellStep::Admitted => port.admitted += 1,
             CellStep::Departed => port.departed += 1,
             CellStep::PushedOut => port.pushed_out += 1,
+            CellStep::Dropped => port.dropped += 1,
             CellStep::Lost(Loss::NoRoom { .. }) => port.no_room += 1,
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
@@ -291,7 +295,7 @@ impl Probe for Told {
         for link in self.ports.keys() {
             // The fast engine tells of no cells.
             if self.ports[link].arrived > 0 {
-                let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting(self.is_shaped[link]));
+                let (waiting, told) = (view.queues.occupancy(link), self.ports[link].waiting());
                 self.must(u64::from(waiting) == told, || format!("{link:?} at {now:?}: {waiting} wait, {told} told"));
             }
         }

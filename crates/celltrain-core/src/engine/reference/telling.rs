@@ -85,11 +85,11 @@ impl<P: Probe> Teller<'_, P> {
     pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketFate) {
         let PacketFate { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
-        let grounds = Grounds { rule: "there is no room for the packet", ..Grounds::default() };
-        let judged = Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, grounds };
+        let judged =
+            Judged { link, occupancy, vc_cells, active_vcs, tagged: packet.tagged, grounds: Grounds::default() };
         let of_frame = match step {
             PacketStep::Admitted => FrameStep::Admitted(judged),
-            PacketStep::Refused => FrameStep::Refused(judged),
+            PacketStep::Refused => FrameStep::NoRoom(judged),
             PacketStep::DroppedForRoom => FrameStep::Dropped { link, occupancy, rate_fell: false },
             PacketStep::DroppedByRate => FrameStep::Dropped { link, occupancy, rate_fell: true },
         };
@@ -99,7 +99,7 @@ impl<P: Probe> Teller<'_, P> {
                 PacketStep::Admitted => CellStep::Admitted,
                 PacketStep::Refused => CellStep::Lost(Loss::NoRoom { cuts: cell == 1 }),
                 PacketStep::DroppedForRoom => CellStep::PushedOut,
-                PacketStep::DroppedByRate => CellStep::Lost(Loss::WithFrame),
+                PacketStep::DroppedByRate => CellStep::Dropped,
             };
             self.cell(link, if cell == packet.cells { last } else { last.not_last() }, of_cell);
         }
