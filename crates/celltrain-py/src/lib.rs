@@ -145,7 +145,9 @@ fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult
     let engine = engine_named(engine)?;
     let unknown = || PyValueError::new_err(format!("{scenario:?} is not a benchmark's scenario"));
     let case = celltrain_bench::named(scenario).ok_or_else(unknown)?;
-    Ok(py.detach(|| json!(celltrain_bench::measure(&case, engine, celltrain_core::engine::Ways::Planned, times.max(1))).to_string()))
+    Ok(py.detach(|| {
+        json!(celltrain_bench::measure(&case, engine, celltrain_core::engine::Ways::Planned, times.max(1))).to_string()
+    }))
 }
 
 fn engine_named(name: &str) -> PyResult<Engine> {

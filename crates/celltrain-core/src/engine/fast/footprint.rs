@@ -1,18 +1,21 @@
 //! What the fast engine needs of memory beside the models.
 
-use super::Delivery;
 use super::batching_port;
 use super::nic::Nic;
 use super::plan::{self, Stage};
 use super::rm;
+use super::stream;
+use super::stream_port;
 use super::tournament_tree::Key;
-use super::train_port::{self as contended_port, Train};
+use super::train_port::{self, Train};
 use super::turns::Turn;
+use super::{Delivery, FAR, MANY};
 use crate::cell::Run;
 use crate::index::LinkIndex;
-use crate::network::NodeKind;
+use crate::network::{Network, NodeKind};
 use crate::shape::Shape;
 use crate::sizes::{LIST, array, count, grown, size};
+use crate::units::CELL_BITS;
 
 /// A frame on its way is a train at a port or in front of it, and one to be delivered at last.
 pub(crate) const BYTES_PER_FRAME: u64 = size::<Train>() + size::<Delivery>();
@@ -35,8 +38,15 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
             let fifo = waiting.max(batching_port::reserved(network.links[link].buffer, labels));
             bytes += shape.port(link, &batching_port::RECORDS, fifo)
                 + BYTES_PER_CONTENDED_PORT
-                + array(labels, contended_port::BYTES_PER_VC);
-            bytes += array(inputs, contended_port::BYTES_PER_INPUT) + turns(inputs);
+                + array(labels, train_port::BYTES_PER_VC);
+            bytes += array(inputs, train_port::BYTES_PER_INPUT) + turns(inputs);
+            if may_take_streams(shape, link) {
+                bytes += array(labels, stream_port::BYTES_PER_VC) + inputs * stream::BYTES;
+                let cells = |from: &LinkIndex| {
+                    shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL
+                };
+                bytes += shape.feeders.of(link).iter().map(cells).sum::<u64>();
+            }
         }
         if at_host || contended {
             bytes += array(labels, size::<Stage>()) + array(labels + 1, 4) + array(labels, 8) + BYTES_OF_LANES;
@@ -52,6 +62,21 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
     bytes + exits + count(network.flows.len()) * BYTES_PER_FLOW
 }
 
+const PICOSECONDS_PER_SECOND: u128 = 1_000_000_000_000;
+
+/// Whether single cells may be on their way to a port in streams.
+fn may_take_streams(shape: &Shape<'_>, link: LinkIndex) -> bool {
+    shape.labels[link] >= count(MANY) && cells_under_way(shape.network, link) >= FAR
+}
+
+/// How many cells a link holds, sent one after the other.
+fn cells_under_way(network: &Network, link: LinkIndex) -> u64 {
+    let link = &network.links[link];
+    let picoseconds = u128::from(link.delay.picoseconds) * u128::from(link.rate.bits_per_second);
+    let cells = picoseconds / (u128::from(CELL_BITS) * PICOSECONDS_PER_SECOND);
+    u64::try_from(cells).unwrap_or(u64::MAX).saturating_add(1)
+}
+
 /// The turns of a port's inputs: one more on each side, and room for a whole tree.
 fn turns(inputs: u64) -> u64 {
     array((inputs + 2).next_power_of_two(), size::<Turn>())
@@ -64,7 +89,7 @@ const BYTES_PER_LINK: u64 = 16 + LIST + 2 * LIST + LIST + 8 + 4 + BYTES_PER_FEED
 /// A host's port and its number.
 const BYTES_PER_NIC: u64 = size::<Nic>() + size::<LinkIndex>();
 /// A contended port and its number.
-const BYTES_PER_CONTENDED_PORT: u64 = contended_port::BYTES + size::<LinkIndex>();
+const BYTES_PER_CONTENDED_PORT: u64 = train_port::BYTES + size::<LinkIndex>();
 /// A transparent port on the way of a VC, with a place for what comes late.
 const BYTES_PER_PASSED: u64 = plan::BYTES_PER_PASSED + 8;
 /// The number of a link that feeds the port of another; where there are several, they are inputs.
@@ -79,7 +104,6 @@ const BYTES_OF_RM_LANES: u64 = 2 * rm::BYTES_PER_LANE + 2 * size::<Key>() * 8 / 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Network;
     use crate::network::tests::{FIRST, ring_network};
     use crate::stop::Stop;
 

@@ -323,6 +323,7 @@ pub(super) fn since(key: u64) -> Span {
 
 /// Of a key: the place of its cell.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
 pub(super) fn place(key: u64) -> usize {
     key as usize & (MOST - 1)
 }

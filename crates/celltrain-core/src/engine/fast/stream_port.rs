@@ -14,14 +14,15 @@ use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::policy::{BufferPolicy, View};
 use crate::port::PortState;
-use crate::port::admission::{Admission, Arrived, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict};
+use crate::port::admission::{Admission, Arrived, Verdict};
 use crate::rng;
 use crate::scheduler::waiting::Counts;
-use crate::sizes::{PortRecords, size};
+use crate::sizes::size;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
 /// A port of single cells.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct StreamPort {
     link: LinkIndex,
     takes_at_once: bool,
@@ -88,15 +89,8 @@ impl Hop {
     pub(super) const ONE_BY_ONE: u32 = u32::MAX - 1;
 }
 
-/// Memory of a port.
-pub(super) const BYTES: u64 = size::<StreamPort>();
-/// Of a port and of a VC that crosses it.
-pub(super) const RECORDS: PortRecords = PortRecords {
-    port: BYTES,
-    of_vc: &[BYTES_OF_STATE, BYTES_OF_REFUSED, 4, size::<Hop>(), size::<Run>()],
-    queues: 0,
-    queue: 0,
-};
+/// Memory of a VC that crosses a port, beside what admission keeps.
+pub(super) const BYTES_PER_VC: u64 = size::<Hop>() + size::<Run>() + 4;
 
 /// Cells that are handled in a batch at most.
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { stream::MOST as u64 / 2 };
