@@ -314,7 +314,7 @@ impl Listed<'_> {
     fn body(self) -> String {
         let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
         format!(
-            r#"
+            r"
 [topology.network]
 hosts = {hosts}
 switches = {switches}
@@ -328,7 +328,7 @@ flows = [
 [port.default]
 buffer = {buffer}
 policy.{policy}
-"#
+"
         )
     }
 }
