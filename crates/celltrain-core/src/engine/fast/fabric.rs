@@ -8,7 +8,7 @@ use typed_index_collections::TiSlice;
 use super::plan::{Plan, StageEnd};
 use super::rm::{RmEvent, RmEvents, What};
 use super::tournament_tree::{Key, Rank, TournamentTree};
-use super::train_port::Train;
+use super::train::Train;
 use crate::cell::{FrameNumber, Run};
 use crate::end_systems::EndSystems;
 use crate::index::{Label, LinkIndex, VcIndex};

@@ -20,6 +20,7 @@ mod stream_port;
 #[doc(hidden)]
 pub mod run_queues;
 pub mod tournament_tree;
+mod train;
 mod train_port;
 mod turns;
 
@@ -718,7 +719,7 @@ mod tests {
     #[test]
     fn the_hot_records_have_the_sizes_the_design_page_gives() {
         assert_eq!(size_of::<Run>(), 12);
-        assert_eq!(size_of::<train_port::Train>(), 32);
+        assert_eq!(size_of::<train::Train>(), 32);
         assert_eq!(size_of::<Delivery>(), 24);
         assert_eq!(nic::QUEUED_BYTES, 16);
     }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::train_port::Train;
+use super::train::Train;
 use crate::cell::{Cell, Run};
 use crate::sizes::size;
 use crate::units::{Span, Time};

@@ -1,0 +1,77 @@
+//! Trains: cells of one frame that arrive a period apart.
+
+use crate::cell::{Cell, Run};
+use crate::index::Label;
+use crate::units::{Span, Time};
+
+/// Cells of one frame that arrive one cell time apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train {
+    /// Arrival of the next one.
+    pub(super) next: Time,
+    /// From one to the next.
+    pub(super) period: Span,
+    /// Cells still to come.
+    pub(super) cells: u32,
+    /// Whether the last of them is the last of the frame.
+    pub(super) ends_frame: bool,
+    /// A cell that is not the last, under its label at this port.
+    pub(super) cell: Cell,
+}
+
+impl Train {
+    /// The cells of a run under a new label, the first arriving at `next`.
+    #[inline]
+    pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
+        Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
+    }
+
+    #[inline]
+    pub(super) fn last(&self) -> Time {
+        self.next + self.period * u64::from(self.cells - 1)
+    }
+
+    /// How many arrive before `until`, at least one.
+    #[inline]
+    pub(super) fn cells_before(&self, until: Time) -> u32 {
+        if self.last() < until {
+            self.cells
+        } else if self.next + self.period >= until {
+            1
+        } else {
+            let in_time = (until - self.next).0.div_ceil(self.period.0);
+            u32::try_from(in_time).expect("no more than all")
+        }
+    }
+
+    /// Takes those that arrive before `until`, at least one.
+    #[inline]
+    pub(super) fn take_before(&mut self, until: Time) -> Run {
+        self.take(self.cells_before(until))
+    }
+
+    /// Takes the first `cells`.
+    #[inline]
+    pub(super) fn take(&mut self, cells: u32) -> Run {
+        self.cells -= cells;
+        self.next += self.period * u64::from(cells);
+        let ends_frame = self.cells == 0 && self.ends_frame;
+        Run { last: if ends_frame { self.cell.ending_frame() } else { self.cell }, cells }
+    }
+
+    /// All its cells.
+    pub(super) fn run(&self) -> Run {
+        Run { last: if self.ends_frame { self.cell.ending_frame() } else { self.cell }, cells: self.cells }
+    }
+
+    /// No train.
+    pub(super) const NONE: Train =
+        Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
+
+    /// Whether a later train of the same frame continues this one in step.
+    #[inline]
+    pub(super) fn goes_on_with(&self, later: &Train) -> bool {
+        // RM cells have numbers of their own, so none is like another.
+        self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
+    }
+}

@@ -1,0 +1,238 @@
+//! Trains that take turns: their cells come one by one between each other.
+
+use super::{Input, NOTHING, TrainPort};
+use crate::cell::Run;
+use crate::engine::fast::turns::Turn;
+use crate::units::{Span, Time};
+
+/// A train with more cells in a row than this is handled alone.
+const FEW_IN_A_ROW: u32 = 4;
+
+/// The queue while cells that take turns join it.
+pub(super) struct Line {
+    waiting: u32,
+    /// When the first that waits starts, or the next that comes.
+    next_start: Time,
+    /// The most that waited after one joined.
+    peak: u32,
+    gone: u32,
+}
+
+impl TrainPort {
+    /// Whether the next cells of the first train, or of the trains that tie with it, interleave with other trains.
+    #[inline]
+    pub(super) fn takes_turns(&self, until: Time) -> bool {
+        let first = self.next.first();
+        let (tied, later) = self.next.tied();
+        tied < self.next.len()
+            && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
+    }
+
+    /// Whether more than `cells` cells of an input's train come before another's.
+    #[inline]
+    pub(super) fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
+        let train = &self.inputs[input as usize].train;
+        train.cells > cells && train.next + train.period * u64::from(cells) < other
+    }
+
+    /// Interleaves trains up to `until`, or to the first cell that is one of many in a row, asks the policy, finds no
+    /// room, or may be too late for the end of the run. Returns whether any cell was admitted.
+    ///
+    /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
+    /// cells at the end of the train or of the stretch.
+    #[inline(never)]
+    pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
+        let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
+        let capacity = self.port.capacity();
+        loop {
+            let (first, second) = (self.next.first(), self.next.at(1));
+            let now = first.time();
+            if now >= until {
+                break;
+            }
+            self.pass(&mut line, now);
+            if second.time() == now {
+                if !self.interleave_tied(&mut line, until, depart) {
+                    break;
+                }
+                continue;
+            }
+            let start = self.start(&line);
+            let input = first.input();
+            if line.waiting >= capacity
+                || start > self.timing.latest_start
+                || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
+            {
+                break;
+            }
+            match self.interleave_one(input, now, start, &mut line, depart) {
+                Some(next) => {
+                    let is_first = self.next.put_back_first(Turn::new(next, input));
+                    if is_first && self.is_alone(input, FEW_IN_A_ROW, second.time().min(until)) {
+                        break;
+                    }
+                }
+                None => self.next.pop_first(),
+            }
+        }
+        if self.interleaved.is_empty() {
+            return false;
+        }
+        self.next_start = line.next_start;
+        let mut touched = std::mem::take(&mut self.touched);
+        for input in touched.drain(..) {
+            let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+            // A train that has ended since may have none left.
+            if *interleaved > 0 {
+                let (first, period) = (*interleaved_since, train.period);
+                let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
+                self.end_turns(run, first, period);
+                self.gather(run, depart);
+            }
+        }
+        self.touched = touched;
+        self.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+        self.interleaved.clear();
+        true
+    }
+
+    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
+    /// or ends the stretch for another reason ([`TrainPort::interleave`]).
+    #[inline(never)]
+    pub(super) fn interleave_tied(
+        &mut self,
+        line: &mut Line,
+        until: Time,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> bool {
+        let (tied, _) = self.next.tied();
+        let now = self.next.first().time();
+        let with_all = u64::from(line.waiting) + tied as u64;
+        if !self.takes_turns(until)
+            || with_all > u64::from(self.port.capacity())
+            || line.next_start + self.timing.cell_time * (with_all - 1) > self.timing.latest_start
+            || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
+        {
+            return false;
+        }
+        let mut together = std::mem::take(&mut self.tied);
+        for _ in 0..tied {
+            together.push(self.next.first().input());
+            self.next.pop_first();
+        }
+        self.ties.order(&mut together, |&input| self.at_node[input as usize]);
+        for input in together.drain(..) {
+            let start = self.start(line);
+            if let Some(next) = self.interleave_one(input, now, start, line, depart) {
+                self.next.put(Turn::new(next, input));
+            }
+        }
+        self.tied = together;
+        true
+    }
+
+    /// The next cell of an input, which arrives `now`; the arrival of the one after.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    pub(super) fn interleave_one(
+        &mut self,
+        input: u32,
+        now: Time,
+        start: Time,
+        line: &mut Line,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> Option<Time> {
+        let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
+        if *interleaved == 0 {
+            if !train.cell.is_rm() {
+                // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
+                self.port.fate(train.cell);
+            }
+            *interleaved_since = now;
+            self.touched.push(input);
+        }
+        line.waiting += 1;
+        line.peak = line.peak.max(line.waiting);
+        self.port.follow(train.cell.label(), line.gone);
+        *interleaved += 1;
+        train.cells -= 1;
+        train.next = now + train.period;
+        if train.cells == 0 {
+            return self.end_train(input, start, depart);
+        }
+        let (cell, next) = (train.cell, train.next);
+        self.interleaved.push(cell);
+        Some(next)
+    }
+
+    /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
+    #[inline(never)]
+    pub(super) fn end_train(
+        &mut self,
+        input: u32,
+        start: Time,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) -> Option<Time> {
+        let Input { train, behind, interleaved, interleaved_since } = &mut self.inputs[input as usize];
+        let last = if train.ends_frame { train.cell.ending_frame() } else { train.cell };
+        let (first, period) = (*interleaved_since, train.period);
+        let run = Run { last, cells: std::mem::take(interleaved) };
+        let next = behind.pop_front().map(|next| {
+            *train = next;
+            next.next
+        });
+        self.interleaved.push(last);
+        self.end_turns(run, first, period);
+        if last.is_rm() || last.last_cell() {
+            // Cells of the frame that were gathered before go with the last one.
+            let gathered = &mut self.gathered[last.label()];
+            let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
+            self.report_gathered(last.label(), depart);
+            depart(Run { last, cells: cells + run.cells }, start, Span(0));
+        } else {
+            self.gather(run, depart);
+        }
+        next
+    }
+
+    /// Counts the cells of a line that left before the arrivals of `now`. There are rarely more than two, and a branch
+    /// could not predict none, one or two, so these are counted without branches.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
+    pub(super) fn pass(&self, line: &mut Line, now: Time) {
+        let until = now + Span(u64::from(self.timing.serve_first));
+        for _ in 0..2 {
+            let one = u32::from(line.next_start < until) & u32::from(line.waiting > 0);
+            line.next_start += self.timing.cell_time * u64::from(one);
+            line.waiting -= one;
+            line.gone += one;
+        }
+        while line.next_start < until && line.waiting > 0 {
+            line.next_start += self.timing.cell_time;
+            line.waiting -= 1;
+            line.gone += 1;
+        }
+        let start_anew = if line.waiting == 0 { now } else { Time(0) };
+        line.next_start = line.next_start.max(start_anew);
+    }
+
+    /// When one that joins a line starts.
+    #[inline]
+    pub(super) fn start(&self, line: &Line) -> Time {
+        line.next_start + self.timing.cell_time * u64::from(line.waiting)
+    }
+
+    /// Whether the next cell of an input is admitted if there is room for it.
+    #[inline]
+    pub(super) fn is_welcome(&self, input: u32) -> bool {
+        let Input { train, interleaved, .. } = &self.inputs[input as usize];
+        *interleaved > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
+    }
+
+    /// Work for the interleaved cells of one train, except their departure.
+    #[inline]
+    pub(super) fn end_turns(&mut self, run: Run, first: Time, period: Span) {
+        self.port.count_in_turns(run);
+        self.note(run, first, period);
+    }
+}
