@@ -79,6 +79,7 @@ __all__ = [
     "ServiceOrder",
     "SharedAdaptiveDiscard",
     "SingleDrop",
+    "SsthreshArithmetic",
     "SsthreshRule",
     "Star",
     "StarPattern",
@@ -249,6 +250,9 @@ RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Which segments the round-trip time is sampled from."""
 
+SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
+"""In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit (A-44)."""
+
 SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
@@ -332,6 +336,9 @@ class TcpOptions(Model):
         default="bsd_integers", description="In what numbers the round-trip time is estimated."
     )
     rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
+    ssthresh_arithmetic: SsthreshArithmetic = Field(
+        default="fractions", description="In what numbers loss sets ssthresh (A-44)."
+    )
     ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
     tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
     timer_granularity: str = Field(

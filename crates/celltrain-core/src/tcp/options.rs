@@ -33,6 +33,8 @@ pub struct TcpOptions {
     pub initial_ssthresh: Option<Bytes>,
     /// ssthresh after a timeout.
     pub ssthresh_rule: SsthreshRule,
+    /// In what numbers loss sets ssthresh.
+    pub ssthresh_arithmetic: SsthreshArithmetic,
     /// Whether cwnd grows beyond the receive window.
     pub window_growth: WindowGrowth,
     /// What the receiver does with segments that arrive ahead of a gap.
@@ -75,6 +77,7 @@ impl Default for TcpOptions {
             tick_phase: TickPhase::default(),
             initial_ssthresh: None,
             ssthresh_rule: SsthreshRule::default(),
+            ssthresh_arithmetic: SsthreshArithmetic::default(),
             window_growth: WindowGrowth::default(),
             out_of_order: OutOfOrder::default(),
             delayed_acks: DelayedAcks::default(),
@@ -117,6 +120,17 @@ pub enum SsthreshRule {
     /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's
     /// window.
     OpenWindow,
+}
+
+/// In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SsthreshArithmetic {
+    /// Fractions of a segment are kept.
+    #[default]
+    Fractions,
+    /// Whole segments, rounded down, as BSD computes it.
+    WholeSegments,
 }
 
 /// Whether cwnd grows beyond the receive window. The usable window never does.
