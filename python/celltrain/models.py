@@ -13,6 +13,7 @@ __all__ = [
     "Aal5Options",
     "Abr",
     "AdaptiveDiscard",
+    "AfterIdle",
     "Allocator",
     "Backoff",
     "Buffer",
@@ -79,6 +80,7 @@ __all__ = [
     "ServiceOrder",
     "SharedAdaptiveDiscard",
     "SingleDrop",
+    "SlowStart",
     "SsthreshArithmetic",
     "SsthreshRule",
     "Star",
@@ -224,6 +226,9 @@ class Edge(Model):
     memory: EdgeMemory = Field(default="per_vc", description="Whose the places are.")
 
 
+AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
+"""What a pause in which nothing is outstanding leaves of cwnd (A-48). Only bursts pause."""
+
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
@@ -244,11 +249,14 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
 `newreno` asks.
 """
 
-RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
-"""In what numbers the round-trip time is estimated."""
+RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "fractions"]
+"""In what numbers the round-trip time is estimated (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Which segments the round-trip time is sampled from."""
+
+SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
+"""How far slow start goes (A-47)."""
 
 SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit (A-44)."""
@@ -262,16 +270,19 @@ TickPhase: TypeAlias = Literal["common", "random"]
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
 
-WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes"]
-"""In what numbers cwnd grows in congestion avoidance."""
+WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
+"""In what numbers cwnd grows in congestion avoidance (A-45)."""
 
-WindowGrowth: TypeAlias = Literal["uncapped", "capped"]
+WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 """Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
 
 
 class TcpOptions(Model):
     """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
 
+    after_idle: AfterIdle = Field(
+        default="keep_window", description="What a pause in which nothing is outstanding leaves of cwnd (A-48)."
+    )
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
     congestion: Congestion = Field(
         default="jacobson", description="How cwnd grows in congestion avoidance, and by how much congestion shrinks it."
@@ -333,9 +344,10 @@ class TcpOptions(Model):
         examples=["512B"],
     )
     rtt_arithmetic: RttArithmetic = Field(
-        default="bsd_integers", description="In what numbers the round-trip time is estimated."
+        default="bsd_integers", description="In what numbers the round-trip time is estimated (A-46)."
     )
     rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
+    slow_start: SlowStart = Field(default="below_ssthresh", description="How far slow start goes (A-47).")
     ssthresh_arithmetic: SsthreshArithmetic = Field(
         default="fractions", description="In what numbers loss sets ssthresh (A-44)."
     )
@@ -351,7 +363,7 @@ class TcpOptions(Model):
         description="When an acknowledgement of new data restarts the running retransmission timer.",
     )
     window_arithmetic: WindowArithmetic = Field(
-        default="fractions", description="In what numbers cwnd grows in congestion avoidance."
+        default="fractions", description="In what numbers cwnd grows in congestion avoidance (A-45)."
     )
     window_growth: WindowGrowth = Field(
         default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."

@@ -4,7 +4,8 @@
 //! congestion leaves of it. A new one is one file beside these, one line in the list below and one page under
 //! `docs/models/`; its name in scenarios, its Python access and the tests for every control follow.
 
-use super::options::{SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::options::{SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::window_scale;
 use crate::registry;
 use crate::units::{Clock, Span, Time};
 
@@ -72,6 +73,10 @@ pub struct Windows {
     pub rwnd: f64,
     /// Whether cwnd grows beyond rwnd.
     growth: WindowGrowth,
+    /// The largest window that could be advertised, in segments.
+    field: f64,
+    /// How far slow start goes.
+    slow_start: SlowStart,
     /// ssthresh after a timeout.
     rule: SsthreshRule,
     /// In what numbers loss sets ssthresh.
@@ -93,6 +98,8 @@ impl Windows {
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
             rwnd,
             growth: options.window_growth,
+            field: segments(u64::from(u16::MAX) << window_scale(options.receive_window.bytes)),
+            slow_start: options.slow_start,
             rule: options.ssthresh_rule,
             arithmetic: options.ssthresh_arithmetic,
             control: options.congestion.control(options, clock),
@@ -120,7 +127,8 @@ impl Windows {
     /// cwnd grows for one acknowledgement of new data, `acked` segments of it.
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64) {
-        let grown = if self.cwnd < self.ssthresh {
+        let at_most = self.slow_start == SlowStart::UpToSsthresh;
+        let grown = if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
             // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
             self.cwnd + 1.0
         } else {
@@ -130,6 +138,8 @@ impl Windows {
             WindowGrowth::Uncapped => grown,
             // Only growth stops: a window the receiver shrank does not shrink cwnd.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
+            // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and since there is scaling TCP_MAXWIN << snd_scale.
+            WindowGrowth::CappedByField => grown.min(self.field),
         };
     }
 
@@ -339,6 +349,31 @@ mod tests {
             let mut windows = Windows { ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
             windows.on_new_ack(Time(0), 1.0);
             assert_eq!(windows.cwnd, grown);
+        }
+    }
+
+    #[test]
+    fn at_ssthresh_an_acknowledgement_still_adds_a_segment_where_slow_start_goes_up_to_it() {
+        for (slow_start, grown) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
+            let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::default(), 10.0) };
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!(windows.cwnd, grown);
+            windows.cwnd = 10.5;
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!(windows.cwnd, 10.5 + 1.0 / 10.5);
+        }
+    }
+
+    #[test]
+    fn a_window_capped_by_its_field_stops_at_65535_bytes_shifted() {
+        let clock = Clock { units_per_second: 1000, exact: true };
+        for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
+            let receive_window = Bytes { bytes: receive_window };
+            let window_growth = WindowGrowth::CappedByField;
+            let options = TcpOptions { receive_window, window_growth, ..TcpOptions::default() };
+            let mut windows = Windows { ssthresh: 3000.0, ..Windows::new(&options, clock) };
+            (0..3000).for_each(|_| windows.on_new_ack(Time(0), 1.0));
+            assert_eq!(windows.cwnd * 512.0, bytes);
         }
     }
 
