@@ -49,6 +49,7 @@ __all__ = [
     "Gfr",
     "Greedy",
     "GuaranteedRate",
+    "HostOptions",
     "Infinite",
     "Internetwork",
     "Link",
@@ -67,6 +68,7 @@ __all__ = [
     "Policy",
     "Port",
     "Ppd",
+    "ProcessingTimes",
     "RateFormat",
     "Reno",
     "RoundRobin",
@@ -487,6 +489,44 @@ class FlowOptions(Model):
     tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
     traffic: Traffic | None = Field(
         default=None, description="What it has to send; data without end over TCP when absent."
+    )
+
+
+ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
+"""Whether the time over a packet is always the same or drawn."""
+
+
+class HostOptions(Model):
+    """What all hosts have in common. With the defaults they take no time, their clocks are right, and all is as it
+    would be without.
+    """
+
+    clock_offset: str = Field(
+        default="0s",
+        description="Each host's clock ticks later than others by a time of its own, drawn from 0 to this (A-61).",
+        examples=["5us"],
+    )
+    clock_skew: float = Field(
+        default=0.0,
+        le=0.1,
+        ge=0.0,
+        description="Each host's clock goes slow or fast by a share of its own, drawn from minus to plus this (A-61).",
+    )
+    processing: str = Field(
+        default="0s",
+        description=(
+            "How long a host works on each packet that it sends, one after the other, before the packet joins the"
+            " queue of its link (A-60)."
+        ),
+        examples=["5us"],
+    )
+    processing_times: ProcessingTimes = Field(
+        default="fixed", description="Whether that is always so long, or drawn for each packet."
+    )
+    start_spread: str = Field(
+        default="0s",
+        description="Each flow starts later than it would by a time of its own, drawn from 0 to this (A-62).",
+        examples=["5us"],
     )
 
 
@@ -1515,6 +1555,7 @@ class Scenario(Model):
         default_factory=dict,
         description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
     )
+    host: HostOptions = Field(default_factory=HostOptions, description="What all hosts have in common.")
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="What is measured beyond the usual.")
     name: str = Field(default="", description="What it is, for people.")
     port: dict[str, Port] = Field(
