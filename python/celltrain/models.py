@@ -13,6 +13,7 @@ __all__ = [
     "Aal5Options",
     "Abr",
     "AdaptiveDiscard",
+    "AfterIdle",
     "Allocator",
     "Backoff",
     "Buffer",
@@ -48,6 +49,7 @@ __all__ = [
     "Gfr",
     "Greedy",
     "GuaranteedRate",
+    "HostOptions",
     "Infinite",
     "Internetwork",
     "Link",
@@ -66,6 +68,7 @@ __all__ = [
     "Policy",
     "Port",
     "Ppd",
+    "ProcessingTimes",
     "RateFormat",
     "Reno",
     "RoundRobin",
@@ -79,6 +82,8 @@ __all__ = [
     "ServiceOrder",
     "SharedAdaptiveDiscard",
     "SingleDrop",
+    "SlowStart",
+    "SsthreshArithmetic",
     "SsthreshRule",
     "Star",
     "StarPattern",
@@ -223,6 +228,9 @@ class Edge(Model):
     memory: EdgeMemory = Field(default="per_vc", description="Whose the places are.")
 
 
+AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
+"""What a pause in which nothing is outstanding leaves of cwnd (A-48). Only bursts pause."""
+
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
@@ -243,11 +251,17 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
 `newreno` asks.
 """
 
-RttArithmetic: TypeAlias = Literal["bsd_integers", "fractions"]
-"""In what numbers the round-trip time is estimated."""
+RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "fractions"]
+"""In what numbers the round-trip time is estimated (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Which segments the round-trip time is sampled from."""
+
+SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
+"""How far slow start goes (A-47)."""
+
+SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
+"""In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit (A-44)."""
 
 SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
@@ -258,16 +272,19 @@ TickPhase: TypeAlias = Literal["common", "random"]
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
 
-WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes"]
-"""In what numbers cwnd grows in congestion avoidance."""
+WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
+"""In what numbers cwnd grows in congestion avoidance (A-45)."""
 
-WindowGrowth: TypeAlias = Literal["uncapped", "capped"]
+WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 """Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
 
 
 class TcpOptions(Model):
     """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
 
+    after_idle: AfterIdle = Field(
+        default="keep_window", description="What a pause in which nothing is outstanding leaves of cwnd (A-48)."
+    )
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
     congestion: Congestion = Field(
         default="jacobson", description="How cwnd grows in congestion avoidance, and by how much congestion shrinks it."
@@ -329,9 +346,13 @@ class TcpOptions(Model):
         examples=["512B"],
     )
     rtt_arithmetic: RttArithmetic = Field(
-        default="bsd_integers", description="In what numbers the round-trip time is estimated."
+        default="bsd_integers", description="In what numbers the round-trip time is estimated (A-46)."
     )
     rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
+    slow_start: SlowStart = Field(default="below_ssthresh", description="How far slow start goes (A-47).")
+    ssthresh_arithmetic: SsthreshArithmetic = Field(
+        default="fractions", description="In what numbers loss sets ssthresh (A-44)."
+    )
     ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
     tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
     timer_granularity: str = Field(
@@ -344,7 +365,7 @@ class TcpOptions(Model):
         description="When an acknowledgement of new data restarts the running retransmission timer.",
     )
     window_arithmetic: WindowArithmetic = Field(
-        default="fractions", description="In what numbers cwnd grows in congestion avoidance."
+        default="fractions", description="In what numbers cwnd grows in congestion avoidance (A-45)."
     )
     window_growth: WindowGrowth = Field(
         default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
@@ -468,6 +489,44 @@ class FlowOptions(Model):
     tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
     traffic: Traffic | None = Field(
         default=None, description="What it has to send; data without end over TCP when absent."
+    )
+
+
+ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
+"""Whether the time over a packet is always the same or drawn."""
+
+
+class HostOptions(Model):
+    """What all hosts have in common. With the defaults they take no time, their clocks are right, and all is as it
+    would be without.
+    """
+
+    clock_offset: str = Field(
+        default="0s",
+        description="Each host's clock ticks later than others by a time of its own, drawn from 0 to this (A-61).",
+        examples=["5us"],
+    )
+    clock_skew: float = Field(
+        default=0.0,
+        le=0.1,
+        ge=0.0,
+        description="Each host's clock goes slow or fast by a share of its own, drawn from minus to plus this (A-61).",
+    )
+    processing: str = Field(
+        default="0s",
+        description=(
+            "How long a host works on each packet that it sends, one after the other, before the packet joins the"
+            " queue of its link (A-60)."
+        ),
+        examples=["5us"],
+    )
+    processing_times: ProcessingTimes = Field(
+        default="fixed", description="Whether that is always so long, or drawn for each packet."
+    )
+    start_spread: str = Field(
+        default="0s",
+        description="Each flow starts later than it would by a time of its own, drawn from 0 to this (A-62).",
+        examples=["5us"],
     )
 
 
@@ -1496,6 +1555,7 @@ class Scenario(Model):
         default_factory=dict,
         description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
     )
+    host: HostOptions = Field(default_factory=HostOptions, description="What all hosts have in common.")
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="What is measured beyond the usual.")
     name: str = Field(default="", description="What it is, for people.")
     port: dict[str, Port] = Field(

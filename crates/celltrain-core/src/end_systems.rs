@@ -5,6 +5,7 @@
 //! watcher that watches ([`telling`]).
 
 mod clocks;
+mod processing;
 mod telling;
 mod vc_ends;
 
@@ -27,8 +28,10 @@ use crate::tcp::congestion::cubic::Cubic;
 use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
-use crate::units::{Clock, Span, Time};
+use crate::units::{Clock, Duration, Span, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
+use processing::Processing;
+pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::{VcEnds, sender_of};
 
 /// A frame to put on a host's output port: all its cells, one after the other.
@@ -61,6 +64,10 @@ pub struct EndSystems {
     due: Vec<(ClockKind, FlowIndex)>,
     /// When paced senders may go on, bursts begin and sources put in their next packets, each at most once.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
+    /// What hosts are still working on, where they take time over what they send.
+    processing: Option<Box<Processing>>,
+    /// Whether flows start later than they would, each at its own time.
+    spread: bool,
     aal5: Aal5Options,
 }
 
@@ -212,6 +219,7 @@ impl EndSystems {
             let options = flow.tcp.options();
             let (payload, data_cells) = flow.frame(&network.aal5);
             let start = Time::default() + clock.span(flow.start);
+            let start = start + network.host.start_delay(network.seed, &flow.name, clock);
             let sender = Sender::new(&flow.tcp, clock);
             let sender = sender.of_bytes(flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes));
             let bursts = flow.traffic.bursts().map(|config| {
@@ -270,6 +278,8 @@ impl EndSystems {
             clocks: host_clocks(network, clock, stop)?,
             due: Vec::new(),
             departures: BinaryHeap::with_capacity(network.flows.len()),
+            processing: Processing::new(network, clock).map(Box::new),
+            spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
         })
     }
@@ -278,6 +288,13 @@ impl EndSystems {
     pub fn start(&mut self, flow: FlowIndex, watcher: &mut impl Watcher, out: &mut Vec<Departure>) {
         let Connection { start, packets, .. } = &mut self.flows[flow];
         let start = *start;
+        if self.spread {
+            if let Some(packets) = packets {
+                packets.emissions.next_emission();
+            }
+            self.departures.push(Reverse((start, flow)));
+            return;
+        }
         match packets {
             None => {
                 let before = telling::before(&self.flows[flow], watcher);
@@ -387,20 +404,22 @@ impl EndSystems {
     }
 
     /// Whether what end systems do may bring the next tick forward: whether any sender is paced, pauses or sends
-    /// packets.
+    /// packets, or hosts take time over what they send.
     pub fn paced(&self) -> bool {
-        !self.departures.is_empty()
+        !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// The next instant at which a clock ticks, a paced sender goes on, a burst begins or a packet is put in.
+    /// The next instant at which a clock ticks, a paced sender goes on, a burst begins, a packet is put in, or a host is
+    /// done with one.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
-        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).min()
+        let done = self.processing.as_ref().and_then(|processing| processing.next());
+        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).chain(done).min()
     }
 
     /// All clocks due at `now` tick: retransmission clocks first, connections in index order. Then paced senders that
-    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. How many connections had a
-    /// tick.
+    /// may go on at `now` do, bursts begin and packets due now are put in, in index order. Then what hosts are done with
+    /// leaves them, in the order of hosts. How many connections had a tick.
     pub fn on_tick(&mut self, now: Time, watcher: &mut impl Watcher, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -453,6 +472,9 @@ impl EndSystems {
             self.send(flow, now, watcher, out);
             self.tell_timers(flow, before, now, watcher);
         }
+        if let Some(processing) = &mut self.processing {
+            processing.leave(now, out);
+        }
         ticked
     }
 
@@ -464,7 +486,8 @@ impl EndSystems {
     /// What became of a VC's cells between its two ends. What has merged is delivered to the first branch.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let VcEnds { offered, damaged, .. } = self.vcs[vc];
-        VcCounters { offered, delivered: self.collections[vc].delivered, damaged }
+        let held = self.processing.as_ref().map_or(0, |processing| processing.held(vc));
+        VcCounters { offered: offered - held, delivered: self.collections[vc].delivered, damaged }
     }
 
     /// Folds what every connection saw, in flow order.
@@ -502,7 +525,7 @@ impl EndSystems {
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
             let departure = self.vcs[vc].put(vc, Frame { cells, body }, None);
-            out.push(departure);
+            leave(&mut self.processing, departure, now, out);
             telling::sent(connection, departure, (flow, segment, lost), &mut resent, now, watcher);
         }
         if let Some(files) = &mut connection.files {
@@ -526,7 +549,7 @@ impl EndSystems {
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs[vc].put(vc, frame, None);
-        out.push(departure);
+        leave(&mut self.processing, departure, now, out);
         telling::packet_sent(packets, departure, (flow, number), now, watcher);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
     }
@@ -548,7 +571,7 @@ impl EndSystems {
         let frame = Frame { cells, body: Body::Ack { flow, ack } };
         let vc = connection.ack_vc;
         let departure = self.vcs[vc].put(vc, frame, blocks);
-        out.push(departure);
+        leave(&mut self.processing, departure, now, out);
         telling::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, watcher);
     }
 
@@ -556,6 +579,15 @@ impl EndSystems {
     #[inline]
     pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {
         sender_of(&self.branches[vc], vc, frame)
+    }
+}
+
+/// A frame goes to its host's port, or first to the host's work.
+#[inline]
+fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Time, out: &mut Vec<Departure>) {
+    match processing {
+        None => out.push(departure),
+        Some(processing) => processing.take(departure, now),
     }
 }
 

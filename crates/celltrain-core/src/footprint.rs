@@ -110,7 +110,13 @@ impl Shape<'_> {
         };
         let allocators: u64 = network.links.iter().zip(&self.labels).map(allocated).sum();
         let per_link = count(network.links.len()) * (2 * LIST);
+        let hosts = if network.host.process() {
+            count(network.nodes.len()) * end_systems::BYTES_PER_HOST + 16 * count(network.vcs.len())
+        } else {
+            0
+        };
         flows
+            + hosts
             + vcs
             + contracts * contracts::BYTES_PER_CONTRACT
             + abr * (shaped_port::BYTES + shaped_port::BYTES_PER_VC)
@@ -128,7 +134,8 @@ impl Shape<'_> {
                 + grown(frames.div_ceil(4), end_systems::BYTES_PER_FRAME + selective);
             let is_abr = network.vcs[flow.data_vc].abr.is_some();
             let rms = if is_abr { 2 * grown(frames.div_ceil(2) + 1, shaped_port::BYTES_PER_RM) } else { 0 };
-            logs + rms
+            let held = if network.host.process() { 2 * grown(frames, end_systems::BYTES_PER_PACKET) } else { 0 };
+            logs + rms + held
         };
         let logs: u64 = network.flows.iter().zip(&self.frames).map(of_flow).sum();
         logs + match engine {

@@ -21,6 +21,7 @@ pub mod file_delay;
 pub mod fingerprint;
 pub mod footprint;
 pub mod gfr;
+pub mod host;
 pub mod index;
 pub mod max_min;
 pub mod metrics;

@@ -15,6 +15,7 @@ use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
+use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
@@ -48,6 +49,8 @@ pub struct Network {
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
     pub service_order: ServiceOrder,
+    /// What hosts are like beside their TCP.
+    pub host: HostOptions,
     /// Framing.
     pub aal5: Aal5Options,
     /// L: the size of the files whose delay is measured; `None` where it is not.
@@ -283,6 +286,7 @@ impl Network {
             };
             [options.timer_granularity, delayed_ack_tick]
         }));
+        let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
         let clock = Clock::covering(rates, times.chain([self.duration]));

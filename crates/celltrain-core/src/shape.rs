@@ -129,7 +129,8 @@ fn frames_of(network: &Network, flow: &Flow, flows_over: &TiSlice<LinkIndex, u64
     let share = |link: LinkIndex| rate(link) / flows_over[link].max(1) as f64;
     let least = path.iter().map(|&link| share(link)).fold(f64::INFINITY, f64::min);
     let limited = path.iter().any(|&link| network.links[link].buffer.is_some());
-    let waits_at_home = share(first) <= least * NEARLY;
+    // So it may where hosts take time over what they send.
+    let waits_at_home = share(first) <= least * NEARLY || network.host.process();
     let held = if limited && !waits_at_home {
         let buffers = path
             .iter()

@@ -102,6 +102,7 @@ impl<'a> Laid<'a> {
             bottleneck,
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
+            host: scenario.host.clone(),
             aal5: scenario.aal5.clone(),
             file_size: scenario.measure.file_size,
         })

@@ -7,6 +7,7 @@ use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::gfr::Gfr;
+use celltrain_core::host::HostOptions;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
@@ -53,6 +54,9 @@ pub struct Scenario {
     /// What all switches have in common.
     #[serde(default)]
     pub switch: SwitchOptions,
+    /// What all hosts have in common.
+    #[serde(default)]
+    pub host: HostOptions,
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,

@@ -1,6 +1,6 @@
 //! The clocks of hosts: which connections have a tick at the same instants.
 
-use crate::index::FlowIndex;
+use crate::index::{FlowIndex, VcIndex};
 use crate::network::Network;
 use crate::rng::Stream;
 use crate::stop::{Interrupted, Stop};
@@ -28,7 +28,12 @@ pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> R
     for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
         stop.steps(clocks.len())?;
         let options = flow.tcp.options();
-        let period = clock.span(options.timer_granularity);
+        let of = |vc: VcIndex| {
+            let host = &network.nodes[network.links[network.vcs[vc].path[0]].from].name;
+            network.host.host_clock(network.seed, host, clock)
+        };
+        let sender = of(flow.data_vc);
+        let period = sender.takes_for(clock.span(options.timer_granularity));
         let phase = match options.tick_phase {
             TickPhase::Common => Span(0),
             TickPhase::Random => {
@@ -36,12 +41,19 @@ pub(super) fn host_clocks(network: &Network, clock: Clock, stop: &Stop<'_>) -> R
                 Span(Stream::new(network.seed, &name).next_u64() % period.0)
             }
         };
-        join(&mut clocks, ClockKind::Retransmission, Ticks::new(period, phase), number);
+        join(&mut clocks, ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
         if options.delayed_acks == DelayedAcks::On {
-            join(&mut clocks, ClockKind::DelayedAck, Ticks::new(clock.span(DELAYED_ACK_TICK), Span(0)), number);
+            let receiver = of(flow.ack_vc);
+            let period = receiver.takes_for(clock.span(DELAYED_ACK_TICK));
+            join(&mut clocks, ClockKind::DelayedAck, ticks(period, receiver.offset), number);
         }
     }
     Ok(clocks)
+}
+
+/// Ticks every `period`, so much later than at whole multiples of it.
+fn ticks(period: Span, phase: Span) -> Ticks {
+    Ticks::new(period, Span(phase.0 % period.0))
 }
 
 /// A connection's clock: the one that ticks like it, if there is one.

@@ -7,6 +7,7 @@ use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::engine::{Engine, Outcome, Progress, fast, reference};
 use crate::gfr::{EdgeCounters, Gfr};
+use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
 use crate::max_min;
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
@@ -20,7 +21,7 @@ use crate::stop::{Interrupted, Stop};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
-use crate::units::Bytes;
+use crate::units::{Bytes, Duration};
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
@@ -59,6 +60,47 @@ fn a_single_segment_takes_the_time_its_hops_add_up_to() {
     let one_way = 14 * 265 + 3 * 486;
     let delivered = 1 + (97_200_000 - one_way) / round_trip;
     assert_eq!(run(&network).flows[FIRST].delivered_bytes, delivered * 512);
+}
+
+#[test]
+fn hosts_add_their_time_to_every_segment_and_every_acknowledgement() {
+    // As above, and 100 us at either host: 9720 units.
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
+    let mut network = lan(1, None, "1s");
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
+    network.host.processing = Duration::from_microseconds(100);
+    let round_trip = (14 + 4) * 265 + 6 * 486 + 2 * 9720;
+    let one_way = 14 * 265 + 3 * 486 + 9720;
+    let delivered = 1 + (97_200_000 - one_way) / round_trip;
+    assert_eq!(run(&network).flows[FIRST].delivered_bytes, delivered * 512);
+}
+
+#[test]
+fn a_host_sends_no_faster_than_it_works() {
+    // 12 cells take 32.7 us on the line, and the host 100: with a window open a segment leaves every 100 us.
+    for (times, least, most) in [(ProcessingTimes::Fixed, 9990, 10_000), (ProcessingTimes::Uniform, 19_000, 20_500)] {
+        let mut network = lan(1, None, "1s");
+        network.host.processing = Duration::from_microseconds(100);
+        network.host.processing_times = times;
+        let segments = run(&network).flows[FIRST].delivered_bytes / 512;
+        assert!((least..=most).contains(&segments), "{times:?}: {segments}");
+    }
+}
+
+#[test]
+fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
+    // What a file takes counts from its own start; both engines agree on when that is.
+    let mut network = lan(3, None, "1s");
+    for flow in &mut network.flows {
+        flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
+    }
+    network.host.start_spread = Duration::from_milliseconds(500);
+    let result = run(&network);
+    let one_way_and_back = f64::from((14 + 4) * 265 + 6 * 486) / 97_200_000.0;
+    for flow in &result.flows {
+        let took = flow.completion_s.expect("it ended");
+        assert!((took - one_way_and_back).abs() < 1e-9, "{took}");
+    }
 }
 
 #[test]

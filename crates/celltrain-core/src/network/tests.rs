@@ -1,6 +1,7 @@
 use typed_index_collections::TiVec;
 
 use super::*;
+use crate::host::HostOptions;
 use crate::index::{FlowIndex, Label, LinkIndex, NodeIndex, VcIndex};
 use crate::tcp::TcpOptions;
 
@@ -58,6 +59,7 @@ pub(crate) fn n_source_network(
         bottleneck: N_SOURCE_BOTTLENECK,
         tie_order: TieOrder::default(),
         service_order: ServiceOrder::default(),
+        host: HostOptions::default(),
         aal5: Aal5Options::default(),
         file_size: None,
     };

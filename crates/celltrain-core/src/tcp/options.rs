@@ -33,8 +33,14 @@ pub struct TcpOptions {
     pub initial_ssthresh: Option<Bytes>,
     /// ssthresh after a timeout.
     pub ssthresh_rule: SsthreshRule,
+    /// In what numbers loss sets ssthresh.
+    pub ssthresh_arithmetic: SsthreshArithmetic,
     /// Whether cwnd grows beyond the receive window.
     pub window_growth: WindowGrowth,
+    /// How far slow start goes.
+    pub slow_start: SlowStart,
+    /// What a pause in which nothing is outstanding leaves of cwnd.
+    pub after_idle: AfterIdle,
     /// What the receiver does with segments that arrive ahead of a gap.
     pub out_of_order: OutOfOrder,
     /// When the receiver acknowledges segments that arrive in order.
@@ -45,13 +51,13 @@ pub struct TcpOptions {
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
-    /// In what numbers cwnd grows in congestion avoidance.
+    /// In what numbers cwnd grows in congestion avoidance.
     pub window_arithmetic: WindowArithmetic,
     /// What a duplicate acknowledgement does to cwnd.
     pub duplicate_acks: DuplicateAcks,
     /// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
-    /// In what numbers the round-trip time is estimated.
+    /// In what numbers the round-trip time is estimated.
     pub rtt_arithmetic: RttArithmetic,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
     pub congestion: Congestion,
@@ -75,7 +81,10 @@ impl Default for TcpOptions {
             tick_phase: TickPhase::default(),
             initial_ssthresh: None,
             ssthresh_rule: SsthreshRule::default(),
+            ssthresh_arithmetic: SsthreshArithmetic::default(),
             window_growth: WindowGrowth::default(),
+            slow_start: SlowStart::default(),
+            after_idle: AfterIdle::default(),
             out_of_order: OutOfOrder::default(),
             delayed_acks: DelayedAcks::default(),
             rtt_sampling: RttSampling::default(),
@@ -119,6 +128,17 @@ pub enum SsthreshRule {
     OpenWindow,
 }
 
+/// In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SsthreshArithmetic {
+    /// Fractions of a segment are kept.
+    #[default]
+    Fractions,
+    /// Whole segments, rounded down, as BSD computes it.
+    WholeSegments,
+}
+
 /// Whether cwnd grows beyond the receive window. The usable window never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +148,30 @@ pub enum WindowGrowth {
     Uncapped,
     /// It stops at the receive window.
     Capped,
+    /// It stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as BSD has it.
+    CappedByField,
+}
+
+/// How far slow start goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowStart {
+    /// A cwnd of ssthresh is in congestion avoidance, as ATM Forum 96-1269 has it.
+    #[default]
+    BelowSsthresh,
+    /// A cwnd of ssthresh still adds a segment, as BSD and RFC 2001 have it.
+    UpToSsthresh,
+}
+
+/// What a pause in which nothing is outstanding leaves of cwnd. Only bursts pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterIdle {
+    /// All of it.
+    #[default]
+    KeepWindow,
+    /// A segment, where the pause was a retransmission timeout or longer (BSD; RFC 2581, 4.1).
+    SlowStart,
 }
 
 /// What the receiver does with segments that arrive ahead of a gap.
@@ -191,15 +235,18 @@ pub enum TimerRestart {
     PerSegment,
 }
 
-/// In what numbers cwnd grows in congestion avoidance.
+/// In what numbers cwnd grows in congestion avoidance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowArithmetic {
     /// 1/cwnd of a segment, exactly.
     #[default]
     Fractions,
-    /// MSS * MSS / cwnd whole bytes, rounded down, at least one, as BSD computes it.
+    /// MSS * MSS / cwnd whole bytes, rounded down, at least one, as 4.3BSD-Tahoe computes it.
     WholeBytes,
+    /// MSS * MSS / cwnd + MSS / 8 whole bytes, each rounded down, as 4.3BSD-Reno computes it; RFC 2581 (3.1) forbids
+    /// the second.
+    WholeBytesAndAnEighth,
 }
 
 /// What a duplicate acknowledgement does to cwnd.
@@ -225,13 +272,15 @@ pub enum PartialAcks {
     KeepWindow,
 }
 
-/// In what numbers the round-trip time is estimated.
+/// In what numbers the round-trip time is estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttArithmetic {
-    /// BSD's whole eighths and quarters of a tick, a sample counted from 1.
+    /// BSD's whole eighths and quarters of a tick, a sample counted from 1; the timeout is srtt + 4 rttvar.
     #[default]
     BsdIntegers,
+    /// The same whole numbers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
+    TahoeIntegers,
     /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
 }

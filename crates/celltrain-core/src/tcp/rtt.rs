@@ -1,7 +1,8 @@
 //! The round-trip estimator in ticks, as BSD computes it with integers.
 //!
 //! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2.
-//! Departures: none known; `rtt_arithmetic = fractions` is the same estimator without the rounding.
+//! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` has the
+//! timeout of 4.3BSD-Tahoe, `fractions` is the same estimator without the rounding.
 
 use super::options::RttArithmetic;
 
@@ -76,6 +77,8 @@ impl RttEstimator {
             #[allow(clippy::cast_possible_truncation)]
             Some((srtt, rttvar)) => (srtt + 4.0 * rttvar).ceil() as i64,
             None if self.srtt == 0 => i64::from(self.limits.initial),
+            // 4.3BSD-Tahoe: ((t_srtt >> 2) + t_rttvar) >> 1, the mean and twice the deviation.
+            None if self.arithmetic == RttArithmetic::TahoeIntegers => ((self.srtt >> 2) + self.rttvar) >> 1,
             None => (self.srtt >> 3) + self.rttvar,
         };
         let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
@@ -129,6 +132,23 @@ mod tests {
         }
         assert_eq!((rtt.srtt, rtt.rttvar), (7, 3), "each floor is where the shifted difference becomes zero");
         assert_eq!(rtt.rto(), 3, "the estimator never goes below 3 (section 3.2)");
+    }
+
+    #[test]
+    fn tahoe_waits_for_twice_the_deviation() {
+        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
+        let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
+        assert_eq!(rtt.rto(), 30);
+        rtt.sample(5);
+        // srtt = 40/8, rttvar = 10/4: (10 + 10) / 2, twice the sample.
+        assert_eq!(rtt.rto(), 10);
+        rtt.sample(1);
+        // delta = 1 - 1 - 5: srtt = 35/8, rttvar = 10 + 5 - 2 = 13 quarters: (8 + 13) / 2.
+        assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (35, 13, 10));
+        for _ in 0..100 {
+            rtt.sample(1);
+        }
+        assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (7, 3, 2), "a tick less than with four deviations");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
-use super::{Ack, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use super::{Ack, AfterIdle, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 use crate::units::{Clock, Span, Time};
 
 /// A sender that has data without end, or so many bytes.
@@ -38,6 +38,9 @@ pub struct Sender {
     /// Window probes sent since the window closed.
     probes: u32,
     timing: Option<Timing>,
+    /// Ticks since everything was acknowledged.
+    idle: u32,
+    after_idle: AfterIdle,
     pace: Option<Pace>,
     sampling: RttSampling,
     backoff: Backoff,
@@ -145,6 +148,8 @@ impl Sender {
             persist: Countdown::default(),
             probes: 0,
             timing: None,
+            idle: 0,
+            after_idle: options.after_idle,
             pace: None,
             sampling: options.rtt_sampling,
             backoff: options.backoff,
@@ -176,6 +181,12 @@ impl Sender {
     pub fn write(&mut self, bytes: u64) {
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
+        if self.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() {
+            // 4.3BSD, tcp_output: `if (idle && tp->t_idle >= tp->t_rxtcur) tp->snd_cwnd = tp->t_maxseg`; idle is that
+            // snd_max is snd_una.
+            self.windows.cwnd = 1.0;
+        }
+        self.idle = 0;
     }
 
     /// Whether all there was to send is acknowledged.
@@ -247,6 +258,9 @@ impl Sender {
         }
         if let Some(timing) = &mut self.timing {
             timing.ticks += 1;
+        }
+        if self.snd_una == self.snd_max {
+            self.idle = self.idle.saturating_add(1);
         }
         timeout || probe
     }
@@ -522,6 +536,26 @@ mod tests {
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 513, len: 512 }));
         let counters = sender.counters();
         assert_eq!((counters.segments_sent, counters.retransmitted_segments, counters.timeouts), (3, 0, 0));
+    }
+
+    #[test]
+    fn a_pause_of_a_timeout_leaves_a_segment_of_cwnd_where_that_is_asked_for() {
+        for (after_idle, ticks, cwnd) in
+            [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
+        {
+            let options = TcpOptions { after_idle, ..TcpOptions::default() };
+            let clock = Clock { units_per_second: 1, exact: true };
+            let mut sender = Sender::new(&TcpConfig::Vanilla(options), clock).of_bytes(4 * 512);
+            for ack in 1..=4 {
+                while sender.next_segment(NOW).is_some() {}
+                sender.on_ack(Ack { ack: 512 * ack, window: 65535 }, &SackBlocks::default(), NOW);
+            }
+            assert!(sender.has_ended());
+            assert_eq!((sender.cwnd(), sender.rto()), (5.0, 3));
+            (0..ticks).for_each(|_| assert!(!sender.on_tick()));
+            sender.write(512);
+            assert_eq!((sender.cwnd(), sender.ssthresh()), (cwnd, 127.0));
+        }
     }
 
     #[test]

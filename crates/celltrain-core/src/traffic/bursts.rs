@@ -2,7 +2,7 @@
 //!
 //! Source: of this project, for what Computer Communications 21(12), 1998, calls highly bursty connections beside bulky
 //! ones.
-//! Departures: cwnd stays what it was through a pause; the last segment of a burst is a full one.
+//! Departures: cwnd stays what it was through a pause, unless `after_idle` says otherwise; the last segment of a burst is a full one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -42,6 +42,9 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             root.at("flow").at(name).at("start").refuse_text(start, problem);
         }
     }
+    for fault in scenario.host.check() {
+        root.at("host").refuse_setting(fault);
+    }
     let max_sdu = scenario.aal5.max_sdu;
     if !(1..=MAX_SDU).contains(&max_sdu.bytes) {
         root.at("aal5").at("max_sdu").refuse_text(max_sdu, format!("is outside 1B to {MAX_SDU}B"));

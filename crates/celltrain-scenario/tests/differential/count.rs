@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::DiscardConfig;
+use celltrain_core::host::ProcessingTimes;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{Congestion, TcpConfig};
 use celltrain_core::traffic::TrafficConfig;
+use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
 /// What else is to come.
@@ -28,6 +30,10 @@ const OTHERS: &[&str] = &[
     "a controlled rate behind an edge device",
     "RM cells out of rate",
     "an edge device",
+    "hosts that take their time",
+    "hosts that take random times",
+    "clocks that are late or go wrong",
+    "starts at random",
 ];
 
 /// Everything there is.
@@ -72,6 +78,12 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         }
         others.push((is_scheduled && flow.traffic.packets().is_some(), "packets beside a scheduler"));
     }
+    let host = &network.host;
+    let is_random = host.processing_times == ProcessingTimes::Uniform;
+    others.push((host.process() && !is_random, "hosts that take their time"));
+    others.push((host.process() && is_random, "hosts that take random times"));
+    others.push((host.clock_offset > Duration::default() && host.clock_skew > 0.0, "clocks that are late or go wrong"));
+    others.push((host.start_spread > Duration::default(), "starts at random"));
     for flow in scenario.flow.values() {
         others.push((flow.tcp.is_some(), "a TCP of its own"));
         others.push((flow.start.is_some(), "a start of its own"));

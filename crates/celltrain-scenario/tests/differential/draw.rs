@@ -12,6 +12,7 @@ use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::{DiscardConfig, EdgeConfig, Memory};
 use celltrain_core::gfr::Gfr;
+use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
@@ -317,6 +318,7 @@ struct Rest {
     seed: u64,
     tcp: TcpConfig,
     switch: SwitchOptions,
+    host: HostOptions,
     encapsulation: Encapsulation,
     /// The longest frame a receiver collects is no longer than the longest there is.
     exact_sdu: bool,
@@ -411,6 +413,7 @@ impl Rest {
             port: ports.collect(),
             edge: edge.collect(),
             switch: self.switch.clone(),
+            host: self.host.clone(),
             aal5,
             measure: MeasureOptions { file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }) },
         }
@@ -472,7 +475,8 @@ fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.2),
     );
-    (1..=longest, 1..1_000_000u64, tcp(sizes), switch, framing).prop_map(|(duration, seed, tcp, switch, framing)| {
+    let settings = (switch, framing, host());
+    (1..=longest, 1..1_000_000u64, tcp(sizes), settings).prop_map(|(duration, seed, tcp, (switch, framing, host))| {
         let (tie_order, service_order) = switch;
         let (encapsulation, exact_sdu, merged) = framing;
         Rest {
@@ -480,9 +484,31 @@ fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
             seed,
             tcp,
             switch: SwitchOptions { tie_order, service_order },
+            host,
             encapsulation,
             exact_sdu,
             merged,
+        }
+    })
+}
+
+/// Mostly hosts that take no time and whose clocks are right.
+fn host() -> impl Strategy<Value = HostOptions> {
+    let processing = (
+        select(&[0u64, 1, 27, 100, 1_000][..]),
+        select(&[ProcessingTimes::Fixed, ProcessingTimes::Uniform, ProcessingTimes::Uniform][..]),
+    );
+    let clocks = (select(&[0u64, 700, 7_000][..]), select(&[0.0, 0.001, 0.1][..]));
+    let drawn = (processing, clocks, select(&[0u64, 0, 100, 5_000][..]));
+    prop::option::weighted(0.3, drawn).prop_map(|drawn| {
+        let ((processing, processing_times), (offset, clock_skew), spread) = drawn.unwrap_or_default();
+        let time = Duration::from_microseconds;
+        HostOptions {
+            processing: time(processing),
+            processing_times,
+            clock_offset: time(offset),
+            clock_skew,
+            start_spread: time(spread),
         }
     })
 }

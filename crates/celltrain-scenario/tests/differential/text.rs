@@ -21,6 +21,7 @@ pub(crate) fn text(scenario: &Scenario) -> String {
         ("flow", json!({})),
         ("vc", json!({})),
         ("switch", serde_json::to_value(celltrain_scenario::scenario::SwitchOptions::default()).unwrap()),
+        ("host", serde_json::to_value(celltrain_core::host::HostOptions::default()).unwrap()),
         ("aal5", serde_json::to_value(celltrain_core::aal5::Aal5Options::default()).unwrap()),
     ] {
         leave_out(&mut document[key], &default);

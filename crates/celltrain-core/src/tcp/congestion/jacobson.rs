@@ -42,6 +42,10 @@ impl Jacobson {
             WindowArithmetic::Fractions => 1.0 / cwnd,
             // 4.3BSD, tcp_input: max(t_maxseg * t_maxseg / snd_cwnd, 1).
             WindowArithmetic::WholeBytes => (self.mss / cwnd).floor().max(1.0) / self.mss,
+            // 4.3BSD-Reno: t_maxseg * t_maxseg / snd_cwnd + t_maxseg / 8.
+            WindowArithmetic::WholeBytesAndAnEighth => {
+                ((self.mss / cwnd).floor() + (self.mss / 8.0).floor()) / self.mss
+            }
         }
     }
 }
@@ -59,6 +63,14 @@ mod tests {
     #[test]
     fn a_window_of_acknowledgements_adds_a_segment() {
         assert_eq!(grown(WindowArithmetic::Fractions, 10.0), 10.1);
+    }
+
+    #[test]
+    fn with_an_eighth_a_window_of_acknowledgements_adds_a_segment_and_an_eighth_of_the_window() {
+        // 512 / 10 = 51 bytes and 512 / 8 = 64 bytes; a cwnd of 600 still grows.
+        for (cwnd, bytes) in [(2.0, 256.0 + 64.0), (10.0, 51.0 + 64.0), (600.0, 64.0)] {
+            assert_eq!(grown(WindowArithmetic::WholeBytesAndAnEighth, cwnd), cwnd + bytes / 512.0);
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! congestion leaves of it. A new one is one file beside these, one line in the list below and one page under
 //! `docs/models/`; its name in scenarios, its Python access and the tests for every control follow.
 
-use super::options::{SsthreshRule, TcpOptions, WindowGrowth};
+use super::options::{SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::window_scale;
 use crate::registry;
 use crate::units::{Clock, Span, Time};
 
@@ -72,8 +73,14 @@ pub struct Windows {
     pub rwnd: f64,
     /// Whether cwnd grows beyond rwnd.
     growth: WindowGrowth,
+    /// The largest window that could be advertised, in segments.
+    field: f64,
+    /// How far slow start goes.
+    slow_start: SlowStart,
     /// ssthresh after a timeout.
     rule: SsthreshRule,
+    /// In what numbers loss sets ssthresh.
+    arithmetic: SsthreshArithmetic,
     /// How cwnd grows, and by how much congestion shrinks it.
     control: Box<dyn CongestionControl>,
 }
@@ -91,7 +98,10 @@ impl Windows {
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
             rwnd,
             growth: options.window_growth,
+            field: segments(u64::from(u16::MAX) << window_scale(options.receive_window.bytes)),
+            slow_start: options.slow_start,
             rule: options.ssthresh_rule,
+            arithmetic: options.ssthresh_arithmetic,
             control: options.congestion.control(options, clock),
         }
     }
@@ -117,7 +127,8 @@ impl Windows {
     /// cwnd grows for one acknowledgement of new data, `acked` segments of it.
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64) {
-        let grown = if self.cwnd < self.ssthresh {
+        let at_most = self.slow_start == SlowStart::UpToSsthresh;
+        let grown = if self.cwnd < self.ssthresh || (at_most && self.cwnd == self.ssthresh) {
             // Slow start, whatever the control: RFC 5681 (3.1), RFC 9438 (4.10).
             self.cwnd + 1.0
         } else {
@@ -127,6 +138,8 @@ impl Windows {
             WindowGrowth::Uncapped => grown,
             // Only growth stops: a window the receiver shrank does not shrink cwnd.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
+            // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and since there is scaling TCP_MAXWIN << snd_scale.
+            WindowGrowth::CappedByField => grown.min(self.field),
         };
     }
 
@@ -141,13 +154,12 @@ impl Windows {
     pub fn on_timeout(&mut self, flight_size: f64) {
         let window = self.window();
         let share = self.control.decrease(window);
-        self.ssthresh = match self.rule {
+        self.ssthresh = self.least_two(match self.rule {
             SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd),
             SsthreshRule::HalfOfWindow => window * share,
             SsthreshRule::HalfOfFlight => flight_size * share,
             SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
-        }
-        .max(MIN_SSTHRESH);
+        });
         self.control.on_timeout(window);
         self.cwnd = 1.0;
     }
@@ -156,8 +168,19 @@ impl Windows {
     /// where a control may have another share of the window.
     pub fn on_fast_retransmit(&mut self) {
         let window = self.window();
-        self.ssthresh = (window * self.control.decrease(window)).max(MIN_SSTHRESH);
+        self.ssthresh = self.least_two(window * self.control.decrease(window));
         self.control.on_fast_retransmit(window);
+    }
+
+    /// What loss leaves of a window, in the numbers that ssthresh is kept in.
+    fn least_two(&self, share: f64) -> f64 {
+        let kept = match self.arithmetic {
+            SsthreshArithmetic::Fractions => share,
+            // 4.3BSD, tcp_timers and tcp_input: win = min(snd_wnd, snd_cwnd) / 2 / t_maxseg, a division of whole
+            // numbers; ssthresh = win * t_maxseg.
+            SsthreshArithmetic::WholeSegments => share.floor(),
+        };
+        kept.max(MIN_SSTHRESH)
     }
 }
 
@@ -166,7 +189,12 @@ mod conformance;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+    use crate::tcp::options::WindowArithmetic;
+    use crate::units::Bytes;
 
     fn windows(rule: SsthreshRule, cwnd: f64) -> Windows {
         let clock = Clock { units_per_second: 1000, exact: true };
@@ -198,11 +226,154 @@ mod tests {
     }
 
     #[test]
+    fn whole_segments_are_those_that_half_a_window_holds() {
+        let after = |arithmetic, rule, cwnd: f64, flight_size| {
+            let mut by_timeout = Windows { arithmetic, ..windows(rule, cwnd) };
+            by_timeout.on_timeout(flight_size);
+            by_timeout.ssthresh
+        };
+        let fractions = |cwnd| after(SsthreshArithmetic::Fractions, SsthreshRule::HalfOfCwnd, cwnd, 0.0);
+        let whole = |cwnd| after(SsthreshArithmetic::WholeSegments, SsthreshRule::HalfOfCwnd, cwnd, 0.0);
+        let cwnds = [1.0, 4.0, 5.0, 5.75, 6.0, 253.5, 300.0];
+        assert_eq!(cwnds.map(fractions), [2.0, 2.0, 2.5, 2.875, 3.0, 126.75, 127.0]);
+        assert_eq!(cwnds.map(whole), [2.0, 2.0, 2.0, 2.0, 3.0, 126.0, 127.0]);
+        // The other rules: half of 127, half of 25 outstanding, what 25 outstanding leave open of 127.
+        let whole = |rule, cwnd| after(SsthreshArithmetic::WholeSegments, rule, cwnd, 25.5);
+        assert_eq!(whole(SsthreshRule::HalfOfWindow, 300.0), 63.0);
+        assert_eq!(whole(SsthreshRule::HalfOfFlight, 300.0), 12.0);
+        assert_eq!(whole(SsthreshRule::OpenWindow, 300.0), 101.0);
+    }
+
+    #[test]
+    fn a_fast_retransmit_leaves_whole_segments_too() {
+        for (arithmetic, left) in [(SsthreshArithmetic::Fractions, 5.5), (SsthreshArithmetic::WholeSegments, 5.0)] {
+            let mut windows = Windows { arithmetic, ..windows(SsthreshRule::default(), 11.0) };
+            windows.on_fast_retransmit();
+            assert_eq!(windows.ssthresh, left);
+        }
+    }
+
+    /// The windows of 4.3BSD in whole bytes, written down once more from its statements.
+    struct Bsd {
+        cwnd: u32,
+        ssthresh: u32,
+        wnd: u32,
+        maxseg: u32,
+    }
+
+    impl Bsd {
+        fn on_new_ack(&mut self) {
+            let mut incr = self.maxseg;
+            if self.cwnd >= self.ssthresh {
+                incr = (incr * incr / self.cwnd).max(1);
+            }
+            self.cwnd += incr;
+        }
+
+        fn on_loss(&mut self) {
+            let mut win = self.wnd.min(self.cwnd) / 2 / self.maxseg;
+            if win < 2 {
+                win = 2;
+            }
+            self.ssthresh = win * self.maxseg;
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(13))]
+
+        #[test]
+        fn in_whole_bytes_and_segments_the_windows_are_those_of_bsd(
+            mss in select(&[256u32, 512, 1024, 4096][..]),
+            wnd in 8192u32..600_000,
+            happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
+        ) {
+            let options = TcpOptions {
+                mss: Bytes { bytes: mss.into() },
+                // What scaling does to it is another matter.
+                receive_window: Bytes { bytes: u64::from(wnd >> 10 << 10) },
+                initial_ssthresh: Some(Bytes { bytes: u64::from(65_535 / mss * mss) }),
+                ssthresh_rule: SsthreshRule::HalfOfWindow,
+                ssthresh_arithmetic: SsthreshArithmetic::WholeSegments,
+                window_arithmetic: WindowArithmetic::WholeBytes,
+                ..TcpOptions::default()
+            };
+            let mut ours = Windows::new(&options, Clock { units_per_second: 1000, exact: true });
+            let mut bsd = Bsd { cwnd: mss, ssthresh: 65_535 / mss * mss, wnd: wnd >> 10 << 10, maxseg: mss };
+            for what in happens {
+                match what {
+                    'a' => {
+                        ours.on_new_ack(Time(0), 1.0);
+                        bsd.on_new_ack();
+                    }
+                    't' => {
+                        ours.on_timeout(0.0);
+                        bsd.on_loss();
+                        bsd.cwnd = mss;
+                    }
+                    _ => {
+                        // Tahoe.
+                        ours.on_fast_retransmit();
+                        ours.cwnd = 1.0;
+                        bsd.on_loss();
+                        bsd.cwnd = mss;
+                    }
+                }
+                let bytes = |segments: f64| segments * f64::from(mss);
+                prop_assert_eq!(bytes(ours.cwnd), f64::from(bsd.cwnd));
+                prop_assert_eq!(bytes(ours.ssthresh), f64::from(bsd.ssthresh));
+            }
+        }
+
+        #[test]
+        fn of_any_window_and_segment_whole_segments_are_those_of_bsd(
+            mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
+        ) {
+            let wnd = wnd.max(mss);
+            let mut bsd = Bsd { cwnd: cwnd.max(mss), ssthresh: 0, wnd, maxseg: mss };
+            bsd.on_loss();
+            let mut ours = Windows {
+                arithmetic: SsthreshArithmetic::WholeSegments,
+                // Only whole segments of it are used; half of it in whole segments is the same.
+                rwnd: f64::from(wnd / mss),
+                ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
+            };
+            ours.on_timeout(0.0);
+            prop_assert_eq!(ours.ssthresh * f64::from(mss), f64::from(bsd.ssthresh));
+        }
+    }
+
+    #[test]
     fn below_ssthresh_an_acknowledgement_adds_a_segment() {
         for (cwnd, grown) in [(9.5, 10.5), (10.0, 10.1)] {
             let mut windows = Windows { ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
             windows.on_new_ack(Time(0), 1.0);
             assert_eq!(windows.cwnd, grown);
+        }
+    }
+
+    #[test]
+    fn at_ssthresh_an_acknowledgement_still_adds_a_segment_where_slow_start_goes_up_to_it() {
+        for (slow_start, grown) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
+            let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::default(), 10.0) };
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!(windows.cwnd, grown);
+            windows.cwnd = 10.5;
+            windows.on_new_ack(Time(0), 1.0);
+            assert_eq!(windows.cwnd, 10.5 + 1.0 / 10.5);
+        }
+    }
+
+    #[test]
+    fn a_window_capped_by_its_field_stops_at_65535_bytes_shifted() {
+        let clock = Clock { units_per_second: 1000, exact: true };
+        for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
+            let receive_window = Bytes { bytes: receive_window };
+            let window_growth = WindowGrowth::CappedByField;
+            let options = TcpOptions { receive_window, window_growth, ..TcpOptions::default() };
+            let mut windows = Windows { ssthresh: 3000.0, ..Windows::new(&options, clock) };
+            (0..3000).for_each(|_| windows.on_new_ack(Time(0), 1.0));
+            assert_eq!(windows.cwnd * 512.0, bytes);
         }
     }
 

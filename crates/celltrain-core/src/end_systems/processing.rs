@@ -1,0 +1,211 @@
+//! The time hosts take over what they send: one packet after the other, so that none overtakes another.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::Departure;
+use crate::host::{ProcessingTimes, up_to};
+use crate::index::{NodeIndex, VcIndex};
+use crate::network::{Network, Vc};
+use crate::rng::Stream;
+use crate::sizes::size;
+use crate::units::{Clock, Span, Time};
+
+/// What hosts are working on.
+pub(super) struct Processing {
+    longest: Span,
+    times: ProcessingTimes,
+    /// By VC: the host that sends on it, in the order of nodes.
+    host_of: TiVec<VcIndex, u32>,
+    hosts: Vec<Host>,
+    /// When hosts are done with their first packet.
+    done: BinaryHeap<Reverse<(Time, u32)>>,
+    /// By VC: cells that have not left yet.
+    held: TiVec<VcIndex, u64>,
+}
+
+struct Host {
+    rng: Stream,
+    /// When it is done with all it has.
+    free: Time,
+    /// Packets with the instants at which it is done with them.
+    packets: VecDeque<(Time, Departure)>,
+}
+
+impl Processing {
+    /// That of a network's hosts; none where they take no time.
+    pub(super) fn new(network: &Network, clock: Clock) -> Option<Self> {
+        if !network.host.process() {
+            return None;
+        }
+        let node_of = |vc: &Vc| network.links[vc.path[0]].from;
+        let mut nodes: Vec<NodeIndex> = network.vcs.iter().map(node_of).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let number = |node: NodeIndex| nodes.binary_search(&node).expect("it is the node of a VC");
+        let host_of = network.vcs.iter().map(|vc| u32::try_from(number(node_of(vc))).expect("nodes have 32 bits"));
+        let host = |&node: &NodeIndex| Host {
+            rng: Stream::new(network.seed, &format!("host/{}/processing", network.nodes[node].name)),
+            free: Time::default(),
+            packets: VecDeque::new(),
+        };
+        Some(Self {
+            // What takes time at all takes a unit at least: nothing leaves in the instant it came.
+            longest: clock.span(network.host.processing).max(Span(1)),
+            times: network.host.processing_times,
+            host_of: host_of.collect(),
+            hosts: nodes.iter().map(host).collect(),
+            done: BinaryHeap::new(),
+            held: ti_vec![0; network.vcs.len()],
+        })
+    }
+
+    /// A host has a packet more to work on.
+    pub(super) fn take(&mut self, packet: Departure, now: Time) {
+        let number = self.host_of[packet.vc];
+        let host = &mut self.hosts[number as usize];
+        let takes = match self.times {
+            ProcessingTimes::Fixed => self.longest,
+            ProcessingTimes::Uniform => up_to(self.longest, &mut host.rng).max(Span(1)),
+        };
+        host.free = host.free.max(now) + takes;
+        if host.packets.is_empty() {
+            self.done.push(Reverse((host.free, number)));
+        }
+        host.packets.push_back((host.free, packet));
+        self.held[packet.vc] += u64::from(packet.cells);
+    }
+
+    /// When the next packet leaves.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.done.peek().map(|done| done.0.0)
+    }
+
+    /// The packets that leave now, by host.
+    pub(super) fn leave(&mut self, now: Time, out: &mut Vec<Departure>) {
+        while let Some(&Reverse((_, number))) = self.done.peek().filter(|done| done.0.0 == now) {
+            self.done.pop();
+            let packets = &mut self.hosts[number as usize].packets;
+            let (_, packet) = packets.pop_front().expect("it is done with one");
+            self.done.extend(packets.front().map(|&(time, _)| Reverse((time, number))));
+            self.held[packet.vc] -= u64::from(packet.cells);
+            out.push(packet);
+        }
+    }
+
+    /// Cells of a VC that have not left yet.
+    pub(super) fn held(&self, vc: VcIndex) -> u64 {
+        self.held[vc]
+    }
+}
+
+/// Memory of a host, and of a packet on which it works.
+pub(crate) const BYTES_PER_HOST: u64 = size::<Host>() + size::<(Time, u32)>() + 2 * size::<NodeIndex>();
+pub(crate) const BYTES_PER_PACKET: u64 = size::<(Time, Departure)>();
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cell::FrameNumber;
+    use crate::host::HostOptions;
+    use crate::network::tests::n_source_network;
+    use crate::policy::{PolicyConfig, tail_drop};
+    use crate::tcp::{TcpConfig, TcpOptions};
+    use crate::units::Duration;
+
+    /// That of two sources and what they send to, on a clock of a microsecond.
+    fn processing(options: HostOptions) -> Option<Processing> {
+        let tcp = TcpConfig::Vanilla(TcpOptions::default());
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        let mut network = n_source_network(2, "5us", None, policy, &tcp, "1s");
+        network.host = options;
+        Processing::new(&network, Clock { units_per_second: 1_000_000, exact: true })
+    }
+
+    fn taking(microseconds: u64, processing_times: ProcessingTimes) -> Processing {
+        let processing = Duration::from_microseconds(microseconds);
+        self::processing(HostOptions { processing, processing_times, ..HostOptions::default() }).expect("it takes time")
+    }
+
+    fn packet(vc: u32, number: u32) -> Departure {
+        let (link, label) = Default::default();
+        Departure {
+            vc: VcIndex::from(vc as usize),
+            link,
+            label,
+            frame: FrameNumber::new(number),
+            cells: 12,
+            tagged: false,
+        }
+    }
+
+    #[test]
+    fn a_host_that_takes_no_time_has_none() {
+        assert!(processing(HostOptions::default()).is_none());
+    }
+
+    #[test]
+    fn packets_leave_one_after_the_other_and_hosts_do_not_wait_for_each_other() {
+        let mut processing = taking(10, ProcessingTimes::Fixed);
+        // VCs 0 and 2 are those of the two sources.
+        processing.take(packet(0, 0), Time(5));
+        processing.take(packet(0, 1), Time(6));
+        processing.take(packet(2, 0), Time(15));
+        assert_eq!(processing.held(VcIndex::from(0)), 24);
+        let mut left = Vec::new();
+        while let Some(now) = processing.next() {
+            let mut out = Vec::new();
+            processing.leave(now, &mut out);
+            left.extend(out.iter().map(|packet| (now.0, packet.vc.number(), packet.frame)));
+        }
+        let number = FrameNumber::new;
+        assert_eq!(left, [(15, 0, number(0)), (25, 0, number(1)), (25, 2, number(0))]);
+        assert_eq!(processing.held(VcIndex::from(0)), 0);
+    }
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(21))]
+
+        #[test]
+        fn nothing_is_overtaken_or_lost_and_each_packet_takes_its_time(
+            arrivals in prop::collection::vec((0u64..40, 0u32..4), 0..80), longest in 1u64..50,
+        ) {
+            let mut processing = taking(longest, ProcessingTimes::Uniform);
+            let (mut now, mut came, mut left) = (0, Vec::new(), Vec::new());
+            let mut drain = |processing: &mut Processing, until: u64| {
+                while let Some(time) = processing.next().filter(|time| time.0 <= until) {
+                    let mut out = Vec::new();
+                    processing.leave(time, &mut out);
+                    left.extend(out.into_iter().map(|packet| (time.0, packet)));
+                }
+            };
+            for (number, &(after, vc)) in arrivals.iter().enumerate() {
+                now += after;
+                drain(&mut processing, now);
+                let packet = packet(vc, u32::try_from(number).unwrap());
+                processing.take(packet, Time(now));
+                came.push((now, packet));
+            }
+            drain(&mut processing, u64::MAX);
+            prop_assert_eq!(left.len(), came.len());
+            // A queue for each host, written down once more: the sources send on 0 and 2, what they send to on 1 and 3.
+            for hosts in [&[0u32][..], &[2], &[1], &[3]] {
+                let of = |all: &[(u64, Departure)]| -> Vec<(u64, Departure)> {
+                    all.iter().filter(|(_, packet)| hosts.contains(&packet.vc.number())).copied().collect()
+                };
+                let (came, left) = (of(&came), of(&left));
+                let mut free = 0;
+                for (&(at, packet), &(end, other)) in came.iter().zip(&left) {
+                    prop_assert_eq!(packet, other);
+                    let begin = at.max(free);
+                    prop_assert!((1..=longest).contains(&(end - begin)), "{begin} to {end}");
+                    free = end;
+                }
+            }
+        }
+    }
+}
