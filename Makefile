@@ -21,7 +21,8 @@
 #   make bench          the benchmarks of cargo bench
 #   make bench-cluster  one sweep on one and on two Dask workers, and on the threads of this machine
 #   make performance    measures anew and fills docs/performance.md
-#   make guard          only the instruction counts of make test: seven fixed scenarios against their budgets (valgrind)
+#   make guard          only the instruction counts of make test: eight fixed scenarios against their budgets (valgrind)
+#   make counts         instructions, mispredicted branches and cache misses of a cell-hop, some minutes (valgrind)
 #   make mutants        300 random mutants of the core against the Rust tests, into out/mutants (SEED=1 COUNT=300)
 #   make planted        faults planted in the fast engine's port and in admission: each is found by a Rust test
 #   make memory         200 random large networks: what each takes of memory against what was foretold; the ring of 10,000
@@ -42,7 +43,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard mutants planted memory fuzz
+.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -143,6 +144,9 @@ performance: .make/built
 
 guard: .make/built
 	$(BIN)/python scripts/instruction_guard.py
+
+counts:
+	$(BIN)/python scripts/count_events.py
 
 mutants: SEED ?= 1
 mutants: COUNT ?= 300

@@ -1,6 +1,6 @@
 """Holds the fast engine to a budget of instructions: unlike times, counts are the same however busy the machine is.
 
-    python scripts/instruction_guard.py            builds, runs six short scenarios under valgrind, compares
+    python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
     python scripts/instruction_guard.py --bless    writes the counts down as this compiler's budgets
 
 The budgets stand in crates/celltrain-bench/budgets.csv, by compiler and machine: another one gives other counts. For a

@@ -1,0 +1,82 @@
+"""Counts what a cell-hop costs: instructions, mispredicted branches and misses of the caches, by valgrind's cachegrind.
+
+    python scripts/count_events.py                      the scenarios of the table in docs/performance.md
+    python scripts/count_events.py mesh --ways trains   one, with the ways of contended ports forced
+
+A count is the difference of two runs, a short and a longer one, so that reading the scenario, building the engine and
+the first round trips do not count. Caches are those that valgrind takes this machine to have, the last level 2 MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bench_program import build
+
+# By scenario: a short duration and a longer one.
+DURATIONS = {
+    "n-source-lan-5-infinite": ("100ms", "1s"),
+    "n-source-wan-15-infinite": ("500ms", "1s"),
+    "chain": ("50ms", "250ms"),
+    "parking-lot": ("50ms", "250ms"),
+    "parking-lot-wan": ("50ms", "250ms"),
+    "internetwork-ubr": ("50ms", "250ms"),
+    "internetwork-er": ("50ms", "250ms"),
+    "lan-5-wfq": ("100ms", "400ms"),
+    "mesh": ("20ms", "60ms"),
+}
+COUNTS = {
+    "instructions": r"I +refs",
+    "mispredicted": r"Mispredicts",
+    "L1 misses": r"D1 +misses",
+    "LL misses": r"LLd misses",
+}
+
+
+def main() -> None:
+    """Count, print."""
+    parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
+    parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="all of them if none is given")
+    parser.add_argument(
+        "--ways", default="planned", choices=["planned", "trains", "streams"], help="of contended ports"
+    )
+    arguments = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        sys.exit("valgrind is needed: apt install valgrind")
+    program = build()
+    print("| a cell-hop of | " + " | ".join(COUNTS) + " |\n|---|" + "---:|" * len(COUNTS))
+    for scenario in arguments.scenario or DURATIONS:
+        (hops, short), (more_hops, longer) = (
+            counted(program, scenario, duration, arguments.ways) for duration in DURATIONS[scenario]
+        )
+        of_each = [(longer[name] - short[name]) / (more_hops - hops) for name in COUNTS]
+        cells = [f"{of_each[0]:.1f}", *(f"{count:.2f}" for count in of_each[1:])]
+        print(f"| {scenario} | " + " | ".join(cells) + " |", flush=True)
+
+
+def counted(program: Path, scenario: str, duration: str, ways: str) -> tuple[int, dict[str, int]]:
+    """The cell-hops of a run and what it took."""
+    under = ["valgrind", "--tool=cachegrind", "--branch-sim=yes", "--cache-sim=yes", "--LL=2097152,16,64"]
+    run = [str(program), "--scenario", scenario, "--duration", duration, "--ways", ways, "--json"]
+    done = subprocess.run([*under, "--cachegrind-out-file=/dev/null", *run], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip())
+    return json.loads(done.stdout)["cell_hops"], {
+        name: number(pattern, done.stderr) for name, pattern in COUNTS.items()
+    }
+
+
+def number(pattern: str, text: str) -> int:
+    """The number behind a word of cachegrind's."""
+    [found] = re.findall(rf"{pattern}: +([\d,]+)", text)
+    return int(found.replace(",", ""))
+
+
+if __name__ == "__main__":
+    main()
