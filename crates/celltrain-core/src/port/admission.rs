@@ -149,10 +149,7 @@ impl Admission {
     /// A cell of a frame arrives; whether it starts one, about which the policy is to be asked.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
-        let vc = &mut self.vcs[cell.label()];
-        vc.offered += 1;
-        vc.current = cell.frame;
-        std::mem::replace(&mut vc.at_start, cell.last_cell())
+        self.on_cell(cell) == Arrived::Starts
     }
 
     /// The same, with what is known of a cell that starts none.
@@ -162,12 +159,10 @@ impl Admission {
         vc.offered += 1;
         vc.current = cell.frame;
         let starts = std::mem::replace(&mut vc.at_start, cell.last_cell());
-        if starts {
-            Arrived::Starts
-        } else if vc.mode == Mode::Pass {
-            Arrived::Passes
-        } else {
-            Arrived::IsUnwelcome
+        match vc.mode {
+            _ if starts => Arrived::Starts,
+            Mode::Pass => Arrived::Passes,
+            Mode::RefuseFrame | Mode::RefuseRest { .. } => Arrived::IsUnwelcome,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A contended port, in one of two ways: its cells come in trains, or one by one in the streams of its links.
 
-use super::Onwards;
+use super::onwards::Onwards;
 use super::stream::Stream;
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;

@@ -1,8 +1,10 @@
 //! What the fast engine needs of memory beside the models.
 
+use super::Delivery;
 use super::batching_port;
 use super::nic::Nic;
 use super::plan::{self, Stage};
+use super::ports::{FAR, MANY};
 use super::rm;
 use super::stream;
 use super::stream_port;
@@ -10,7 +12,6 @@ use super::tournament_tree::Key;
 use super::train::Train;
 use super::train_port;
 use super::turns::Turn;
-use super::{Delivery, FAR, MANY};
 use crate::cell::Run;
 use crate::index::LinkIndex;
 use crate::network::{Network, NodeKind};

@@ -10,15 +10,18 @@ pub mod batching_port;
 mod contended_port;
 mod fabric;
 mod footprint;
+mod gathered;
 mod measure;
 mod nic;
+mod onwards;
 mod plan;
+mod ports;
 mod rm;
-mod stream;
-mod stream_port;
 // For the benchmarks.
 #[doc(hidden)]
 pub mod run_queues;
+mod stream;
+mod stream_port;
 pub mod tournament_tree;
 mod train;
 mod train_port;
@@ -26,36 +29,33 @@ mod turns;
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiVec;
 
 use super::{Interrupted, Outcome, Progress};
 use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::index::{FlowIndex, Label, LinkIndex};
+use crate::index::{FlowIndex, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::policy::Overflow;
 use crate::probe::{NetworkView, Probe};
 use crate::rate_control::{Place, RateControl};
-use crate::rng;
 use crate::shaped_port::ShapedPort;
 use crate::stop::{Stop, all};
-use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
 pub(crate) use footprint::{BYTES_PER_FRAME, footprint};
+pub use ports::Ways;
 
-use batching_port::BatchingPort;
 use contended_port::ContendedPort;
-use fabric::{Delivery, Fabric, Onward, first_rm_event_leaf, schedule_lane, schedule_rm_events};
+use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
+use onwards::{Onwards, join};
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
 use stream::Stream;
-use stream_port::{Hop, StreamPort};
 use tournament_tree::{Key, Rank, TournamentTree};
-use train_port::{Arrival, Timing, TrainPort};
+use train_port::Arrival;
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -110,7 +110,7 @@ struct Engine<'a> {
     plan: Plan,
     nics: Vec<Nic>,
     contended_ports: Vec<ContendedPort>,
-    /// What comes in at stream ports, port by port, each port's in the order of its inputs.
+    /// What comes in at stream ports, as [`ports`] has put it in a row.
     streams: Vec<Stream>,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, FlowIndex)>,
@@ -148,22 +148,14 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let timings: Vec<Timing> = plan
-            .contended
-            .iter()
-            .map(|&link| timing(network, &routing, &times, &plan, &mut rate_control, (end, link)))
-            .collect();
-        let (first_streams, streams) = streams(network, &routing, &plan, &timings, (ways, is_looked_at));
+        let making = ports::Making { network, routing: &routing, times: &times, plan: &plan, end };
+        let (contended_ports, streams) = making.ports((ways, is_looked_at), &mut rate_control, stop)?;
         let mut engine = Self {
             network,
             clock,
             end,
             nics: all(plan.hosts.iter().map(nic))?,
-            contended_ports: all((0..plan.contended.len()).map(|number| {
-                let link = plan.contended[number];
-                stop.steps(routing.vcs[link].len() + plan.feeders.of(link).len())?;
-                Ok(contended_port(network, &routing, &times, &plan, (&first_streams, &streams), &timings, number))
-            }))?,
+            contended_ports,
             streams,
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
@@ -459,257 +451,9 @@ fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, end: Time, link: LinkIndex
     (!policed && stages.iter().all(can_come_back)).then_some(Time(latest))
 }
 
-/// Where the cells of a port go: to hosts, into shaped ports, and to the contended ports that come next.
-struct Onwards<'e> {
-    link: LinkIndex,
-    fabric: Fabric<'e>,
-    streams: &'e mut [Stream],
-    /// The contended ports before this one, if it is one, and behind it: no VC comes twice to the same port.
-    before: &'e mut [ContendedPort],
-    behind: &'e mut [ContendedPort],
-}
-
-impl Onwards<'_> {
-    /// Cells leave: the first starts at `first_start`, the others a `period` apart.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
-    fn go(&mut self, run: Run, first_start: Time, period: Span) {
-        if let Some(onward) = self.fabric.go(self.link, run, first_start, period) {
-            let port = another(self.before, self.behind, onward.contended_port as usize);
-            join(port, onward, self.streams, &mut self.fabric);
-        }
-    }
-
-    /// The same where it is seldom.
-    #[inline(never)]
-    fn go_seldom(&mut self, run: Run, first_start: Time, period: Span) {
-        self.go(run, first_start, period);
-    }
-
-    /// A cell leaves that arrives at a stream port at `time`, before the end of the run.
-    #[inline]
-    fn push(&mut self, stream: u32, time: Time, cell: Cell) {
-        let stream = &mut self.streams[stream as usize];
-        let number = stream.port as usize;
-        if stream.is_taken_at_once {
-            let ContendedPort::Stream(port) = another(self.before, self.behind, number) else {
-                unreachable!("streams go to ports that take them");
-            };
-            port.take_at_once(time, cell, &mut self.fabric);
-        } else if let Some(arrival) = stream.push(time, cell) {
-            let ContendedPort::Stream(port) = another(self.before, self.behind, number) else {
-                unreachable!("streams go to ports that take them");
-            };
-            settle_by(self.fabric.event_list, number, port.effect_of(arrival));
-        }
-    }
-}
-
-/// Cells are on their way to a contended port.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "once a train at two places")]
-fn join(port: &mut ContendedPort, onward: Onward, streams: &mut [Stream], fabric: &mut Fabric<'_>) {
-    let effect = match port {
-        ContendedPort::Trains(port) => port.join(onward.input as usize, onward.train),
-        ContendedPort::Stream(port) => join_stream(port, onward, streams, fabric),
-    };
-    if let Some(effect) = effect {
-        settle_by(fabric.event_list, onward.contended_port as usize, effect);
-    }
-}
-
-#[inline(never)]
-fn join_stream(
-    port: &mut StreamPort,
-    Onward { input, train, .. }: Onward,
-    streams: &mut [Stream],
-    fabric: &mut Fabric<'_>,
-) -> Option<Time> {
-    if !port.takes_at_once() {
-        return streams[port.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival));
-    }
-    let mut time = train.next;
-    for cell in train.run().iter() {
-        port.take_at_once(time, cell, fabric);
-        time += train.period;
-    }
-    None
-}
-
-/// The contended port of this number, which is another than the one between these.
-#[inline]
-fn another<'a>(
-    before: &'a mut [ContendedPort],
-    behind: &'a mut [ContendedPort],
-    number: usize,
-) -> &'a mut ContendedPort {
-    let first_behind = before.len() + 1;
-    if number < before.len() { &mut before[number] } else { &mut behind[number - first_behind] }
-}
-
-/// The times that govern the contended port of a link.
-fn timing(
-    network: &Network,
-    routing: &Routing,
-    times: &TiSlice<LinkIndex, LinkTimes>,
-    plan: &Plan,
-    rate_control: &mut RateControl,
-    (end, index): (Time, LinkIndex),
-) -> Timing {
-    let link = &network.links[index];
-    let marks_above = rate_control.allocator(index).and_then(|allocator| allocator.marks_above());
-    let cell_time = times[index].cell_time;
-    let stages = &plan.stages[index];
-    let of_rms = plan
-        .rm_ways
-        .get(index)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
-    let leads = || stages.iter().map(|stage| stage.lead);
-    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
-    let pushes_out = policy.overflow() == Overflow::PushOutFront && link.buffer.is_some();
-    let schedules = link.scheduler.build(&network.vc_kinds(routing, index)).is_some();
-    Timing {
-        cell_time,
-        least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
-        latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
-        // Where VCs merge, a cell that does not complete a frame does not leave.
-        every_cell_matters: stages
-            .iter()
-            .zip(&routing.merging[index])
-            .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
-        serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-        defers_order: schedules || pushes_out || marks_above.is_some(),
-        marks_above,
-        notes: link.allocator.is_some(),
-    }
-}
-
-/// Who decides in which way contended ports work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ways {
-    /// The plan, by what is faster.
-    #[default]
-    Planned,
-    /// Trains come in everywhere.
-    Trains,
-    /// Streams of cells come in wherever they can.
-    Streams,
-}
-
-/// A port takes streams if its cells matter elsewhere no sooner than after so many cell times, or a batch is a few cells;
-/// and if as many VCs cross it, or they often keep in step.
-const FAR: u64 = 8;
-const MANY: usize = 8;
-
-/// By contended port the place of the first of its streams, where it takes streams, and all streams.
-///
-/// It does where single cells come or go: a contended port feeds it, or it feeds one. Elsewhere trains stay whole.
-fn streams(
-    network: &Network,
-    routing: &Routing,
-    plan: &Plan,
-    timings: &[Timing],
-    (ways, is_looked_at): (Ways, bool),
-) -> (Vec<Option<usize>>, Vec<Stream>) {
-    let mut streams = Vec::new();
-    // A transparent port has one feeder: what it brings comes from where that one begins.
-    let is_contended = |link: &LinkIndex| {
-        let mut from = *link;
-        while let (Role::Transparent, &[feeder]) = (plan.roles[from], plan.feeders.of(from)) {
-            from = feeder;
-        }
-        matches!(plan.roles[from], Role::Contended(_))
-    };
-    let first_streams = plan.contended.iter().zip(timings).enumerate().map(|(number, (&link, timing))| {
-        let feeders = plan.feeders.of(link);
-        let policy = network.links[link].policy.build(network.links[link].buffer, &network.vc_names(routing, link));
-        let can_gain = timing.every_cell_matters || feeders.iter().any(is_contended);
-        let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
-        let alone = !timing.every_cell_matters && feeders.len() == 1;
-        let takes_streams = match ways {
-            Ways::Planned => can_gain && ((is_far && routing.vcs[link].len() >= MANY) || alone),
-            Ways::Trains => false,
-            Ways::Streams => true,
-        } && !timing.defers_order
-            && !timing.notes
-            && !routing.merging[link].contains(&true)
-            && !policy.follows_cells()
-            && feeders.len() <= stream_port::MOST_INPUTS;
-        takes_streams.then(|| {
-            let first = streams.len();
-            streams.extend(feeders.iter().map(|from| {
-                let stream = Stream::new(index(number), !is_contended(from), timing.every_cell_matters);
-                let alone = feeders.len() == 1 && is_contended(from);
-                stream.taken_at_once(alone && !timing.every_cell_matters && !is_looked_at)
-            }));
-            first
-        })
-    });
-    (first_streams.collect(), streams)
-}
-
-/// A contended port.
-fn contended_port(
-    network: &Network,
-    routing: &Routing,
-    times: &TiSlice<LinkIndex, LinkTimes>,
-    plan: &Plan,
-    (first_streams, streams): (&[Option<usize>], &[Stream]),
-    timings: &[Timing],
-    number: usize,
-) -> ContendedPort {
-    let index = plan.contended[number];
-    let link = &network.links[index];
-    let vcs = routing.vcs[index].len();
-    let stream = |purpose: &str| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
-    let policy = link.policy.build(link.buffer, &network.vc_names(routing, index));
-    let breaker = TieBreaker::new(network.tie_order, routing.inputs[link.from], stream("ties"));
-    let feeders = plan.feeders.of(index);
-    let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
-    if let Some(first_stream) = first_streams[number] {
-        let hops =
-            plan.stages[index].iter_enumerated().map(|(label, stage)| hop(plan, first_streams, index, label, stage));
-        let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(times[index].cell_time);
-        let inputs = (first_stream, inputs, least_spacing);
-        let admission = (link.buffer, policy, stream("policy"));
-        let at_once = streams.get(first_stream).is_some_and(|stream| stream.is_taken_at_once);
-        let port = StreamPort::new(admission, breaker, hops.collect(), inputs, timings[number], (index, at_once));
-        return ContendedPort::Stream(port);
-    }
-    let queues = link.scheduler.build(&network.vc_kinds(routing, index));
-    let port = BatchingPort::new(link.buffer, vcs, policy, stream("policy"));
-    let port = port.merging(&routing.merging[index]).scheduled(queues);
-    ContendedPort::Trains(TrainPort::new(port, breaker, vcs, inputs, timings[number]))
-}
-
-/// Where a VC's cells go from a stream port.
-fn hop(plan: &Plan, first_streams: &[Option<usize>], link: LinkIndex, label: Label, stage: &Stage) -> Hop {
-    let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-    match stage.end {
-        StageEnd::Port { contended_port, input, label } => {
-            let first = first_streams[contended_port as usize].filter(|_| !is_watched);
-            let stream = first.map_or(Hop::ONE_BY_ONE, |first| index(first + input as usize));
-            Hop { lead: stage.lead, stream, label }
-        }
-        StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop { lead: stage.lead, stream: Hop::ELSEWHERE, label },
-    }
-}
-
 #[inline]
 fn index(leaf: usize) -> u32 {
     u32::try_from(leaf).expect("indices fit 32 bits")
-}
-
-/// A port settles everything before `time` at that time at the latest.
-#[inline]
-fn settle_by(event_list: &mut TournamentTree, contended_port: usize, time: Time) {
-    let key = Key::new(time, Rank::Settle, contended_port);
-    if key < event_list.key(contended_port) {
-        event_list.set(contended_port, key);
-    }
 }
 
 #[cfg(test)]

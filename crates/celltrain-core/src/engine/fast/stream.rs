@@ -60,8 +60,8 @@ impl<T: Copy> Pipe<T> {
 
 /// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one.
 pub(super) struct Stream {
-    pub(super) cells: Pipe<Arriving>,
-    pub(super) trains: VecDeque<Train>,
+    cells: Pipe<Arriving>,
+    trains: VecDeque<Train>,
     /// Where only whole frames matter: the arrivals of last cells and RM cells, of those in `cells`.
     ends: Pipe<Time>,
     /// The number of the port among contended ports.
@@ -70,7 +70,8 @@ pub(super) struct Stream {
     every_cell_matters: bool,
     /// Whether what comes is kept in trains.
     in_trains: bool,
-    /// Whether each cell is taken as soon as it is known ([`super::stream_port::StreamPort::takes_at_once`]).
+    /// Whether each cell is worked on as soon as it is known that it will arrive. The port has no other stream, so nothing
+    /// can come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
     pub(super) is_taken_at_once: bool,
 }
 
@@ -81,9 +82,9 @@ pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
 impl Stream {
     /// Nothing, on its way to a port.
-    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool) -> Self {
+    pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, is_taken_at_once: bool) -> Self {
         Self {
-            is_taken_at_once: false,
+            is_taken_at_once,
             cells: Pipe::EMPTY,
             trains: VecDeque::new(),
             ends: Pipe::EMPTY,
@@ -91,11 +92,6 @@ impl Stream {
             every_cell_matters,
             in_trains,
         }
-    }
-
-    /// The same, whose cells are taken at once or not.
-    pub(super) fn taken_at_once(self, is_taken_at_once: bool) -> Self {
-        Self { is_taken_at_once, ..self }
     }
 
     /// A cell is on its way. Returns its arrival where that may be the first here that matters elsewhere.
@@ -124,12 +120,8 @@ impl Stream {
             return self.push_each(train);
         }
         let is_first = self.trains.is_empty();
-        match self.trains.back_mut() {
-            Some(tail) if tail.goes_on_with(&train) => {
-                tail.cells += train.cells;
-                tail.ends_frame = train.ends_frame;
-            }
-            _ => self.trains.push_back(train),
+        if !self.trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
+            self.trains.push_back(train);
         }
         if self.every_cell_matters {
             return is_first.then_some(train.next);
@@ -152,10 +144,7 @@ impl Stream {
     pub(super) fn take_back(&mut self, mut cells: u32) {
         while cells > 0 {
             let tail = self.trains.back_mut().expect("no more is taken back than was to come");
-            let taken = cells.min(tail.cells);
-            tail.cells -= taken;
-            tail.ends_frame = false;
-            cells -= taken;
+            cells -= tail.give_back(cells);
             if tail.cells == 0 {
                 self.trains.pop_back();
             }
@@ -250,7 +239,7 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// The `i`th by time: since `base`, and its place.
+    /// The keys, and the cells that stand at their places.
     #[inline]
     pub(super) fn keys(&mut self) -> (&mut [u64], &[Cell]) {
         (&mut self.keys, &self.cells)
@@ -273,7 +262,7 @@ impl Batch {
         self.cells.push(run.last);
     }
 
-    /// Puts them in order: those of each input, whose first places these are, are so already.
+    /// Puts them in order; those of each link are so already.
     #[inline]
     pub(super) fn sort(&mut self) {
         // Neighbours are merged until one run is left, so a cell is moved once for each doubling of the runs.

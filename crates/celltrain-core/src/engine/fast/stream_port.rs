@@ -4,10 +4,11 @@
 //! scenario says. A cell that is admitted starts when everything before it has been sent, so how many wait follows from
 //! when the link will be free, without a queue: `docs/design/link-streams.md`.
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec};
 
-use super::Onwards;
 use super::fabric::Fabric;
+use super::gathered::{self, Gathered};
+use super::onwards::Onwards;
 use super::stream::{self, Batch, Pipe, Stream, place, since};
 use super::train_port::Timing;
 use crate::cell::{Cell, Run};
@@ -25,7 +26,6 @@ use crate::units::{Span, Time};
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct StreamPort {
     link: LinkIndex,
-    takes_at_once: bool,
     admission: Admission,
     capacity: u32,
     cell_time: Span,
@@ -50,8 +50,7 @@ pub(super) struct StreamPort {
     counts_vcs: bool,
     counts: Counts,
     hops: TiVec<Label, Hop>,
-    /// By label: cells of a frame under way to its host, whose departure is known and has no effect.
-    gathered: TiVec<Label, Run>,
+    gathered: Gathered,
     ties: TieBreaker,
     /// Its streams are a row among all.
     first_stream: usize,
@@ -76,39 +75,37 @@ pub(super) struct StreamPort {
 pub(super) struct Hop {
     /// From the start of a cell to its arrival there.
     pub(super) lead: Span,
-    /// The stream that takes them, or [`Hop::ELSEWHERE`].
+    /// The stream that takes them, or one of the two below.
     pub(super) stream: u32,
     /// The VC's label there.
     pub(super) label: Label,
 }
 
 impl Hop {
-    /// To a host, or to a port that takes trains.
-    pub(super) const ELSEWHERE: u32 = u32::MAX;
-    /// To a port that takes trains, or where cells are watched: each goes on its own.
+    /// None: they go to a host.
+    pub(super) const TO_HOST: u32 = u32::MAX;
+    /// None: they go to a port that takes trains, or each is watched on its way.
     pub(super) const ONE_BY_ONE: u32 = u32::MAX - 1;
 }
 
 /// Memory of a VC that crosses a port, beside what admission keeps.
-pub(super) const BYTES_PER_VC: u64 = size::<Hop>() + size::<Run>() + 4;
+pub(super) const BYTES_PER_VC: u64 = size::<Hop>() + gathered::BYTES_PER_VC + 4;
 
 /// Cells that are handled in a batch at most.
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { stream::MOST as u64 / 2 };
 /// More inputs than this are too many for a batch.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
-/// No run.
-const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
 
 impl StreamPort {
     /// A port of VCs that go on as `hops` say. `at_node` has the numbers of its inputs among those of the node, in
     /// order; the fastest of them brings a cell every `least_spacing`.
     pub(super) fn new(
+        link: LinkIndex,
         (capacity, policy, rng): (Option<u32>, Box<dyn BufferPolicy>, rng::Stream),
         ties: TieBreaker,
         hops: TiVec<Label, Hop>,
         (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span),
         timing: Timing,
-        (link, takes_at_once): (LinkIndex, bool),
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
         let vcs = hops.len();
@@ -116,7 +113,6 @@ impl StreamPort {
         let each = (MOST / inputs.max(1)).saturating_sub(1).max(1);
         Self {
             link,
-            takes_at_once,
             counts_vcs: policy.reads_counts(),
             admission: Admission::new(vcs, policy, rng),
             capacity,
@@ -131,7 +127,7 @@ impl StreamPort {
             admitted: Pipe::EMPTY,
             counted: 0,
             counts: Counts::new(vcs),
-            gathered: ti_vec![NOTHING; vcs],
+            gathered: Gathered::new(vcs),
             hops,
             ties,
             first_stream,
@@ -226,14 +222,13 @@ impl StreamPort {
             batch.base = own.iter().filter_map(Stream::next).min().unwrap_or(until);
         }
         self.firsts.clear();
-        let (mut inputs, mut to_matter) = (0, None::<Time>);
+        let mut to_matter = None::<Time>;
         for stream in own {
             let before = batch.len();
             self.firsts.push(whole(before as u64));
             if stream.next().is_some_and(|next| next < until) {
                 batch.begin_run();
                 stream.take_before(until, batch);
-                inputs += 1;
             }
             if let Some(arrival) = stream.next_to_matter() {
                 to_matter = Some(to_matter.map_or(arrival, |first| first.min(arrival)));
@@ -242,10 +237,8 @@ impl StreamPort {
         assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
         self.next_to_matter = to_matter;
         self.reached = self.reached.max(until);
-        if inputs > 1 {
-            // Places follow the numbers of the inputs, so cells that tie are in that order.
-            batch.sort();
-        }
+        // Places follow the numbers of the inputs, so cells that tie are in that order.
+        batch.sort();
     }
 
     #[inline(always)]
@@ -260,24 +253,12 @@ impl StreamPort {
         }
     }
 
-    /// Whether a cell is worked on as soon as it is known that it will arrive. There is but one stream, so nothing can
-    /// come before it; and nothing is asked of the port before the end of the run, as all its cells go to hosts.
-    pub(super) fn takes_at_once(&self) -> bool {
-        self.takes_at_once
-    }
-
-    /// Works on a cell that will arrive at `now`.
+    /// Works on a cell that will arrive at `now`, of a stream that is taken at once.
     #[inline]
     pub(super) fn take_at_once(&mut self, now: Time, cell: Cell, fabric: &mut Fabric<'_>) {
         self.begun = false;
         let Some(start) = self.enter(now, cell) else { return };
-        let gathered = &mut self.gathered[cell.label()];
-        let goes_on = gathered.last == cell.not_last() && gathered.cells > 0;
-        if goes_on && !cell.last_cell() && start <= self.latest_start {
-            gathered.cells += 1;
-            return;
-        }
-        self.depart_at_once(cell, start, fabric);
+        self.depart_to_host(cell, start, fabric);
         if cell.last_cell() {
             // No other cell comes in this instant.
             self.forget(now + Span(1));
@@ -363,8 +344,8 @@ impl StreamPort {
     /// Hands on a cell that goes elsewhere.
     #[inline(never)]
     fn depart(&mut self, cell: Cell, to: u32, start: Time, onwards: &mut Onwards<'_>) {
-        if to == Hop::ELSEWHERE {
-            self.depart_at_once(cell, start, &mut onwards.fabric);
+        if to == Hop::TO_HOST {
+            self.depart_to_host(cell, start, &mut onwards.fabric);
         } else {
             onwards.go_seldom(Run { last: cell, cells: 1 }, start, self.cell_time);
         }
@@ -372,27 +353,22 @@ impl StreamPort {
 
     /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
     /// the end of the run; others are gathered.
-    #[inline(never)]
-    fn depart_at_once(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
-        let label = cell.label();
+    #[inline]
+    fn depart_to_host(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
         let run = Run { last: cell, cells: 1 };
         if cell.is_rm() || start > self.latest_start {
-            self.report_gathered(label, fabric);
+            self.report_gathered(cell.label(), fabric);
             self.report(run, start, self.cell_time, fabric);
-            return;
-        }
-        let gathered = self.gathered[label];
-        if gathered.cells > 0 && !gathered.goes_on_with(run) {
-            self.report_gathered(label, fabric);
-        }
-        let gathered = &mut self.gathered[label];
-        *gathered = Run { last: cell, cells: gathered.cells + 1 };
-        if cell.last_cell() {
-            let all = std::mem::replace(gathered, NOTHING);
-            self.report(all, start, Span(0), fabric);
+        } else if cell.last_cell() {
+            let cells = self.gathered.take_before(run) + 1;
+            self.report_gathered(cell.label(), fabric);
+            self.report(Run { cells, ..run }, start, Span(0), fabric);
+        } else if let Some(others) = self.gathered.add(run) {
+            self.report(others, Time::default(), Span(0), fabric);
         }
     }
 
+    #[inline(never)]
     fn report(&self, run: Run, start: Time, period: Span, fabric: &mut Fabric<'_>) {
         let onward = fabric.go(self.link, run, start, period);
         assert!(onward.is_none(), "cells are gathered only on their way to hosts");
@@ -400,16 +376,15 @@ impl StreamPort {
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     fn report_gathered(&mut self, label: Label, fabric: &mut Fabric<'_>) {
-        let gathered = std::mem::replace(&mut self.gathered[label], NOTHING);
-        if gathered.cells > 0 {
+        if let Some(gathered) = self.gathered.take(label) {
             self.report(gathered, Time::default(), Span(0), fabric);
         }
     }
 
     /// Reports all such cells, at the end of the run.
     pub(super) fn report_all_gathered(&mut self, onwards: &mut Onwards<'_>) {
-        for label in 0..self.gathered.len() {
-            self.report_gathered(Label::from(label), &mut onwards.fabric);
+        for label in self.gathered.labels() {
+            self.report_gathered(label, &mut onwards.fabric);
         }
     }
 

@@ -68,9 +68,28 @@ impl Train {
     pub(super) const NONE: Train =
         Train { next: Time(0), period: Span(0), cells: 0, ends_frame: false, cell: Cell::NONE };
 
+    /// Takes in a later train where that continues this one in step; whether it did.
+    #[inline]
+    pub(super) fn absorbs(&mut self, later: &Train) -> bool {
+        let goes_on = self.goes_on_with(later);
+        if goes_on {
+            self.cells += later.cells;
+            self.ends_frame = later.ends_frame;
+        }
+        goes_on
+    }
+
+    /// Gives back its last cells, as many as that or all; how many.
+    pub(super) fn give_back(&mut self, cells: u32) -> u32 {
+        let back = cells.min(self.cells);
+        self.cells -= back;
+        self.ends_frame = false;
+        back
+    }
+
     /// Whether a later train of the same frame continues this one in step.
     #[inline]
-    pub(super) fn goes_on_with(&self, later: &Train) -> bool {
+    fn goes_on_with(&self, later: &Train) -> bool {
         // RM cells have numbers of their own, so none is like another.
         self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }

@@ -16,9 +16,8 @@ mod taking_turns;
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiVec, ti_vec};
-
 use super::batching_port::{self, BatchingPort};
+use super::gathered::{self, Gathered};
 use super::train::Train;
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Run};
@@ -61,7 +60,7 @@ pub(super) struct TrainPort {
     /// Cells that have gone from a port that marks, with their starts, as they were marked.
     gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    gathered: TiVec<Label, Run>,
+    gathered: Gathered,
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
     /// arrival, and the departure of a single cell has no effect.
     interleaves: bool,
@@ -69,6 +68,9 @@ pub(super) struct TrainPort {
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
+    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
+    /// later.
+    defers_order: bool,
     timing: Timing,
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
@@ -88,9 +90,6 @@ pub(super) struct Timing {
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
     pub(super) serve_first: bool,
-    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
-    /// later.
-    pub(super) defers_order: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
     /// Whether arrivals are noted, because the port has an allocator.
@@ -131,10 +130,7 @@ pub(super) const BYTES: u64 = size::<TrainPort>() - batching_port::BYTES + 4 * (
 /// Memory of an input, its number at the node and that of its link; its turn is apart.
 pub(super) const BYTES_PER_INPUT: u64 = size::<Input>() + 4 + 4;
 /// Memory of a VC beside that at the [`BatchingPort`].
-pub(super) const BYTES_PER_VC: u64 = size::<Run>();
-
-/// No run.
-const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
+pub(super) const BYTES_PER_VC: u64 = gathered::BYTES_PER_VC;
 
 /// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
 /// engines also checks that it has no effect.
@@ -146,7 +142,9 @@ const FEW: usize = 8;
 impl TrainPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
     pub(super) fn new(port: BatchingPort, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+        let defers_order = port.defers_order() || timing.marks_above.is_some();
         Self {
+            defers_order,
             any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
@@ -155,7 +153,7 @@ impl TrainPort {
             fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            interleaves: !timing.defers_order && !port.merges() && !timing.every_cell_matters,
+            interleaves: !defers_order && !port.merges() && !timing.every_cell_matters,
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
@@ -171,14 +169,14 @@ impl TrainPort {
             in_step: Vec::new(),
             arrivals: Vec::new(),
             gone: Vec::new(),
-            gathered: ti_vec![NOTHING; vcs],
+            gathered: Gathered::new(vcs),
             timing,
         }
     }
 
     /// Whether the order of departures is worked out later than the admission.
     pub(super) fn defers_order(&self) -> bool {
-        self.timing.defers_order
+        self.defers_order
     }
 
     /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
@@ -191,10 +189,7 @@ impl TrainPort {
             self.next.put(Turn::new(train.next, number(input)));
         } else {
             let tail = behind.back_mut().unwrap_or(head);
-            if tail.goes_on_with(&train) {
-                tail.cells += train.cells;
-                tail.ends_frame = train.ends_frame;
-            } else {
+            if !tail.absorbs(&train) {
                 behind.push_back(train);
             }
             if self.timing.every_cell_matters {
@@ -210,10 +205,7 @@ impl TrainPort {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         while cells > 0 {
             let tail = behind.back_mut().unwrap_or(head);
-            let taken = cells.min(tail.cells);
-            tail.cells -= taken;
-            tail.ends_frame = false;
-            cells -= taken;
+            cells -= tail.give_back(cells);
             if tail.cells == 0 && behind.pop_back().is_none() {
                 assert_eq!(cells, 0, "no more is taken back than was to come");
                 self.next.remove(number(input));
@@ -243,7 +235,7 @@ impl TrainPort {
         } else {
             self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
         };
-        if !self.timing.defers_order || self.port.ready() == 0 {
+        if !self.defers_order || self.port.ready() == 0 {
             return to_come;
         }
         let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
@@ -255,7 +247,7 @@ impl TrainPort {
     /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let waits_late = self.timing.defers_order && self.port.ready() > 0;
+        let waits_late = self.defers_order && self.port.ready() > 0;
         let from = if waits_late { self.next.first().time().min(self.next_start) } else { self.next.first().time() };
         let from = from.max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
@@ -286,7 +278,7 @@ impl TrainPort {
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
-        if self.timing.defers_order {
+        if self.defers_order {
             self.serve_before(until);
             self.report_departures(&mut depart);
         }
@@ -352,7 +344,7 @@ impl TrainPort {
     #[inline]
     fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         if self.port.ready() == 0 && self.next_start < now {
-            if self.timing.defers_order {
+            if self.defers_order {
                 self.report_departures(depart);
             }
             self.next_start = now;
@@ -362,7 +354,7 @@ impl TrainPort {
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
         self.start_anew_if_idle(now, depart);
-        if self.timing.defers_order {
+        if self.defers_order {
             if self.port.must_report_before(cell.label()) {
                 self.report_departures(depart);
             }
@@ -397,27 +389,22 @@ impl TrainPort {
     /// Collects cells of a frame under way whose start has no effect.
     #[inline]
     fn gather(&mut self, run: Run, depart: &mut impl FnMut(Run, Time, Span)) {
-        let gathered = &mut self.gathered[run.last.label()];
-        if gathered.cells > 0 && gathered.goes_on_with(run) {
-            gathered.cells += run.cells;
-            return;
+        if let Some(before) = self.gathered.add(run) {
+            depart(before, Time::default(), Span(0));
         }
-        self.report_gathered(run.last.label(), depart);
-        self.gathered[run.last.label()] = run;
     }
 
     /// Reports the collected cells of a VC, whose starts have no effect.
     #[inline]
     fn report_gathered(&mut self, label: Label, depart: &mut impl FnMut(Run, Time, Span)) {
-        let gathered = &mut self.gathered[label];
-        if gathered.cells > 0 {
-            depart(std::mem::replace(gathered, NOTHING), Time::default(), Span(0));
+        if let Some(gathered) = self.gathered.take(label) {
+            depart(gathered, Time::default(), Span(0));
         }
     }
 
     /// Reports all such cells, at the end of the run.
     pub(super) fn report_all_gathered(&mut self, mut depart: impl FnMut(Run, Time, Span)) {
-        for label in self.gathered.keys() {
+        for label in self.gathered.labels() {
             self.report_gathered(label, &mut depart);
         }
     }
@@ -427,7 +414,7 @@ impl TrainPort {
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
-            Some(next) if self.timing.defers_order => first.min(self.effect_at(next.last(), 0)),
+            Some(next) if self.defers_order => first.min(self.effect_at(next.last(), 0)),
             _ => first,
         }
     }
@@ -437,14 +424,14 @@ impl TrainPort {
         if self.timing.every_cell_matters {
             return self.effect_at(train.next, 0);
         }
-        let ahead = if self.timing.defers_order { self.port.least_ahead(train.cell.label()) } else { 0 };
+        let ahead = if self.defers_order { self.port.least_ahead(train.cell.label()) } else { 0 };
         self.effect_at(train.last(), ahead)
     }
 
     /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
     /// the order is deferred, `ahead` cells go before it.
     fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.timing.defers_order { ahead } else { self.port.ready() };
+        let ahead = if self.defers_order { ahead } else { self.port.ready() };
         arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
     }
 }

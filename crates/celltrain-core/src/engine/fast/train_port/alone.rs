@@ -21,7 +21,7 @@ impl TrainPort {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.timing.defers_order && self.port.must_report_before(run.last.label()) {
+        if self.defers_order && self.port.must_report_before(run.last.label()) {
             self.report_departures(depart);
         }
         match self.port.fate(run.last) {
@@ -51,7 +51,7 @@ impl TrainPort {
         run: Run,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> bool {
-        if self.timing.defers_order {
+        if self.defers_order {
             self.admit_deferred(now, period, run, depart)
         } else if self.port.holds(run.last.label()) {
             self.admit_held(now, period, run, depart)

@@ -9,7 +9,7 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.timing.defers_order {
+        if self.defers_order {
             // The queue holds cells that were put in early and do not wait yet.
             self.catch_up(now);
         }
@@ -39,7 +39,7 @@ impl TrainPort {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; 0 where each
     /// departure is reported as its cell arrives.
     pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.every_cell_matters && !self.timing.defers_order {
+        if self.timing.every_cell_matters && !self.defers_order {
             return 0;
         }
         let period = self.inputs[self.next.first().input() as usize].train.period;
@@ -73,8 +73,7 @@ impl TrainPort {
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.catch_up(at);
             self.start_anew_if_idle(at, depart);
-            if self.timing.defers_order && together.iter().any(|&(_, cell)| self.port.must_report_before(cell.label()))
-            {
+            if self.defers_order && together.iter().any(|&(_, cell)| self.port.must_report_before(cell.label())) {
                 self.report_departures(depart);
             }
             self.port.admit_round(together.iter().map(|&(_, cell)| cell));
@@ -89,7 +88,7 @@ impl TrainPort {
             train.next = at;
             self.next.put_back_first(Turn::new(at, input));
             self.note(Run { last: cell, cells: rounds }, now, period);
-            if !self.timing.defers_order && !self.port.holds(cell.label()) {
+            if !self.defers_order && !self.port.holds(cell.label()) {
                 self.report_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }

@@ -1,6 +1,6 @@
 //! Trains that take turns: their cells come one by one between each other.
 
-use super::{Input, NOTHING, TrainPort};
+use super::{Input, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::turns::Turn;
 use crate::units::{Span, Time};
@@ -185,8 +185,7 @@ impl TrainPort {
         self.end_turns(run, first, period);
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were gathered before go with the last one.
-            let gathered = &mut self.gathered[last.label()];
-            let cells = if gathered.goes_on_with(run) { std::mem::replace(gathered, NOTHING).cells } else { 0 };
+            let cells = self.gathered.take_before(run);
             self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {

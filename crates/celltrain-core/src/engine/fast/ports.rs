@@ -1,0 +1,211 @@
+//! The contended ports of a run: the way of each, and what it is made of.
+
+use typed_index_collections::{TiSlice, TiVec};
+
+use super::batching_port::BatchingPort;
+use super::contended_port::ContendedPort;
+use super::index;
+use super::plan::{Plan, Role, Stage, StageEnd};
+use super::stream::Stream;
+use super::stream_port::{self, Hop, StreamPort};
+use super::train_port::{Timing, TrainPort};
+use crate::index::{Label, LinkIndex};
+use crate::network::{LinkTimes, Network, Routing};
+use crate::policy::{BufferPolicy, Overflow};
+use crate::rate_control::RateControl;
+use crate::rng;
+use crate::scheduler::Service;
+use crate::stop::{Interrupted, Stop, all};
+use crate::tie::{ServiceOrder, TieBreaker};
+use crate::units::Time;
+
+/// Who decides in which way contended ports work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ways {
+    /// The plan, by what is faster.
+    #[default]
+    Planned,
+    /// Trains come in everywhere.
+    Trains,
+    /// Streams of cells come in wherever they can.
+    Streams,
+}
+
+/// A port takes streams if its cells matter elsewhere no sooner than after so many cell times, since a batch would be a
+/// few cells otherwise; and if as many VCs cross it, since few VCs often keep in step.
+pub(super) const FAR: u64 = 8;
+pub(super) const MANY: usize = 8;
+
+/// What ports are made by.
+pub(super) struct Making<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: &'a Routing,
+    pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
+    pub(super) plan: &'a Plan,
+    pub(super) end: Time,
+}
+
+/// A port before it is known where the streams of others begin.
+struct Draft {
+    link: LinkIndex,
+    policy: Box<dyn BufferPolicy>,
+    queues: Option<Service>,
+    timing: Timing,
+    /// The place of the first of its streams, if it takes streams.
+    first_stream: Option<usize>,
+}
+
+impl Making<'_> {
+    /// All contended ports, and what comes in at those that take streams: port by port, each port's in the order of its
+    /// inputs. `is_looked_at`: queues are looked at during the run.
+    ///
+    /// # Errors
+    /// When it is told to stop.
+    pub(super) fn ports(
+        &self,
+        (ways, is_looked_at): (Ways, bool),
+        rate_control: &mut RateControl,
+        stop: &Stop<'_>,
+    ) -> Result<(Vec<ContendedPort>, Vec<Stream>), Interrupted> {
+        let mut streams = Vec::new();
+        let drafts: Vec<Draft> = all(self.plan.contended.iter().zip(0..).map(|(&link, number)| {
+            stop.steps(self.routing.vcs[link].len() + self.plan.feeders.of(link).len())?;
+            let mut draft = self.draft(link, rate_control);
+            if self.takes_streams(&draft, ways) {
+                draft.first_stream = Some(streams.len());
+                self.add_streams(&draft, number, is_looked_at, &mut streams);
+            }
+            Ok(draft)
+        }))?;
+        let first_streams: Vec<_> = drafts.iter().map(|draft| draft.first_stream).collect();
+        let port = |draft: Draft| {
+            stop.steps(self.routing.vcs[draft.link].len())?;
+            Ok(self.port(draft, &first_streams))
+        };
+        Ok((all(drafts.into_iter().map(port))?, streams))
+    }
+
+    fn draft(&self, link: LinkIndex, rate_control: &mut RateControl) -> Draft {
+        let &Self { network, routing, .. } = self;
+        let port = &network.links[link];
+        let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
+        Draft {
+            link,
+            policy: port.policy.build(port.buffer, &network.vc_names(routing, link)),
+            queues: port.scheduler.build(&network.vc_kinds(routing, link)),
+            timing: self.timing(link, marks_above),
+            first_stream: None,
+        }
+    }
+
+    /// The times that govern a port.
+    fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
+        let &Self { network, routing, times, plan, end } = self;
+        let cell_time = times[index].cell_time;
+        let stages = &plan.stages[index];
+        let of_rms = plan
+            .rm_ways
+            .get(index)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .flat_map(|way| way.passes.iter().map(|pass| pass.lead).chain(way.end.iter().map(|end| end.lead)));
+        let leads = || stages.iter().map(|stage| stage.lead);
+        Timing {
+            cell_time,
+            least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
+            latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
+            // Where VCs merge, a cell that does not complete a frame does not leave.
+            every_cell_matters: stages
+                .iter()
+                .zip(&routing.merging[index])
+                .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
+            serve_first: network.service_order == ServiceOrder::BeforeArrivals,
+            marks_above,
+            notes: network.links[index].allocator.is_some(),
+        }
+    }
+
+    /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
+    /// feeds one. Elsewhere trains stay whole.
+    fn takes_streams(&self, Draft { link, policy, queues, timing, .. }: &Draft, ways: Ways) -> bool {
+        let feeders = self.plan.feeders.of(*link);
+        let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
+        let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
+        let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
+        let wanted = match ways {
+            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(*link, timing)),
+            Ways::Trains => false,
+            Ways::Streams => true,
+        };
+        wanted
+            && queues.is_none()
+            && !timing.notes
+            && policy.overflow() != Overflow::PushOutFront
+            && !policy.follows_cells()
+            && !self.routing.merging[*link].contains(&true)
+            && feeders.len() <= stream_port::MOST_INPUTS
+    }
+
+    /// Whether one link feeds a port and all its cells go to hosts.
+    fn is_last_behind_one(&self, link: LinkIndex, timing: &Timing) -> bool {
+        !timing.every_cell_matters && self.plan.feeders.of(link).len() == 1
+    }
+
+    /// Whether what comes over a link comes from a contended port, cell by cell. A transparent port has one feeder: what
+    /// it brings comes from where that one begins.
+    fn brings_cells(&self, link: LinkIndex) -> bool {
+        let mut from = link;
+        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.feeders.of(from)) {
+            from = feeder;
+        }
+        matches!(self.plan.roles[from], Role::Contended(_))
+    }
+
+    fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Vec<Stream>) {
+        let &Draft { link, ref timing, .. } = draft;
+        let at_once = self.is_last_behind_one(link, timing) && !is_looked_at;
+        streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
+            let brings_cells = self.brings_cells(from);
+            Stream::new(number, !brings_cells, timing.every_cell_matters, at_once && brings_cells)
+        }));
+    }
+
+    fn port(&self, draft: Draft, first_streams: &[Option<usize>]) -> ContendedPort {
+        let Draft { link: number, policy, queues, timing, first_stream } = draft;
+        let &Self { network, routing, times, plan, .. } = self;
+        let link = &network.links[number];
+        let draws = |purpose: &str| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", link.name));
+        let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], draws("ties"));
+        let feeders = plan.feeders.of(number);
+        let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
+        let Some(first_stream) = first_stream else {
+            let vcs = routing.vcs[number].len();
+            let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
+            let port = port.merging(&routing.merging[number]).scheduled(queues);
+            return ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing));
+        };
+        let hops: TiVec<Label, Hop> = plan.stages[number]
+            .iter_enumerated()
+            .map(|(label, stage)| self.hop(first_streams, number, label, stage))
+            .collect();
+        let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
+        let admission = (link.buffer, policy, draws("policy"));
+        let inputs = (first_stream, inputs, least_spacing);
+        ContendedPort::Stream(StreamPort::new(number, admission, ties, hops, inputs, timing))
+    }
+
+    /// Where a VC's cells go from a stream port.
+    fn hop(&self, first_streams: &[Option<usize>], link: LinkIndex, label: Label, stage: &Stage) -> Hop {
+        let plan = self.plan;
+        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        match stage.end {
+            StageEnd::Port { contended_port, input, label } => {
+                let first = first_streams[contended_port as usize].filter(|_| !is_watched);
+                let stream = first.map_or(Hop::ONE_BY_ONE, |first| index(first + input as usize));
+                Hop { lead: stage.lead, stream, label }
+            }
+            StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop { lead: stage.lead, stream: Hop::TO_HOST, label },
+        }
+    }
+}
