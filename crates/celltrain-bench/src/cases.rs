@@ -169,6 +169,10 @@ fn whole() -> Vec<Case> {
     }
     let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
     cases.push(Case::whole("mesh", title, mesh("1s")));
+    for (ports, name, title) in MESH_PORTS {
+        let title = format!("the random network under {title}, 0.2 s");
+        cases.push(Case::whole(format!("mesh-{name}"), title, mesh("200ms").replace(MESH_POLICY, ports)));
+    }
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
         let title = format!("internetwork, 10 sources, {title}, 5 s");
@@ -258,6 +262,16 @@ const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
 /// Nothing but the clocks' ticks in nearly every cell time.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
+
+/// What ports of the random network do, and what they do instead.
+const MESH_POLICY: &str = "policy.epd = { threshold = 800 }";
+const MESH_PORTS: [(&str, &str, &str); 5] = [
+    ("policy.epd = { threshold = 800 }\nscheduler.wfq.weights = 1", "wfq", "EPD and WFQ"),
+    ("policy.epd = { threshold = 800 }\nscheduler.round_robin = {}", "round-robin", "EPD and round robin"),
+    ("policy.drop_from_front = {}", "drop-from-front", "drop from front"),
+    ("policy.virtual_queuing.threshold = 800", "virtual-queuing", "virtual queuing"),
+    ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
+];
 
 /// N sources that share one port.
 #[derive(Clone, Copy)]

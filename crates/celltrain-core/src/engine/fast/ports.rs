@@ -1,14 +1,19 @@
 //! The contended ports of a run: the way of each, and what it is made of.
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiSlice;
 
 use super::batching_port::BatchingPort;
 use super::contended_port::ContendedPort;
+use super::fifo::Fifo;
+use super::inbox::{self, Inbox};
 use super::index;
+use super::outlet::{Hop, Outlet};
+use super::output::Timing;
 use super::plan::{Plan, Role, Stage, StageEnd};
+use super::queue_port::QueuePort;
 use super::stream::Stream;
-use super::stream_port::{self, Hop, StreamPort};
-use super::train_port::{Timing, TrainPort};
+use super::stream_port::StreamPort;
+use super::train_port::TrainPort;
 use crate::index::{Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::{BufferPolicy, Overflow};
@@ -128,28 +133,32 @@ impl Making<'_> {
 
     /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
     /// feeds one. Elsewhere trains stay whole.
-    fn takes_streams(&self, Draft { link, policy, queues, timing, .. }: &Draft, ways: Ways) -> bool {
+    fn takes_streams(&self, draft: &Draft, ways: Ways) -> bool {
+        let Draft { link, timing, .. } = draft;
         let feeders = self.plan.feeders.of(*link);
         let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
         let wanted = match ways {
-            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(*link, timing)),
+            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(draft)),
             Ways::Trains => false,
             Ways::Streams => true,
         };
-        wanted
-            && queues.is_none()
+        wanted && feeders.len() <= inbox::MOST_INPUTS
+    }
+
+    /// Whether a port is first in, first out, and a departure does nothing but add up.
+    fn is_plain(&self, Draft { link, policy, queues, timing, .. }: &Draft) -> bool {
+        queues.is_none()
             && !timing.notes
             && policy.overflow() != Overflow::PushOutFront
             && !policy.follows_cells()
             && !self.routing.merging[*link].contains(&true)
-            && feeders.len() <= stream_port::MOST_INPUTS
     }
 
-    /// Whether one link feeds a port and all its cells go to hosts.
-    fn is_last_behind_one(&self, link: LinkIndex, timing: &Timing) -> bool {
-        !timing.every_cell_matters && self.plan.feeders.of(link).len() == 1
+    /// Whether one link feeds a plain port and all its cells go to hosts.
+    fn is_last_behind_one(&self, draft: &Draft) -> bool {
+        !draft.timing.every_cell_matters && self.plan.feeders.of(draft.link).len() == 1 && self.is_plain(draft)
     }
 
     /// Whether what comes over a link comes from a contended port, cell by cell. A transparent port has one feeder: what
@@ -164,7 +173,7 @@ impl Making<'_> {
 
     fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Vec<Stream>) {
         let &Draft { link, ref timing, .. } = draft;
-        let at_once = self.is_last_behind_one(link, timing) && !is_looked_at;
+        let at_once = self.is_last_behind_one(draft) && !is_looked_at;
         streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
             let brings_cells = self.brings_cells(from);
             Stream::new(number, !brings_cells, timing.every_cell_matters, at_once && brings_cells)
@@ -172,6 +181,7 @@ impl Making<'_> {
     }
 
     fn port(&self, draft: Draft, first_streams: &[Option<usize>]) -> ContendedPort {
+        let is_plain = self.is_plain(&draft);
         let Draft { link: number, policy, queues, timing, first_stream } = draft;
         let &Self { network, routing, times, plan, .. } = self;
         let link = &network.links[number];
@@ -179,20 +189,32 @@ impl Making<'_> {
         let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], draws("ties"));
         let feeders = plan.feeders.of(number);
         let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
-        let Some(first_stream) = first_stream else {
-            let vcs = routing.vcs[number].len();
-            let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
-            let port = port.merging(&routing.merging[number]).scheduled(queues);
-            return ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing));
+        let vcs = routing.vcs[number].len();
+        let ways_out = || {
+            let hops = plan.stages[number].iter_enumerated();
+            let hops = hops.map(|(label, stage)| self.hop(first_streams, number, label, stage)).collect();
+            Outlet::new(number, hops, (timing.cell_time, timing.latest_start))
         };
-        let hops: TiVec<Label, Hop> = plan.stages[number]
-            .iter_enumerated()
-            .map(|(label, stage)| self.hop(first_streams, number, label, stage))
-            .collect();
-        let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
-        let admission = (link.buffer, policy, draws("policy"));
-        let inputs = (first_stream, inputs, least_spacing);
-        ContendedPort::Stream(StreamPort::new(number, admission, ties, hops, inputs, timing))
+        let inbox = |first_stream, ties, inputs| {
+            let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
+            Inbox::new(ties, (first_stream, inputs, least_spacing))
+        };
+        if let (Some(first_stream), true) = (first_stream, is_plain) {
+            let admission = (link.buffer, policy, draws("policy"));
+            let fifo = Fifo::new(vcs, admission, timing.cell_time, timing.serve_first);
+            return ContendedPort::Stream(StreamPort::new(
+                inbox(first_stream, ties, inputs),
+                fifo,
+                ways_out(),
+                timing.least_lead,
+            ));
+        }
+        let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
+        let port = port.merging(&routing.merging[number]).scheduled(queues);
+        match first_stream {
+            Some(first) => ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing)),
+            None => ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing)),
+        }
     }
 
     /// Where a VC's cells go from a stream port.
