@@ -97,7 +97,8 @@ impl Making<'_> {
         Draft {
             link,
             policy: port.policy.build(port.buffer, &network.vc_names(routing, link)),
-            queues: port.scheduler.build(&network.vc_kinds(routing, link)),
+            // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
+            queues: port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice),
             timing: self.timing(link, marks_above),
             first_stream: None,
         }
