@@ -417,7 +417,10 @@ impl Rest {
             switch: self.switch.clone(),
             host: self.host.clone(),
             aal5,
-            measure: MeasureOptions { file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }) },
+            measure: MeasureOptions {
+                file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }),
+                ..MeasureOptions::default()
+            },
         }
     }
 }
