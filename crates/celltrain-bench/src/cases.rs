@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
@@ -18,7 +18,7 @@ pub struct Case {
     /// What it is, in a line.
     pub title: String,
     /// Its text. It is written when it is asked for: some are large, and all cases are made to find one.
-    text: Rc<dyn Fn() -> String>,
+    text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// What a scenario is measured for.
@@ -103,18 +103,27 @@ impl Case {
             let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
             format!("duration = \"{duration}\"\n{rest}")
         };
-        Case { text: Rc::new(lasting), ..self }
+        Case { text: Arc::new(lasting), ..self }
     }
 
-    fn whole(name: impl Into<String>, title: impl Into<String>, text: impl Fn() -> String + 'static) -> Self {
-        Case { name: name.into(), group: Group::Whole, title: title.into(), text: Rc::new(text) }
+    fn whole(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
+        Case { name: name.into(), group: Group::Whole, title: title.into(), text: Arc::new(text) }
     }
 
-    fn guard(name: &str, title: &str, text: impl Fn() -> String + 'static) -> Self {
-        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), text: Rc::new(text) }
+    fn guard(name: &str, title: &str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), text: Arc::new(text) }
     }
 
-    fn point(axis: Axis, value: impl Into<String>, reference: bool, text: impl Fn() -> String + 'static) -> Self {
+    fn point(
+        axis: Axis,
+        value: impl Into<String>,
+        reference: bool,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
         let value = value.into().trim_matches('"').to_string();
         let name = format!("{}-{value}", axis.name());
         let title = match axis {
@@ -123,7 +132,7 @@ impl Case {
             Axis::Hops => format!("chain, hops: {value}, cross traffic on each, Selective Drop, 2 s"),
             Axis::Seconds => format!("LAN, 5 sources, infinite buffer, {value} s"),
         };
-        Case { name, group: Group::Scaling { axis, value, reference }, title, text: Rc::new(text) }
+        Case { name, group: Group::Scaling { axis, value, reference }, title, text: Arc::new(text) }
     }
 }
 

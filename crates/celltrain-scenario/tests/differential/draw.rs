@@ -1,6 +1,8 @@
 //! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike
 //! links.
 
+#[path = "meshes.rs"]
+pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
 
