@@ -14,7 +14,6 @@ use crate::units::{Span, Time};
 
 /// What waits at a port from which cells leave in the order of their arrival. A cell that is admitted starts when
 /// everything before it has been sent.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct Fifo {
     /// When everything that was admitted will have been sent.
     free_at: Time,

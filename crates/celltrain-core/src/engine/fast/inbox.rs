@@ -109,22 +109,17 @@ impl Inbox {
     pub(super) fn hand_over(&mut self, mut arrive: impl FnMut(Time, Cell, bool)) {
         let base = self.batch.base;
         let (keys, cells) = self.batch.keys();
-        let mut i = 0;
-        while let Some(&key) = keys.get(i) {
-            let now = base + since(key);
-            if keys.get(i + 1).is_some_and(|&next| since(next) == since(key)) {
-                let tied = keys[i..].iter().take_while(|&&other| since(other) == since(key)).count();
-                let together = &mut keys[i..i + tied];
-                tie(&mut self.ties, &self.firsts, &self.at_node, together);
-                let mut begins = true;
-                for &mut key in together {
-                    arrive(now, cells[place(key)], std::mem::take(&mut begins));
-                }
-                i += tied;
-            } else {
-                arrive(now, cells[place(key)], true);
-                i += 1;
+        // Where the cells end that tie with the one under way.
+        let (mut i, mut tied) = (0, 0);
+        while i < keys.len() {
+            let begins = i >= tied;
+            if begins && keys.get(i + 1).is_some_and(|&next| since(next) == since(keys[i])) {
+                let with = keys[i..].iter().take_while(|&&other| since(other) == since(keys[i])).count();
+                tied = i + with;
+                tie(&mut self.ties, &self.firsts, &self.at_node, &mut keys[i..tied]);
             }
+            arrive(base + since(keys[i]), cells[place(keys[i])], begins);
+            i += 1;
         }
         self.batch.clear();
     }

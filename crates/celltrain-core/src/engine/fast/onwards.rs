@@ -41,20 +41,23 @@ impl Onwards<'_> {
     #[inline]
     pub(super) fn push(&mut self, stream: u32, time: Time, cell: Cell) {
         let stream = &mut self.streams[stream as usize];
+        let Some(arrival) = stream.push(time, cell) else { return };
         let number = stream.port as usize;
-        let matters = if stream.is_taken_at_once { Some(time) } else { stream.push(time, cell) };
-        let Some(arrival) = matters else { return };
-        let is_taken_at_once = stream.is_taken_at_once;
         let effect = match another(self.before, self.behind, number) {
-            ContendedPort::Stream(port) if is_taken_at_once => {
-                port.take_at_once(time, cell, &mut self.fabric);
-                return;
-            }
             ContendedPort::Stream(port) => port.effect_of(arrival),
             ContendedPort::Queues(port) => port.effect_of(arrival),
             ContendedPort::Trains(_) => unreachable!("streams go to ports that take them"),
         };
         settle_by(self.fabric.event_list, number, effect);
+    }
+
+    /// The same at a port that takes cells at once.
+    #[inline(never)]
+    pub(super) fn hand_over(&mut self, contended_port: u32, time: Time, cell: Cell) {
+        let ContendedPort::Stream(port) = another(self.before, self.behind, contended_port as usize) else {
+            unreachable!("cells are taken at once where they are first in, first out");
+        };
+        port.take_at_once(time, cell, &mut self.fabric);
     }
 }
 

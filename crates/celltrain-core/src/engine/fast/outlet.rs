@@ -25,17 +25,19 @@ pub(super) struct Outlet {
 pub(super) struct Hop {
     /// From the start of a cell to its arrival there.
     pub(super) lead: Span,
-    /// The stream that takes them, or one of the two below.
-    pub(super) stream: u32,
+    /// The number of the stream that takes them, or one of those below.
+    pub(super) to: u32,
     /// The VC's label there.
     pub(super) label: Label,
 }
 
 impl Hop {
-    /// None: they go to a host.
-    pub(super) const TO_HOST: u32 = u32::MAX;
-    /// None: they go to a port that takes trains, or each is watched on its way.
+    /// From here on, the number of a contended port that takes cells at once stands behind it.
+    pub(super) const AT_ONCE: u32 = 1 << 31;
+    /// To no stream: they go to a port that takes trains, or each is watched on its way.
     pub(super) const ONE_BY_ONE: u32 = u32::MAX - 1;
+    /// To no stream: they go to a host.
+    pub(super) const TO_HOST: u32 = u32::MAX;
 }
 
 /// Memory of a VC.
@@ -52,11 +54,16 @@ impl Outlet {
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn send(&mut self, cell: Cell, start: Time, onwards: &mut Onwards<'_>) {
         let hop = self.hops[cell.label()];
-        if hop.stream < Hop::ONE_BY_ONE && start <= self.latest_start && !cell.is_rm() {
-            onwards.push(hop.stream, start + hop.lead, cell.relabelled(hop.label));
-        } else {
-            self.send_elsewhere(cell, hop.stream, start, onwards);
+        if start <= self.latest_start && !cell.is_rm() {
+            let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
+            if hop.to < Hop::AT_ONCE {
+                return onwards.push(hop.to, arrival, there);
+            }
+            if hop.to < Hop::ONE_BY_ONE {
+                return onwards.hand_over(hop.to - Hop::AT_ONCE, arrival, there);
+            }
         }
+        self.send_elsewhere(cell, hop.to, start, onwards);
     }
 
     /// Cells of a frame start, one after the other.

@@ -25,7 +25,6 @@ pub(super) struct Output {
 }
 
 /// The times that govern a contended port.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     /// One cell's transmission.

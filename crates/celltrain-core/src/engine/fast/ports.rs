@@ -85,7 +85,7 @@ impl Making<'_> {
         let first_streams: Vec<_> = drafts.iter().map(|draft| draft.first_stream).collect();
         let port = |draft: Draft| {
             stop.steps(self.routing.vcs[draft.link].len())?;
-            Ok(self.port(draft, &first_streams, is_looked_at))
+            Ok(self.port(draft, (&first_streams, &streams), is_looked_at))
         };
         Ok((all(drafts.into_iter().map(port))?, streams))
     }
@@ -97,7 +97,8 @@ impl Making<'_> {
         Draft {
             link,
             policy: port.policy.build(port.buffer, &network.vc_names(routing, link)),
-            queues: port.scheduler.build(&network.vc_kinds(routing, link)),
+            // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
+            queues: port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice),
             timing: self.timing(link, marks_above),
             first_stream: None,
         }
@@ -181,7 +182,7 @@ impl Making<'_> {
         }));
     }
 
-    fn port(&self, draft: Draft, first_streams: &[Option<usize>], is_looked_at: bool) -> ContendedPort {
+    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &[Stream]), is_looked_at: bool) -> ContendedPort {
         let is_plain = self.is_plain(&draft);
         let Draft { link: number, policy, queues, timing, first_stream } = draft;
         let &Self { network, routing, times, plan, .. } = self;
@@ -193,7 +194,7 @@ impl Making<'_> {
         let vcs = routing.vcs[number].len();
         let ways_out = || {
             let hops = plan.stages[number].iter_enumerated();
-            let hops = hops.map(|(label, stage)| self.hop(first_streams, number, label, stage)).collect();
+            let hops = hops.map(|(label, stage)| self.hop(ahead, number, label, stage)).collect();
             Outlet::new(number, hops, (timing.cell_time, timing.latest_start))
         };
         let inbox = |first_stream, ties, inputs| {
@@ -222,17 +223,30 @@ impl Making<'_> {
         }
     }
 
-    /// Where a VC's cells go from a stream port.
-    fn hop(&self, first_streams: &[Option<usize>], link: LinkIndex, label: Label, stage: &Stage) -> Hop {
+    /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the
+    /// streams.
+    fn hop(
+        &self,
+        (first_streams, streams): (&[Option<usize>], &[Stream]),
+        link: LinkIndex,
+        label: Label,
+        stage: &Stage,
+    ) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        match stage.end {
+        let (to, label) = match stage.end {
             StageEnd::Port { contended_port, input, label } => {
                 let first = first_streams[contended_port as usize].filter(|_| !is_watched);
-                let stream = first.map_or(Hop::ONE_BY_ONE, |first| index(first + input as usize));
-                Hop { lead: stage.lead, stream, label }
+                let stream = first.map(|first| first + input as usize);
+                let to = match stream {
+                    Some(stream) if streams[stream].is_taken_at_once => Hop::AT_ONCE + contended_port,
+                    Some(stream) => index(stream),
+                    None => Hop::ONE_BY_ONE,
+                };
+                (to, label)
             }
-            StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop { lead: stage.lead, stream: Hop::TO_HOST, label },
-        }
+            StageEnd::Host { .. } | StageEnd::Shaped { .. } => (Hop::TO_HOST, label),
+        };
+        Hop { lead: stage.lead, to, label }
     }
 }
