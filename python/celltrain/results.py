@@ -53,7 +53,7 @@ def run(
     """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
         trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording
             changes nothing in the run. The last two have the connections with a controlled rate or an edge device, and

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, files
+from celltrain import _core, files, shipped
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
@@ -92,11 +92,10 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
 
 
 def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
-    """Reads and checks a scenario, whether it is a `Scenario` or the path of a TOML file."""
+    """Reads and checks a scenario, whether it is a `Scenario`, the path of a TOML file or the name of a shipped one."""
     if isinstance(scenario, str | os.PathLike):
-        name = shown(scenario)
         try:
-            text = read_text(Path(scenario))
+            name, text = named_text(scenario)
         except ScenarioError as error:
             return Reading(handle=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name, current()))
@@ -115,19 +114,34 @@ def name_of(scenario: Scenario) -> str:
     return scenario.name or "scenario"
 
 
+def named_text(said: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
+    """How messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
+
+    Args:
+        said: The path or the name; a file of that name goes first.
+        kind: `scenario` or `plan`.
+
+    Raises:
+        ScenarioError: When it is neither.
+    """
+    return shipped.found(said, kind) or (shown(said), read_text(Path(said), what=kind))
+
+
 def read_text(path: Path, *, what: str = "scenario") -> str:
     """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
     name = shown(path)
     try:
         content = files.read_bytes(path, what=what)
     except files.UnreadableError as error:
-        raise ScenarioError([Fault.of_file(name, error.problem)]) from None
+        known = error.missing and what in shipped.FOLDERS
+        problem = f"{error.problem}{shipped.advice(path, what)}" if known else error.problem
+        raise ScenarioError([Fault.of_file(name, problem)]) from None
     try:
         # Editors on some systems put a mark at the start.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        form = "; a scenario is a TOML file" if what == "scenario" else ""
+        form = f"; a {what} is a TOML file" if what in shipped.FOLDERS else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
@@ -135,10 +149,10 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
 @checked(ScenarioError)
 @endable
 def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
-    """The scenario in a TOML file, checked, with every default filled in.
+    """The scenario in a TOML file, or a shipped one, checked, with every default filled in.
 
     Args:
-        path: The file.
+        path: The file, or the name of a shipped scenario.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
@@ -146,7 +160,7 @@ def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scena
         CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
-    >>> ct.load("scenarios/lan-epd.toml").port["bottleneck"].policy
+    >>> ct.load("lan-epd").port["bottleneck"].policy
     Epd(threshold_cells=800)
     """
     from celltrain.models import Scenario
@@ -160,7 +174,7 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:

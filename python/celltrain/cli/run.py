@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
 from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
 from celltrain.text import shortened, shown
 from celltrain.writing import making
@@ -29,21 +29,21 @@ MOST_PORTS = 6
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("run", epilog="For example: celltrain run scenarios/lan-epd.toml --trace queue,cwnd --out out --plot")(
-        run
-    )
+    app.command("run", epilog="For example: celltrain run lan-epd --trace queue,cwnd --out out --plot")(run)
 
 
 @shell.command
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
+    file: shell.ScenarioFile,
     seed: Annotated[
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
     ] = None,
     trace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SERIES", help="Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge."
+            metavar="SERIES",
+            help="Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge.",
+            autocompletion=completing.series,
         ),
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,

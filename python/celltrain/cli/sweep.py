@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import bars, shell, workers
+from celltrain.cli import bars, completing, shell, workers
 from celltrain.cli.bars import in_words, size_in_words
 
 if TYPE_CHECKING:
@@ -26,12 +26,17 @@ MOST_MEASURES = 4
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("sweep", epilog="For example: celltrain sweep plans/selective-drop-rz.toml --store out/sd")(sweep)
+    app.command("sweep", epilog="For example: celltrain sweep selective-drop-rz --store out/sd")(sweep)
 
 
 @shell.command
 def sweep(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file.")],
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN", help="The plan: a TOML file, or the name of a shipped one.", autocompletion=completing.plans
+        ),
+    ],
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the results go: a folder that is new or empty.")
     ] = None,

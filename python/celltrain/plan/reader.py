@@ -24,8 +24,7 @@ from celltrain.plan.points import judge_points
 from celltrain.plan.shapes import MOST_VALUES, PlanForm
 from celltrain.quantities import exact, seconds
 from celltrain.running import Recording
-from celltrain.scenario import read_text
-from celltrain.text import shown as shown_path
+from celltrain.scenario import named_text
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -48,15 +47,20 @@ MOST_MEASURES = 1000
 
 
 def read_file(path: Path) -> Contents:
-    """The plan in a file."""
+    """The plan in a file, or a shipped one by its name."""
+    return read_toml(*plan_text(path))
+
+
+def plan_text(path: Path) -> tuple[str, str, Path | None]:
+    """A plan's text, how messages call it, and the folder it stands in; None where it is a shipped one."""
     try:
-        text = read_text(path)
+        file, text = named_text(path, "plan")
     except ScenarioError as error:
         raise PlanError(error.faults) from None
-    return read_toml(text, shown_path(path), path.parent)
+    return text, file, path.parent if path.is_file() else None
 
 
-def read_toml(text: str, file: str, folder: Path) -> Contents:
+def read_toml(text: str, file: str, folder: Path | None) -> Contents:
     """The plan in a text."""
     document, lines = parse(text, file)
     diagnostics = Diagnostics(file, lines, document)
