@@ -10,8 +10,8 @@ True
 >>> result.flows.column_names[:2]
 ['name', 'goodput_mbps']
 
-Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
+Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `compare` several under the same
+seeds, `check` says what is wrong with one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
 ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
 `read_events` reads what a run told of single segments, frames and cells; `why` says what happened to a flow. A `Cancel` ends any of these calls from another thread.
 """
@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from celltrain.cancel import Cancel as Cancel
     from celltrain.captures import Capture as Capture
+    from celltrain.comparing import Compared as Compared
+    from celltrain.comparing import compare as compare
     from celltrain.drawing import draw as draw
     from celltrain.errors import CancelledError as CancelledError
     from celltrain.errors import CelltrainError as CelltrainError
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 # Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
 _HOMES = {
     "Cancel": "cancel",
+    "Compared": "comparing",
     "Capture": "captures",
     "CancelledError": "errors",
     "CelltrainError": "errors",
@@ -95,6 +98,7 @@ _HOMES = {
     "read_events": "event_log",
     "run": "results",
     "check": "scenario",
+    "compare": "comparing",
     "report": "reports",
     "load": "scenario",
     "n_source": "scenario",

@@ -89,7 +89,12 @@ def _asked(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, A
         for name, hint in inspect.get_annotations(function).items()
         if name != "return"
     }
-    return inspect.signature(function), hints
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL and name in hints:
+            # Arguments without names come as one tuple.
+            hints[name] = typing.cast("Any", collections.abc.Sequence)[hints[name]]
+    return signature, hints
 
 
 class Named:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +41,57 @@ STYLE: dict[Any, Any] = {
 MOST_MARKS = 1500
 #: Panels in a row, at most.
 MOST_ACROSS = 3
+
+
+#: Inches of a figure: as wide as a paper's column, and as its page.
+WIDTHS = {"column": 3.5, "page": 7.2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How wide a figure is, and in which style."""
+
+    width: str = "page"
+    """One of `WIDTHS`."""
+    style: str | None = None
+    """A style of matplotlib, by its name or its file; ours when None."""
+
+    @property
+    def inches(self) -> float:
+        """The width."""
+        return WIDTHS[self.width]
+
+    @classmethod
+    def of(cls, width: str, style: str | None) -> Look:
+        """What options ask for; raises `InputError` where there is no such width or style."""
+        faults = []
+        if width not in WIDTHS:
+            faults.append(Fault.of_option("width", width, f"is no width of a figure; choose {' or '.join(WIDTHS)}"))
+        if style is not None:
+            from matplotlib import style as styles
+
+            known = Path(style).is_file() or style in (*styles.available, "default")
+            if not known:
+                near = difflib.get_close_matches(style, styles.available, n=1)
+                hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
+                faults.append(Fault.of_option("style", style, f"is no style of matplotlib, nor a file{hint}"))
+        if faults:
+            raise InputError(faults)
+        return cls(width=width, style=style)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Figures made inside look so: ours first, then the style that is asked for."""
+        from matplotlib import style as styles
+
+        try:
+            with styles.context([STYLE, *([] if self.style is None else [self.style])]):
+                yield
+        except (OSError, ValueError) as error:
+            if self.style is None or not Path(self.style).is_file():
+                raise
+            problem = f"cannot be used as a style ({error})"
+            raise InputError([Fault.of_option("style", self.style, problem)]) from None
 
 
 @dataclass(frozen=True, kw_only=True)

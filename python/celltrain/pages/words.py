@@ -72,6 +72,39 @@ def labelled(name: str, unit: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+#: Ends of measures' names that say their unit again.
+_UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
+
+
+def measure(name: str, unit: str = "1") -> str:
+    """A measure for people: its name without underscores, and its unit in words where it has one.
+
+    >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
+    ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
+    >>> measure("ports.bottleneck.max_queue_cells", "cells")
+    'max queue of bottleneck (cells)'
+    """
+    if " " in name:
+        text = name
+    elif several := re.fullmatch(r"(\w+)\.sum\(\*\)\.(.+)", name):
+        text = f"{_UNITS.sub('', several[2])} of all {several[1]}"
+    elif one := re.fullmatch(r"(flows|ports|contracts|abr)\.([^.()]+)\.([a-z_]+)", name):
+        text = f"{_UNITS.sub('', one[3])} of {one[2]}"
+    else:
+        text = _UNITS.sub("", name).replace("cells.", "cells ")
+    text = text.replace("_", " ")
+    return shown(text if unit in ("", "1") or unit in text.split() else f"{text} ({unit})")
+
+
+def setting(path: str) -> str:
+    """What an axis sets, for people: the last step of its path.
+
+    >>> setting("port.bottleneck.buffer"), setting("topology.n_source.link_delay")
+    ('buffer', 'link delay')
+    """
+    return shown(path.rpartition(".")[2].replace("_", " "))
+
+
 def estimated(mean: float, half: float) -> str:
     """A mean with as many digits as its interval leaves sure.
 
@@ -80,7 +113,8 @@ def estimated(mean: float, half: float) -> str:
     """
     if not math.isfinite(mean):
         return "none"
-    if not math.isfinite(half) or half == 0:
+    # What differs by no more than rounding has no spread.
+    if not math.isfinite(half) or half <= 1e-9 * abs(mean):
         return figure(mean)
     # Two digits of the half width.
     place = 1 - math.floor(math.log10(half))

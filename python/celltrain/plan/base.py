@@ -11,7 +11,7 @@ from celltrain import _core, shipped
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.document import Diagnostics, parse
-from celltrain.scenario import Reading, name_of, read_text
+from celltrain.scenario import Reading, name_of, named_text, read_text
 from celltrain.text import BROKEN, described, is_text
 from celltrain.text import shown as shown_path
 
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -> Base:
     """What a plan starts from: a scenario, or the path or the name of one."""
     if isinstance(base, str | os.PathLike):
-        return Base.named(str(base), diagnostics, Path())
+        try:
+            file, text = named_text(base)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        table, _ = parse(text, file)
+        return Base(table, file, text)
     if hasattr(base, "to_dict"):
         try:
             return Base(base.to_dict(), name_of(base), None)
