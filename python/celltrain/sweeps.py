@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain import cautions
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
 from celltrain.coordination import Progress, run_plan
-from celltrain.errors import Fault, PlanError
+from celltrain.errors import Fault, PlanError, warn
 from celltrain.plan import Plan
 from celltrain.running import Worker, worker_of
 from celltrain.store import Store
@@ -103,4 +104,5 @@ def sweep(
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper
+    warn(cautions.of_store(answer))
     return answer

@@ -83,6 +83,7 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
+    from celltrain import cautions
     from celltrain.store import Store
     from celltrain.text import shown
 
@@ -92,8 +93,9 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
         shell.complain("interrupted: what is done is kept; go on with --resume")
         return shell.INTERRUPTED
     failed = progress.failed if progress is not None else 0
+    warnings = cautions.of_store(Store.open(folder))
     if as_json:
-        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress)})
+        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress), "warnings": warnings})
     else:
         if progress is not None:
             repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
@@ -102,6 +104,8 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
                 f"{shown(folder)}"
             )
         show(Store.open(folder))
+    for warning in warnings:
+        shell.complain(f"warning: {warning}")
     if progress is not None and progress.wide:
         shell.complain(
             f"{progress.wide:,} points have all the seeds they may have, and a wider interval than asked for"
@@ -144,16 +148,20 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
+    from celltrain import cautions
     from celltrain.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
+    warnings = [*cautions.of_plan(plan), *cautions.tried(plan)]
+    for warning in warnings:
+        shell.complain(f"warning: {warning}")
     if as_json:
         found = {} if machines is None else {"workers": machines}
         axes = [axis.name for axis in plan.axes]
-        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
+        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes, "warnings": warnings})
         return shell.DONE
     most = "at most " if expected.least_runs < expected.runs else ""
     shell.say(f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs")

@@ -419,24 +419,16 @@ class Reader:
         return None
 
     def distinct(self, groups: Sequence[Group]) -> None:
-        """No two axes have one name, and none sets what another sets."""
+        """No two axes have one name, and none sets what another sets; what stands inside it is another matter."""
         names: set[str] = set()
-        # Who sets a path, and who something inside it; the wider one goes first, the other changes what it has set.
         setting: dict[str, Axis] = {}
-        inside: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
             if axis.name in names:
                 self.diagnostics.refuse("", f"has two axes named {axis.name}")
             elif other := setting.get(axis.path):
                 self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
-            elif other := inside.get(axis.path):
-                problem = f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
-                self.diagnostics.refuse("", problem)
             names.add(axis.name)
             setting.setdefault(axis.path, axis)
-            steps = axis.path.split(".")
-            for count in range(1, len(steps)):
-                inside.setdefault(".".join(steps[:count]), axis)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
         """How often each point is run."""

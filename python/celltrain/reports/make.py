@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain import cautions
 from celltrain.arguments import Answer, checked
 from celltrain.axes import require_matplotlib
 from celltrain.errors import Fault, StoreError
@@ -35,13 +36,18 @@ class Report(Answer):
     data: Data
     analysis: Analysis
     comparison: Comparison | None
+    warnings: tuple[str, ...]
+    """What to look at before the means are believed: axes that changed nothing, for example."""
 
     @classmethod
-    def _of(cls, data: Data, *, front: Sequence[str] | None, comparison: Comparison | None) -> Report:
+    def _of(
+        cls, data: Data, *, front: Sequence[str] | None, comparison: Comparison | None, warnings: Sequence[str] = ()
+    ) -> Report:
         made = cls.__new__(cls)
         made.data = data
         made.analysis = Analysis(data, front)
         made.comparison = comparison
+        made.warnings = tuple(warnings)
         return made
 
     @cached_property
@@ -306,6 +312,7 @@ class Report(Answer):
                 "doubtful": [int(data.points[point]) for point in front.doubtful],
             },
             "comparison": None if compared is None else _compared(compared),
+            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:
@@ -375,7 +382,7 @@ def report(
     if compare_with is not None:
         second = _opened(compare_with)
         comparison = compare(data, of_store(second, measures), _names(first, second))
-    made = Report._of(data, front=front, comparison=comparison)
+    made = Report._of(data, front=front, comparison=comparison, warnings=cautions.of_store(first))
     if out is not None:
         made.write(out)
     return made
