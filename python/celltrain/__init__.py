@@ -111,7 +111,12 @@ _HOMES = {
 }
 
 
+#: Names of before, which go on working.
+_BEFORE = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}
+
+
 def __getattr__(name: str) -> object:
+    name = _BEFORE.get(name, name)
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
@@ -121,10 +126,22 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:
-        raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
+        raise AttributeError(f"module 'celltrain' has no attribute {name!r}{_advice(name)}")
     value: object = getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _advice(name: str) -> str:
+    """What somebody who asks for a class that there is not may have meant."""
+    import difflib
+
+    if (control := name.lower()) in import_module("celltrain.scenario").controls():
+        return f'; it is a congestion control of a TCP: Vanilla(congestion="{control}"), for example'
+    known: list[str] = __getattr__("__all__")  # type: ignore[assignment]
+    by_letters = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.8)
+    return f"; did you mean {by_letters[near[0]]}?" if near else ""
 
 
 def __dir__() -> list[str]:

@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core, files, shipped
-from celltrain.arguments import checked
+from celltrain.arguments import Rate, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import BROKEN, broken_texts, described, shown
@@ -42,7 +42,7 @@ class Reading:
         answer = json.loads(text)
         return cls(
             handle=handle,
-            faults=[Fault(**fault) for fault in answer["faults"]],
+            faults=[_pointed(Fault(**fault)) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
             does_not_fit=answer["does_not_fit"],
@@ -67,6 +67,22 @@ class Reading:
     def scenario(self) -> dict[str, Any] | None:
         """The scenario as a table, with every default filled in; None when it has faults."""
         return None if self.handle is None else table(self.handle)
+
+
+@cache
+def controls() -> list[str]:
+    """The congestion controls, as `congestion` of a TCP has them."""
+    choices = json.loads(_core.schema())["$defs"]["Congestion"]["oneOf"]
+    return [word for choice in choices for word in choice.get("enum", [choice.get("const")])]
+
+
+def _pointed(fault: Fault) -> Fault:
+    """A fault with where to look: a congestion control is no TCP, but a setting of one."""
+    table, _, name = fault.key.rpartition(".")
+    if table.rpartition(".")[2] != "tcp" or not fault.problem.startswith("is unknown") or name not in controls():
+        return fault
+    problem = f'is unknown: {name} is a congestion control; write congestion = "{name}" below [{table}.vanilla], or another TCP'
+    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
 def table(handle: _core.Scenario) -> dict[str, Any]:
@@ -193,11 +209,11 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
 def n_source(
     *,
     sources: int,
-    link_delay: str,
+    link_delay: Time,
     buffer_cells: Buffer,
     policy: Policy,
-    link_rate: str = "155.52Mbps",
-    duration: str = "10s",
+    link_rate: Rate = "155.52Mbps",
+    duration: Time = "10s",
     seed: int = 1,
     tcp: Tcp | None = None,
     name: str = "",

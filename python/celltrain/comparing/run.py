@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.arguments import checked
+from celltrain.arguments import Time, checked
 from celltrain.cancel import Cancel, endable
 from celltrain.comparing import settings
 from celltrain.comparing.alike import judge
@@ -41,7 +41,7 @@ def compare(
     seeds: int = 10,
     first_seed: int = 1,
     measures: Sequence[str] | None = None,
-    limit: str | None = None,
+    limit: Time | None = None,
     jobs: int | None = None,
     client: Client | None = None,
     worker: Worker | None = None,
