@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,8 @@ MOST_ACROSS = 3
 
 #: Inches of a figure: as wide as a paper's column, and as its page.
 WIDTHS = {"column": 3.5, "page": 7.2}
+#: Characters of a legend that go side by side in an inch.
+LEGEND_PER_INCH = 11.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,21 @@ class Look:
     def inches(self) -> float:
         """The width."""
         return WIDTHS[self.width]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is as wide as a column: then panels stand below each other."""
+        return self.width == "column"
+
+    def shape(self, count: int, most: int) -> tuple[int, int]:
+        """Rows and columns of so many panels, as full as can be, at most so many beside each other on a page."""
+        down = math.ceil(count / (1 if self.narrow else most))
+        return down, math.ceil(count / down)
+
+    def columns(self, labels: Sequence[str]) -> int:
+        """Entries of a legend that go side by side below the figure."""
+        longest = max(map(len, labels), default=0)
+        return max(1, min(len(labels), int(self.inches * LEGEND_PER_INCH / (longest + 4))))
 
     @classmethod
     def of(cls, width: str, style: str | None) -> Look:
@@ -83,9 +100,11 @@ class Look:
     def applied(self) -> Iterator[None]:
         """Figures made inside look so: ours first, then the style that is asked for."""
         from matplotlib import style as styles
+        from matplotlib.rcsetup import cycler
 
+        ours = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
         try:
-            with styles.context([STYLE, *([] if self.style is None else [self.style])]):
+            with styles.context([ours, *([] if self.style is None else [self.style])]):
                 yield
         except (OSError, ValueError) as error:
             if self.style is None or not Path(self.style).is_file():
@@ -103,6 +122,7 @@ class Drawing:
     title: str
     caption: str
     figure: Figure
+    look: Look = field(default_factory=lambda: Look())
     _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def save(self, kind: str) -> bytes:
@@ -117,7 +137,7 @@ class Drawing:
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
         content = io.BytesIO()
         # One salt a figure: several stand in one page, and their identifiers must differ.
-        with rc_context({**STYLE, "svg.hashsalt": f"celltrain {self.name}"}):
+        with rc_context({"svg.hashsalt": f"celltrain {self.name} {self.look.width}"}), self.look.applied():
             if self.figure.get_layout_engine() is not None:
                 # Where everything stands is worked out once, not for each kind of file.
                 self.figure.draw_without_rendering()
@@ -126,38 +146,32 @@ class Drawing:
         return content.getvalue()
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """Figures made inside look alike."""
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        yield
-
-
 def direction(label: str, larger: bool) -> str:
     """A label that says which way is better."""
     return f"{label}, {'larger' if larger else 'smaller'} is better"
 
 
 def panelled(
-    count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+    count: int, look: Look, *, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
-    """So many panels, a few in each row, none left empty."""
+    """So many panels, a few in each row, none left empty.
+
+    Args:
+        count: How many.
+        look: How wide the figure is.
+        height: Of a panel with what is around it, in inches.
+        extra: Inches below the panels, for a legend.
+        most: Panels in a row of a page.
+        shared: What panels share, as `Figure.subplots` has it.
+    """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    down, across = shape(count, most)
+    down, across = look.shape(count, most)
     # Room between panels, so that the numbers at their ends do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
+    figure = Figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()
     return figure, grid[:count]
-
-
-def shape(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
-    """Rows and columns of so many panels, as full as can be."""
-    down = math.ceil(count / most)
-    return down, math.ceil(count / down)

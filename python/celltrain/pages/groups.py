@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
-from celltrain.pages.drawing import COLOURS, INK, MARKERS, Look
+from celltrain.pages.drawing import COLOURS, INK, MARKERS, MOST_ACROSS, PALE, Look, panelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Characters of a group's name beside its dot, by the width of the figure.
 LONGEST_NAME = {"column": 22, "page": 30}
-#: Characters of a legend that go side by side in an inch.
-LEGEND_PER_INCH = 11.0
 #: What lines are apart at one value of the axis, so that no error bar hides another: a part of the axis's length.
 APART = 0.012
 #: Inches of a row of dots, and of what is around the rows of a panel.
@@ -66,10 +64,9 @@ class Across:
 
 def dots(panels: Sequence[Panel], look: Look) -> Figure:
     """A row for each group, its name at the left; panels beside each other as the width allows."""
-    across = min(len(panels), 1 if look.width == "column" else 3)
-    down = math.ceil(len(panels) / across)
     rows = len(panels[0].groups)
-    figure, grid = _grid(len(panels), down, across, down * (rows * ROW + AROUND), look)
+    _, across = look.shape(len(panels), MOST_ACROSS)
+    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3)
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -89,14 +86,17 @@ def dots(panels: Sequence[Panel], look: Look) -> Figure:
     return figure
 
 
-def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1) -> Figure:
-    """A line for each group over an axis; panels row by row, so many in each where the width allows."""
-    columns = 1 if look.width == "column" else max(columns, min(len(panels), 3) if columns == 1 else columns)
-    down = math.ceil(len(panels) / columns)
+def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False) -> Figure:
+    """A line for each group over an axis; panels row by row, so many in each where the width allows.
+
+    With `zero` a thin line stands where nothing differs.
+    """
+    # Panels of one measure stand in one row; measures alone fill theirs.
+    columns = look.shape(len(panels), MOST_ACROSS if columns == 1 else columns)[1]
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
-    beside = max(1, min(len(names), int(look.inches * LEGEND_PER_INCH / (max(map(len, names)) + 4))))
-    height = {"column": 2.3, "page": 2.5}[look.width] * down + 0.2 * math.ceil(len(names) / beside) + 0.1
-    figure, grid = _grid(len(panels), down, columns, height, look)
+    beside = look.columns(names)
+    extra = 0.2 * math.ceil(len(names) / beside) - 0.2
+    figure, grid = panelled(len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns)
     turned = sum(map(len, across.words)) * columns > look.inches * 9
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -106,6 +106,8 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
             bars |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             half = np.nan_to_num(group.half)
             axes.errorbar(at, group.mean, yerr=half, color=colour, label=names[row], **bars)
+        if zero:
+            axes.axhline(0, color=PALE, linewidth=1, zorder=1)
         _ruled(axes, across, turned=turned)
         axes.set_title(panel.title)
         axes.set_ylabel(panel.label)
@@ -117,21 +119,12 @@ def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int =
     return figure
 
 
-def _grid(count: int, down: int, across: int, height: float, look: Look) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.05)
-    figure = Figure(figsize=(look.inches, height), layout=layout)
-    grid = list(figure.subplots(down, across, squeeze=False).flat)
-    for axes in grid[count:]:
-        axes.remove()
-    return figure, grid[:count]
-
-
 def _marked(row: int) -> tuple[str, str]:
-    """Colour and mark of a group; both repeat after seven, and no two of 49 are the same."""
-    return COLOURS[row % len(COLOURS)], MARKERS[(row + row // len(COLOURS)) % len(MARKERS)]
+    """Colour and mark of a group, the colours as the style has them; no two groups have both the same for long."""
+    from matplotlib import rcParams
+
+    colours = rcParams["axes.prop_cycle"].by_key().get("color", list(COLOURS))
+    return str(colours[row % len(colours)]), MARKERS[(row + row // len(colours)) % len(MARKERS)]
 
 
 def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:

@@ -65,7 +65,7 @@ def labelled(name: str, unit: str) -> str:
     (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
     """
     lines = [""]
-    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit else name)):
+    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit not in ("", "1") else name)):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
             lines.append("")
         lines[-1] += part
