@@ -188,6 +188,8 @@ def _idle(store: Store, plan: Plan) -> Iterator[str]:
     rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
     known = ~np.asarray(prints.is_null())
+    if not known.any():
+        return
     codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
     runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
     _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)

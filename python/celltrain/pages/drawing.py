@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -175,3 +176,19 @@ def panelled(
     for axes in grid[count:]:
         axes.remove()
     return figure, grid[:count]
+
+
+def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmic: bool = False) -> bool:
+    """Whether texts at these places below a panel leave room between each other."""
+    if len(places) < 2:
+        return True
+    spec = axes.get_subplotspec()
+    columns = 1 if spec is None else spec.get_gridspec().ncols
+    # What is beside the panels, and a digit of a label with some room, in inches.
+    figure: Any = axes.figure
+    inches = figure.get_size_inches()[0] / columns * 0.66
+    at = [math.log(place) if logarithmic else float(place) for place in places]
+    span = max(at) - min(at) or 1.0
+    wide = [0.085 * (len(one) + len(other)) / 2 + 0.06 for one, other in itertools.pairwise(texts)]
+    gaps = [abs(other - one) / span * inches for one, other in itertools.pairwise(at)]
+    return all(gap > needed for gap, needed in zip(gaps, wide, strict=True))

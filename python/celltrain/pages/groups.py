@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.axes import legible
-from celltrain.pages.drawing import COLOURS, INK, MARKERS, MOST_ACROSS, PALE, Look, panelled
+from celltrain.pages.drawing import COLOURS, INK, MARKERS, MOST_ACROSS, PALE, Look, fit, panelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def dots(panels: Sequence[Panel], look: Look) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
-        axes.locator_params(axis="x", nbins=5)
+        axes.locator_params(axis="x", nbins=4)
     return figure
 
 
@@ -149,8 +149,9 @@ def _ruled(axes: Axes, across: Across, *, turned: bool) -> None:
     if across.logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
-    if len(across.places) <= 6:
-        axes.set_xticks(across.places, [f"{place:g}" for place in across.places], color=INK)
+    texts = [f"{place:g}" for place in across.places]
+    if len(texts) <= 6 and fit(axes, across.places.tolist(), texts, logarithmic=across.logarithmic):
+        axes.set_xticks(across.places, texts, color=INK)
         axes.minorticks_off()
     elif not across.logarithmic:
-        axes.locator_params(axis="x", nbins=6)
+        axes.locator_params(axis="x", nbins=4)

@@ -27,6 +27,7 @@ from celltrain.pages.drawing import (
     Drawing,
     Look,
     direction,
+    fit,
     panelled,
 )
 from celltrain.reports.analysis import Analysis, Comparison, Effect
@@ -460,10 +461,14 @@ def _scale(axes: Axes, side: Literal["x", "y"], axis: Axis) -> None:
         ruler.set_minor_locator(LogLocator(subs="all"))
     elif axis.sampled:
         axes.locator_params(axis=side, nbins=5)
-    if not axis.sampled and len(axis.values) <= 6:
-        places = _places(axis)
-        getattr(axes, f"set_{side}ticks")(places, [words.plain(float(place)) for place in places])
+    places = _places(axis)
+    texts = [words.plain(float(place)) for place in places]
+    few = not axis.sampled and len(texts) <= 6
+    if few and (side == "y" or fit(axes, places.tolist(), texts, logarithmic=axis.logarithmic)):
+        getattr(axes, f"set_{side}ticks")(places, texts)
         axes.minorticks_off()
+    elif not axis.logarithmic:
+        axes.locator_params(axis=side, nbins=4)
 
 
 def _ticks(axes: Axes, side: str, axis: Axis) -> None:

@@ -135,7 +135,7 @@ def layout(analysis: Analysis, said: Sequence[str] | None, compared: Factor | No
     first = (numbers or [factor for factor in analysis.strongest(grids) if factor is not compared])[0]
     rest = [factor for factor in analysis.strongest(grids) if factor is not first]
     # Networks get panels: a mean over them says nothing.
-    rest.sort(key=lambda factor: factor.axis.meaning.startswith("topology") and len(rest) > 1)
+    rest.sort(key=lambda factor: factor.axis.meaning.startswith("topology"))
     by = compared or next((one for one in rest if len(one.axis.values) <= MOST_COLOURS), None)
     panel = next((one for one in rest[::-1] if one is not by and len(one.axis.values) <= MOST_PANELS), None)
     return Layout(over=first, by=by, panel=panel)
