@@ -81,13 +81,16 @@ def measure(name: str, unit: str = "1") -> str:
 
     >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
     ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
+    >>> measure("flows.least(*).goodput_mbps", "Mb/s")
+    'least goodput of all flows (Mb/s)'
     >>> measure("ports.bottleneck.max_queue_cells", "cells")
     'max queue of bottleneck (cells)'
     """
     if " " in name:
         text = name
-    elif several := re.fullmatch(r"(\w+)\.sum\(\*\)\.(.+)", name):
-        text = f"{_UNITS.sub('', several[2])} of all {several[1]}"
+    elif several := re.fullmatch(r"(\w+)\.(sum|mean|least|largest)\(\*\)\.(.+)", name):
+        text = f"{_UNITS.sub('', several[3])} of all {several[1]}"
+        text = text if several[2] == "sum" else f"{several[2]} {text}"
     elif one := re.fullmatch(r"(flows|ports|contracts|abr)\.([^.()]+)\.([a-z_]+)", name):
         text = f"{_UNITS.sub('', one[3])} of {one[2]}"
     else:

@@ -374,6 +374,7 @@ class Report(Answer):
             "runs": data.runs,
             "missing": data.missing,
             "failures": len(data.failures),
+            "warnings": list(self.warnings),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [
                 {"name": axis.name, "unit": axis.unit, "values": len(axis.values), "sampled": axis.sampled}
@@ -390,7 +391,6 @@ class Report(Answer):
                 "doubtful": [int(data.points[point]) for point in front.doubtful],
             },
             "comparison": None if compared is None else _compared(compared),
-            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:
@@ -474,7 +474,7 @@ def report(
         data,
         front=front,
         comparison=comparison,
-        warnings=cautions.of_store(first),
+        warnings=[*cautions.of_store(first), *data.warnings],
         style=style,
         lines=lines,
         baseline=baseline,
