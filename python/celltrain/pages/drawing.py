@@ -88,8 +88,7 @@ class Look:
         if style is not None:
             from matplotlib import style as styles
 
-            known = Path(style).is_file() or style in (*styles.available, "default")
-            if not known:
+            if style not in (*styles.available, "default") and not _is_file(style):
                 near = difflib.get_close_matches(style, styles.available, n=1)
                 hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
                 faults.append(Fault.of_option("style", style, f"is no style of matplotlib, nor a file{hint}"))
@@ -108,7 +107,7 @@ class Look:
             with styles.context([ours, *([] if self.style is None else [self.style])]):
                 yield
         except (OSError, ValueError) as error:
-            if self.style is None or not Path(self.style).is_file():
+            if self.style is None or not _is_file(self.style):
                 raise
             problem = f"cannot be used as a style ({error})"
             raise InputError([Fault.of_option("style", self.style, problem)]) from None
@@ -145,6 +144,14 @@ class Drawing:
                 self.figure.set_layout_engine("none")
             self.figure.savefig(content, format=kind, metadata=metadata, dpi=200)
         return content.getvalue()
+
+
+def _is_file(path: str) -> bool:
+    """Whether there is such a file; a name may be longer than any can be."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def direction(label: str, larger: bool) -> str:
