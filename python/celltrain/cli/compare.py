@@ -181,7 +181,8 @@ def _several(compared: Compared, console: Console) -> None:
             "*: beyond the seeds' spread; the 95 % interval of the differences, paired by seed, leaves zero out"
         )
     if (left := len(compared.measures) - shown) > 0:
-        console.print(f"{left} more measures are in --json, --csv and --out; --measures chooses")
+        more = "measure is" if left == 1 else "measures are"
+        console.print(f"{left} more {more} in --json, --csv and --out; --measures chooses")
 
 
 def _cells(compared: Compared, measure: int) -> Iterator[list[str]]:
