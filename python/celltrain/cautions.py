@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.cancel import current
-from celltrain.errors import PlanError, ScenarioError
+from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.paths import UnknownKeyError, follow
 from celltrain.plan import canonical
 from celltrain.plan.contents import CHECKED_POINTS
@@ -44,10 +44,11 @@ def of_store(store: Store) -> list[str]:
     """The same of a store's plan, and the axes that changed nothing in its runs."""
     try:
         plan = store.plan
-    except PlanError:
+        told = of_plan(plan)
+    except CelltrainError:
         # Another version's plan need not be one today.
         return []
-    return [*of_plan(plan), *_idle(store, plan)]
+    return [*told, *_idle(store, plan)]
 
 
 def tried(plan: Plan) -> list[str]:
