@@ -57,8 +57,8 @@ __all__ = [
     "MeasureOptions",
     "MinimumRate",
     "NSource",
-    "Newreno",
-    "NewrenoHoe",
+    "NewReno",
+    "NewRenoHoe",
     "OnOff",
     "OutOfOrder",
     "PartialAcks",
@@ -384,11 +384,11 @@ class Reno(TcpOptions):
     """Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681)."""
 
 
-class Newreno(TcpOptions):
+class NewReno(TcpOptions):
     """Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582)."""
 
 
-class NewrenoHoe(TcpOptions):
+class NewRenoHoe(TcpOptions):
     """The same, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
 
 
@@ -401,9 +401,9 @@ class SackPipe(TcpOptions):
 
 
 Tcp: TypeAlias = Annotated[
-    Vanilla | Tahoe | Reno | Newreno | NewrenoHoe | Sack | SackPipe,
+    Vanilla | Tahoe | Reno | NewReno | NewRenoHoe | Sack | SackPipe,
     Keyed(
-        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=Newreno, newreno_hoe=NewrenoHoe, sack=Sack, sack_pipe=SackPipe
+        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=NewReno, newreno_hoe=NewRenoHoe, sack=Sack, sack_pipe=SackPipe
     ),
 ]
 """The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
