@@ -148,11 +148,12 @@ class Search:
 
     def go(self, configurations: int, until: float, crossed: Sequence[str] = ()) -> None:
         """Searches until the store has so many configurations, or until an instant."""
-        self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
+        if self.space.measure == "likelihood":
+            self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
         for configuration in self.runs.asked:
             self.tell(configuration, *self.examine(configuration, run=False))
         planned = [self.space.default, *(self.crossed(crossed) if crossed else self.space.alone())]
-        first = [one for one in planned if one not in self.runs.asked]
+        first = [one for one in dict.fromkeys(planned) if one not in self.runs.asked]
         best = max((v for v in self.seen[-1]), default=REFUSED)
         while len(self.runs.asked) < configurations and time.time() < until:
             configuration = first.pop(0) if first else self.propose()
