@@ -9,8 +9,8 @@ The questions and their answers stand in papers/<id>/joint.toml; nothing is set 
 1. search: the defaults, every answer alone, then what Optuna's TPE sampler proposes (categorical, multivariate), and between it
    the best so far with a few answers drawn anew. A configuration goes from stage to stage, each with more rows, while it is
    among the best. --focus searches for one network alone, or one quantity.
-2. confirm: the best by the last stage run again with other seeds, and the best ten of these on all rows of all tables with
-   seeds that neither had.
+2. confirm: the best by the last stage run again with other seeds on the rows of the third, and the best ten of these with seeds
+   that neither had, on the rows of the last stage and then on all rows of all tables.
 3. report: papers/<id>/joint.csv, a line for each configuration, and the tables of the paper's page.
 
 Every run is kept in out/joint/<id>.sqlite and never run again: stopped anywhere, the same command goes on. How a printed number
@@ -36,7 +36,7 @@ from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 
 #: Seeds of the defaults that give a number's spread, of the choice among the best, and of the confirmation.
-REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 104)
+REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
 SELECTED, CONFIRMED = 30, 10
 #: The share of proposals that are the defaults, or one of so many of the best, with up to so many answers drawn anew.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
@@ -168,33 +168,37 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """The best by the last stage."""
+        """The best by the last stage; of those that do the same in every row the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
             stage = self.space.stages[last]
             if self.has(configuration, stage.numbers, range(1, stage.seeds + 1)):
                 found[configuration] = self.value(self.scores.screening(configuration, last))
-        return sorted(found, key=lambda one: -found[one])[:count]
+        fewest = sorted(found, key=lambda one: (-found[one], len(self.space.answers(one))))
+        return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Other seeds choose among the best; others again confirm."""
-        screened = self.space.stages[-1].numbers
-        chosen: dict[str, float] = {}
-        for configuration in self.best(selected):
-            self.runs.run(configuration, screened, SELECTION, self.jobs())
-            chosen[configuration] = self.value(self.scores.final(configuration, SELECTION, screened))
-            print(f"{chosen[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
-        everything = range(len(self.space.numbers))
-        order = [one for one in sorted(chosen, key=lambda one: -chosen[one]) if one != self.space.default]
-        for configuration in [self.space.default, *order[:confirmed]]:
-            if time.time() > until:
-                print("out of time; the same command goes on", file=sys.stderr)
-                return
-            self.runs.run(configuration, everything, CONFIRMATION, self.jobs())
-            parts = self.scores.final(configuration, CONFIRMATION) or {}
-            figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
-            print(f"{figures}  {self.space.text(configuration)}", flush=True)
+        """Other seeds choose among the best; others again confirm, on the screened rows and then on all."""
+        chosen = self.best(selected)
+        if len(chosen) > confirmed:
+            some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers
+            values: dict[str, float] = {}
+            for configuration in chosen:
+                self.runs.run(configuration, some, SELECTION, self.jobs())
+                values[configuration] = self.value(self.scores.final(configuration, SELECTION, some))
+                print(f"{values[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
+            chosen = sorted(chosen, key=lambda one: -values[one])
+        final = [self.space.default, *(one for one in chosen if one != self.space.default)][: confirmed + 1]
+        for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
+            for configuration in final:
+                if time.time() > until:
+                    print("out of time; the same command goes on", file=sys.stderr)
+                    return
+                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs())
+                parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
+                figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
+                print(f"{len(numbers)} numbers: {figures}  {self.space.text(configuration)}", flush=True)
 
 
 def main() -> int:
