@@ -30,6 +30,11 @@ DURATIONS = {
     "internetwork-er": ("50ms", "250ms"),
     "lan-5-wfq": ("100ms", "400ms"),
     "mesh": ("20ms", "60ms"),
+    "mesh-fba": ("20ms", "60ms"),
+    "mesh-wfq": ("20ms", "60ms"),
+    "mesh-round-robin": ("20ms", "60ms"),
+    "mesh-drop-from-front": ("20ms", "60ms"),
+    "mesh-virtual-queuing": ("20ms", "60ms"),
 }
 COUNTS = {
     "instructions": r"I +refs",
