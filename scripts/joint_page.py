@@ -14,7 +14,7 @@ from pathlib import Path
 
 from celltrain.writing import replace
 from joint_runs import REFUSED, Runs, Scores, Space
-from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, SELECTION, Search
+from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
 from paper_page import ROOT, grid, replaced
 
 Row = dict[str, str]
@@ -43,50 +43,54 @@ def report(space: Space, store: Path) -> int:
 
 
 def lines(space: Space, runs: Runs) -> list[Row]:
-    """A line for each configuration, in the order in which they were asked."""
+    """A line for each configuration, in the order in which they were asked, the defaults first."""
     search = Search(runs, "all", None, 1)
     scores = Scores(runs, REFERENCE)
+    defaults, _ = search.examine(space.default, run=False)
     groups = list(scores.screening(space.default, 0) or {})
+    numbers, confirmed = confirmed_on(space, runs)
     found = []
     for configuration in dict.fromkeys([space.default, *runs.asked]):
         values, _ = search.examine(configuration, run=False)
         reached = len(values)
         row = {"answers": configuration, "stages": str(reached)}
         parts = scores.screening(configuration, reached - 1) if reached and values[-1] > REFUSED else None
-        row |= {group: f"{parts[group]:.2f}" if parts else "" for group in groups}
-        final = fresh(space, runs, scores, configuration)
+        row["gain"] = f"{values[-1] - defaults[reached - 1]:.3f}" if parts else ""
+        row |= {group: f"{parts[group]:.3f}" if parts else "" for group in groups}
+        final = scores.final(configuration, CONFIRMATION, numbers) if configuration in confirmed else None
+        row["fresh numbers"] = str(len(numbers)) if final else ""
         row |= {f"{group} fresh": f"{final[group]:.3f}" if final else "" for group in groups}
         if space.measure == "likelihood":
             for group in groups:
-                inside = scores.inside(configuration, CONFIRMATION, group) if final else None
+                inside = scores.inside(configuration, CONFIRMATION, group, numbers) if final else None
                 row[f"{group} inside"] = f"{inside[0]} of {inside[1]}" if inside else ""
         found.append(row)
     return found
 
 
-def fresh(space: Space, runs: Runs, scores: Scores, configuration: str) -> dict[str, float] | None:
-    """The score on all rows with the seeds of the confirmation, if they were run."""
-    rows = {number.configuration for number in space.numbers}
-    if not all((configuration, row, seed) in runs.figures for row in rows for seed in CONFIRMATION):
-        return None
-    return scores.final(configuration, CONFIRMATION)
+def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
+    """The numbers that the defaults and others were confirmed on, all or those of the last stage, and who was."""
+    for numbers in (range(len(space.numbers)), space.stages[-1].numbers):
+        rows = {space.numbers[number].configuration for number in numbers}
+        needed = {(row, seed) for row in rows for seed in CONFIRMATION}
+        confirmed = {one for one in (space.default, *runs.asked) if all((one, *run) in runs.figures for run in needed)}
+        if space.default in confirmed and len(confirmed) > 1:
+            return numbers, confirmed
+    return (), set()
 
 
 def tables(space: Space, rows: Sequence[Row]) -> str:
     """How far the search came, the best, and every answer's effect."""
     groups = [name for name in rows[0] if f"{name} fresh" in rows[0]]
-    last = max(int(row["stages"]) for row in rows)
-    stage = len(space.stages)
-    reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(1, stage + 1)]
+    stages = len(space.stages)
+    reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(2, stages + 1)]
     default = rows[0]
     parts = [
-        f"{len(rows)} configurations; {', '.join(map(str, reached[1:]))} of them reached stages 2 to {stage}. "
-        f"Seed 1; the best chosen with seeds {SELECTION[0]} to {SELECTION[-1]} and confirmed with "
-        f"{CONFIRMATION[0]} to {CONFIRMATION[-1]}, version 0.1.0."
+        f"{len(rows)} configurations; {', '.join(map(str, reached[:-1]))} and {reached[-1]} of them reached stages 2 to "
+        f"{stages}. Version 0.1.0."
     ]
-    confirmed = [row for row in rows if row[f"{groups[0]} fresh"]]
-    if default in confirmed:
-        order = sorted(confirmed, key=lambda row: -sum(float(row[f"{group} fresh"]) for group in groups))
+    if confirmed := [row for row in rows if row["fresh numbers"]]:
+        order = sorted(confirmed, key=lambda row: -total(space, row, [f"{group} fresh" for group in groups]))
         heads = ["configuration", *(word(space, group) for group in groups)]
         if space.measure == "likelihood":
             heads += [f"{group} inside" for group in groups]
@@ -96,17 +100,24 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
             + ([row[f"{group} inside"] for group in groups] if space.measure == "likelihood" else [])
             for row in order[: CONFIRMED + 1]
         ]
-        parts += ["The best, on all rows, with fresh seeds:", grid(heads, body, left=("configuration",))]
-    finished = [row for row in rows if int(row["stages"]) == last and row[groups[0]]]
-    order = sorted(finished, key=lambda row: -total(space, row, groups))[:CONFIRMED]
+        parts += [
+            f"With fresh seeds, {CONFIRMATION[0]} to {CONFIRMATION[-1]}, on {default['fresh numbers']} of {len(space.numbers)} numbers:",
+            grid(heads, body, left=("configuration",)),
+        ]
+    finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]
+    order = sorted(finished, key=lambda row: (-total(space, row, groups), len(space.answers(row["answers"]))))
+    distinct = list({tuple(row[group] for group in groups): row for row in reversed(order)}.values())[::-1]
     body = [
-        [name(space, row["answers"])] + [difference(space, row, default, group) for group in groups] for row in order
+        [name(space, row["answers"])] + [difference(space, row, default, group) for group in groups]
+        for row in distinct[:CONFIRMED]
     ]
+    body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
     parts += [
-        f"The best of the {len(finished)} that were run on all screened rows, seed 1:",
+        f"The best of the {len(finished)} that were run on all screened rows, with seed 1; of those that do the same the one "
+        "with the fewest changes:",
         grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
-        "Every answer: alone, as far as it got (`stage` of it and of the defaults), and the best configuration with it among "
-        "those that reached the last stage. `tried` are the configurations with it.",
+        "Every answer: in how many configurations it was tried; alone, the last stage that it reached and its gain over the "
+        "defaults there; and the best configuration that has it and was run on all screened rows, if there is one:",
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)
@@ -125,18 +136,30 @@ def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
             finished = [row for row in having if int(row["stages"]) == stage and row[groups[0]]]
             best = max(finished, key=lambda row: total(space, row, groups), default=None)
             body.append(
-                [question.id, question.text(answer), str(len(having)), "" if alone is None else alone["stages"]]
+                [
+                    question.id,
+                    question.text(answer),
+                    str(len(having)),
+                    *(("", "") if alone is None else gain(space, alone)),
+                ]
                 + ["" if best is None else difference(space, best, default, group) for group in groups]
             )
-    heads = ["id", "answer", "tried", "stages alone", *(f"best: {word(space, group)}" for group in groups)]
+    heads = ["id", "answer", "tried", "stage", "alone", *(f"best: {word(space, group)}" for group in groups)]
     return grid(heads, body, left=("id", "answer"))
+
+
+def gain(space: Space, alone: Row) -> tuple[str, str]:
+    """The stage a configuration reached, and its gain over the defaults there."""
+    if not alone["gain"]:
+        return alone["stages"], "refused"
+    return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
 
 
 def total(space: Space, row: Row, groups: Sequence[str]) -> float:
     """What the search goes by."""
     if space.measure == "likelihood":
         return sum(float(row[group]) for group in groups)
-    return 2 * float(row["goodput_mbps"]) + float(row["delay_ms"])
+    return sum((2 if group.startswith("goodput") else 1) * float(row[group]) for group in groups)
 
 
 def word(space: Space, group: str) -> str:

@@ -23,6 +23,7 @@ from celltrain import _core
 from celltrain.expressions import measure, wanted
 from celltrain.paths import set_key
 from celltrain.reproduction.paper import Number, Paper, load, matches
+from celltrain.reproduction.score import Scored
 from celltrain.scenario import Reading
 from paper_page import ROOT
 
@@ -31,8 +32,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-#: A run that takes longer than this in real time is given up: its configuration has collapsed, or is no simulation of the paper's.
-LIMIT_S = 60.0
 #: Of the density a printed number counts with; as in wan_search.py.
 FLOOR, FREEDOM, PRINTED_UNIT = 0.01, 4, 0.01
 #: What stands for the score of a configuration that is refused.
@@ -242,7 +241,6 @@ class Runs:
             threads,
             on_result,
             on_error=lambda index, _: found.__setitem__(runs[index], None),
-            limit_s=LIMIT_S,
             trace=("delivered",) if begin is not None else (),
             step=f"{round(begin * 1000)}ms" if begin is not None else None,
             wanted=columns,
@@ -305,16 +303,16 @@ class Scores:
         """The same on all rows, by default, with the spread of these seeds."""
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
-    def inside(self, configuration: str, seeds: Sequence[int], network: str) -> tuple[int, int]:
-        """Numbers in the seeds' range, give or take a printed unit, and how many there are."""
-        inside = count = 0
-        for place, number in enumerate(self.space.numbers):
+    def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
+        """Numbers in the seeds' range, give or take a printed unit, and how many there are of a network."""
+        scored = []
+        for place in numbers:
+            number = self.space.numbers[place]
             if number.network == network:
                 values = self.runs.values(configuration, place, seeds)
-                assert values is not None and number.published is not None, "it was run and is printed"
-                count += 1
-                inside += min(values) - 0.0101 <= number.published <= max(values) + 0.0101
-        return inside, count
+                assert values is not None, "they were run"
+                scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds)))
+        return sum(bool(one.inside) for one in scored), len(scored)
 
     def _sum(
         self, configuration: str, numbers: Iterable[int], seeds: Sequence[int], *, own: bool
