@@ -151,7 +151,7 @@ def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
 def gain(space: Space, alone: Row) -> tuple[str, str]:
     """The stage a configuration reached, and its gain over the defaults there."""
     if not alone["gain"]:
-        return alone["stages"], "refused"
+        return alone["stages"], "no result"
     return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
 
 
