@@ -39,6 +39,7 @@ __all__ = [
     "EqualShare",
     "Erica",
     "EricaPlus",
+    "EstimateForgotten",
     "EvaluatedAt",
     "Fba",
     "Fifo",
@@ -59,6 +60,7 @@ __all__ = [
     "NSource",
     "NewReno",
     "NewRenoHoe",
+    "OfferedWindow",
     "OnOff",
     "OutOfOrder",
     "PartialAcks",
@@ -243,6 +245,12 @@ DelayedAcks: TypeAlias = Literal["off", "200ms"]
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """What a duplicate acknowledgement does to cwnd."""
 
+EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
+"""When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
+
+OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
+"""What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64)."""
+
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """What the receiver does with segments that arrive ahead of a gap (A-19)."""
 
@@ -295,6 +303,9 @@ class TcpOptions(Model):
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="What a duplicate acknowledgement does to cwnd."
     )
+    estimate_forgotten: EstimateForgotten = Field(
+        default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
+    )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
     )
@@ -320,6 +331,10 @@ class TcpOptions(Model):
         description="MIN: the least retransmission timeout, in ticks (A-21).",
     )
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
+    offered_window: OfferedWindow = Field(
+        default="whole",
+        description="What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64).",
+    )
     out_of_order: OutOfOrder = Field(
         default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
     )
