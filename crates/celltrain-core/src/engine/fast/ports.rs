@@ -213,14 +213,12 @@ impl Making<'_> {
         }
         let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
         let port = port.merging(&routing.merging[number]).scheduled(queues);
-        match first_stream {
-            Some(first) => ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing)),
-            None => {
-                let is_read = is_looked_at || timing.marks_above.is_some();
-                let port = if is_read { port } else { port.without_queue() };
-                ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
-            }
+        if let Some(first) = first_stream {
+            return ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing));
         }
+        let is_read = is_looked_at || timing.marks_above.is_some();
+        let port = if is_read { port } else { port.without_queue() };
+        ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
     }
 
     /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the
