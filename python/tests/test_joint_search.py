@@ -159,9 +159,9 @@ def test_the_page_is_that_of_the_table_beside_the_paper(paper: str) -> None:
 
 def test_what_is_outstanding_follows_from_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140.
-    assert littles_law.outstanding(81.06, 520) == pytest.approx(46.7, abs=0.05)
-    # Whose windows are nothing besides the file has nothing outstanding: 100,000 bytes at 10 Mb/s take 80 ms.
-    assert littles_law.outstanding(100, 80) == pytest.approx(0)
+    assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
+    # Where 100,000 bytes at 10 Mb/s take 80 ms, nothing is outstanding besides the file.
+    assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 
 def test_the_page_has_what_every_tcp_has_outstanding() -> None:
@@ -172,5 +172,6 @@ def test_the_page_has_what_every_tcp_has_outstanding() -> None:
         assert len([row for row in rows if row["answers"] == configuration and row["seeds"] != "1"]) == 4
     page = littles_law.PAGE.read_text(encoding="utf-8")
     assert joint_page.replaced(page, "outstanding", littles_law.tables(space, rows)) == page
-    printed = littles_law.in_print([space.numbers[place] for place in littles_law.table_1(space)])
-    assert [round(littles_law.outstanding(*printed[service])) for service in printed] == [47, 51, 38, 39]
+    printed = littles_law.in_print(space)
+    assert [round(printed["1", s].outstanding) for s in ("ubr", "ubr+epd", "abr-efci", "abr-er")] == [47, 51, 38, 39]
+    assert round(printed["6", "abr-er"].outstanding) == 153
