@@ -12,7 +12,16 @@ impl Vocabulary {
     /// # Errors
     /// With the first place that is wrong.
     pub fn check(&self, expression: &Expression) -> Result<Kind, Fault> {
-        Checker { vocabulary: self, named: Vec::new() }.kind(expression)
+        Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() }.kind(expression)
+    }
+
+    /// What an expression says of the units of names that stand for mere numbers so far: a name has the unit of what it
+    /// is added to or compared with.
+    pub fn hints<'a>(&'a self, expression: &'a Expression) -> Vec<(&'a str, Unit)> {
+        let mut checker = Checker { vocabulary: self, named: Vec::new(), hints: Vec::new() };
+        // What does not fit is told later, when the units are known.
+        let _ = checker.kind(expression);
+        checker.hints
     }
 
     /// The same, of an expression that has to be of this kind; `what` it is for, as in `the answer`.
@@ -45,6 +54,7 @@ impl Vocabulary {
 struct Checker<'a> {
     vocabulary: &'a Vocabulary,
     named: Vec<(&'a str, Kind)>,
+    hints: Vec<(&'a str, Unit)>,
 }
 
 impl<'a> Checker<'a> {
@@ -103,6 +113,16 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Notes the unit of a name beside what has one.
+    fn hint(&mut self, (left, a): (&'a Expression, Option<Unit>), (right, b): (&'a Expression, Option<Unit>)) {
+        for (of, own, beside) in [(left, a, b), (right, b, a)] {
+            let (Node::Name(name), None, Some(unit)) = (&of.node, own, beside) else { continue };
+            if self.named.iter().all(|(named, _)| named != name) {
+                self.hints.push((name, unit));
+            }
+        }
+    }
+
     fn number(&mut self, of: &'a Expression, for_what: &str) -> Result<Option<Unit>, Fault> {
         match self.kind(of)? {
             Kind::Number(unit) => Ok(unit),
@@ -137,7 +157,10 @@ impl<'a> Checker<'a> {
         let (a, b) = (self.number(left, sign)?, self.number(right, sign)?);
         let too_high = || Fault::new(all.at.clone(), "has a unit of too high a power");
         match operator {
-            Binary::Add | Binary::Subtract => Ok(Kind::Number(alike(a, b, all, &format!("{sign} takes"))?)),
+            Binary::Add | Binary::Subtract => {
+                self.hint((left, a), (right, b));
+                Ok(Kind::Number(alike(a, b, all, &format!("{sign} takes"))?))
+            }
             Binary::Multiply => match (a, b) {
                 (None, unit) | (unit, None) => Ok(Kind::Number(unit)),
                 (Some(a), Some(b)) => a.times(b).map(|unit| Kind::Number(Some(unit))).ok_or_else(too_high),
@@ -149,7 +172,10 @@ impl<'a> Checker<'a> {
                     Ok(Kind::Number(Some(unit)))
                 }
             },
-            _ => alike(a, b, all, &format!("{sign} compares")).map(|_| Kind::Truth),
+            _ => {
+                self.hint((left, a), (right, b));
+                alike(a, b, all, &format!("{sign} compares")).map(|_| Kind::Truth)
+            }
         }
     }
 
@@ -195,6 +221,7 @@ impl<'a> Checker<'a> {
                 let mut unit = None;
                 for part in parts {
                     let next = self.number(part, name)?;
+                    self.hint((&parts[0], unit), (part, next));
                     unit = alike(unit, next, part, &format!("{name} takes"))?;
                 }
                 Ok(Kind::Number(unit))

@@ -64,7 +64,8 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    pub(crate) fn find(&self, name: &str) -> Option<&Word> {
+    /// What a name stands for.
+    pub fn find(&self, name: &str) -> Option<&Word> {
         self.words.iter().find(|word| word.name == name)
     }
 

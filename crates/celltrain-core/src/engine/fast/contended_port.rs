@@ -104,6 +104,7 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.report_all_gathered(|run, first_start, period| onwards.go(run, first_start, period));
+                port.port.report_to_policy();
             }
             ContendedPort::Stream(port) => port.report_all_gathered(onwards),
         }

@@ -11,13 +11,14 @@ use super::stream_port::{self, Hop, StreamPort};
 use super::train_port::{Timing, TrainPort};
 use crate::index::{Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
+use crate::policy::formula::PortFacts;
 use crate::policy::{BufferPolicy, Overflow};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::Time;
+use crate::units::{Clock, Time};
 
 /// Who decides in which way contended ports work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,7 @@ pub(super) struct Making<'a> {
     pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
     pub(super) plan: &'a Plan,
     pub(super) end: Time,
+    pub(super) clock: Clock,
 }
 
 /// A port before it is known where the streams of others begin.
@@ -89,9 +91,11 @@ impl Making<'_> {
         let &Self { network, routing, .. } = self;
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
+        let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
+        policy.at_port(&PortFacts::of(port, self.clock));
         Draft {
             link,
-            policy: port.policy.build(port.buffer, &network.vc_names(routing, link)),
+            policy,
             queues: port.scheduler.build(&network.vc_kinds(routing, link)),
             timing: self.timing(link, marks_above),
             first_stream: None,
@@ -100,7 +104,7 @@ impl Making<'_> {
 
     /// The times that govern a port.
     fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
-        let &Self { network, routing, times, plan, end } = self;
+        let &Self { network, routing, times, plan, end, .. } = self;
         let cell_time = times[index].cell_time;
         let stages = &plan.stages[index];
         let of_rms = plan

@@ -329,6 +329,7 @@ impl StreamPort {
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
+            now,
         };
         self.admission.judge_frame(&view, cell.label())
     }
@@ -450,6 +451,7 @@ impl StreamPort {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: longest,
+            replaced_results: self.admission.policy.replaced_results(),
         }
     }
 }

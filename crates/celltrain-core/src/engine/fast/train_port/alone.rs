@@ -24,6 +24,7 @@ impl TrainPort {
         if self.defers_order && self.port.must_report_before(run.last.label()) {
             self.report_departures(depart);
         }
+        self.port.set_now(now);
         match self.port.fate(run.last) {
             Fate::Refused => {
                 self.port.refuse(run);

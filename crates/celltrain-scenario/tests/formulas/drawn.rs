@@ -1,0 +1,136 @@
+//! Random formulas, and small scenarios to run them in.
+
+use celltrain_core::policy::formula::PORT_NAMES;
+use celltrain_core::rng::Stream;
+use celltrain_formula::samples::{Sample, Texts};
+use celltrain_formula::{Kind, Unit};
+use serde_json::{Map, Value, json};
+
+/// Random numbers of a test.
+pub(crate) struct Draws(Stream);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Stream::new(seed, "formulas"))
+    }
+
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.0.below(bound)
+    }
+
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(u32::try_from(choices.len()).unwrap()) as usize].clone()
+    }
+
+    /// A few sources over one switch, two or four, for a few milliseconds.
+    pub(crate) fn scenario(&mut self, policy: &Value) -> Value {
+        let delay = self.of(&["0s", "5us", "20us", "333us"]);
+        let topology = match self.below(4) {
+            0 => json!({"chain": {"hops": 1 + self.below(3), "cross": 1 + self.below(3), "link_delay": delay}}),
+            1 => json!({"star": {"hosts": 3 + self.below(4), "link_delay": delay}}),
+            _ => json!({"n_source": {"sources": 1 + self.below(6), "link_delay": delay}}),
+        };
+        let tcp = self.of(&["reno", "vanilla", "newreno"]);
+        let options = json!({
+            "mss": self.of(&["64B", "512B", "1460B", "4000B"]),
+            "receive_window": self.of(&["20000B", "65535B"]),
+        });
+        let port = json!({"buffer": 180 + self.below(200), "policy": policy});
+        json!({
+            "duration": format!("{}ms", 2 + self.below(8)),
+            "tie_order": self.of(&["random", "random", "rotating", "fixed"]),
+            "service_order": self.of(&["after_arrivals", "after_arrivals", "before_arrivals"]),
+            "topology": topology,
+            "tcp": {tcp: options},
+            "port": {"default": port},
+        })
+    }
+
+    /// A policy of random formulas, all of which fit in their units.
+    pub(crate) fn formula(&mut self) -> Value {
+        let cells = Kind::Number(Some(Unit::CELLS));
+        let pure = Kind::Number(Some(Unit::NONE));
+        let seconds = Kind::Number(Some(Unit::SECONDS));
+        let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
+        let constants = [own("R", cells, false), own("z", pure, false), own("W", pure, true), own("w", pure, true)];
+        let port_state = [own("average", cells, false), own("count", pure, false), own("since", seconds, false)];
+        let vc_state = [own("held", cells, false), own("phase", pure, false)];
+        let at_start: Vec<Sample> = port_names(|name| ["K", "V", "C"].contains(&name));
+        let with_state = self.below(3) > 0;
+        let mut frame: Vec<Sample> = port_names(|_| true).into_iter().chain(constants.clone()).collect();
+        let mut cell: Vec<Sample> = port_names(|name| ["K", "V", "C", "X"].contains(&name));
+        cell.extend(constants.iter().filter(|sample| !sample.by_vc).cloned());
+        let mut policy = Map::new();
+        let r = if self.below(2) == 0 {
+            self.text(&at_start, cells, 2, false)
+        } else {
+            format!("{} / 16 * K", self.below(17))
+        };
+        let largest_weight = f64::from(1 + self.below(8));
+        policy.insert(
+            "constants".into(),
+            json!({
+                "R": r,
+                "z": f64::from(self.below(30)) / 10.0,
+                "W": {"tcp1": largest_weight, "default": 1 + self.below(3)},
+                "w": "W / sum(W)",
+            }),
+        );
+        if with_state {
+            frame.extend(port_state.iter().chain(&vc_state).cloned());
+            cell.extend(port_state.iter().cloned());
+            policy.insert("state".into(), json!({"average": "0 cells", "count": -1, "since": "0 s"}));
+            policy.insert("vc_state".into(), json!({"held": "0 cells", "phase": "w"}));
+            let all: Vec<Sample> = port_state.iter().chain(&vc_state).cloned().collect();
+            for event in ["on_frame", "on_admission", "on_refusal"] {
+                self.updates(&mut policy, event, &all, &frame, true);
+            }
+            if self.below(3) == 0 {
+                self.updates(&mut policy, "on_departure", &port_state, &cell, false);
+                self.updates(&mut policy, "on_cells", &port_state, &cell, false);
+                if policy.contains_key("on_cells") {
+                    policy.insert("every".into(), json!(1 + self.below(40)));
+                }
+            }
+        }
+        policy.insert("admit".into(), json!(self.admit(&frame)));
+        let when_full = if policy.contains_key("on_departure") || policy.contains_key("on_cells") { 2 } else { 3 };
+        let when_full = ["lose_rest_of_frame", "lose_cell", "push_out_front"][self.below(when_full) as usize];
+        policy.insert("when_full".into(), json!(when_full));
+        Value::Object(policy)
+    }
+
+    /// Most often one that admits something, so that more follows.
+    fn admit(&mut self, names: &[Sample]) -> String {
+        let depth = 1 + self.below(4);
+        let text = self.text(names, Kind::Truth, depth, true);
+        match self.below(3) {
+            0 => text,
+            1 => format!("X <= R or ({text})"),
+            _ => format!("X <= K / {} or ({text})", 2 + self.below(30)),
+        }
+    }
+
+    fn updates(&mut self, policy: &mut Map<String, Value>, event: &str, of: &[Sample], names: &[Sample], random: bool) {
+        let mut updates = Map::new();
+        for state in of {
+            if self.below(3) == 0 {
+                let depth = 1 + self.below(3);
+                updates.insert(state.name.clone(), json!(self.text(names, state.kind, depth, random)));
+            }
+        }
+        if !updates.is_empty() {
+            policy.insert(event.into(), Value::Object(updates));
+        }
+    }
+
+    fn text(&mut self, names: &[Sample], kind: Kind, depth: u32, random: bool) -> String {
+        let Self(stream) = self;
+        Texts { below: &mut |bound| stream.below(bound), names, random }.of(kind, depth)
+    }
+}
+
+fn port_names(keep: fn(&str) -> bool) -> Vec<Sample> {
+    let all = PORT_NAMES.iter().filter(|known| keep(known.name));
+    all.map(|known| Sample { name: known.name.into(), kind: known.kind, by_vc: false }).collect()
+}
