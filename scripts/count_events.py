@@ -30,6 +30,10 @@ DURATIONS = {
     "internetwork-er": ("50ms", "250ms"),
     "lan-5-wfq": ("100ms", "400ms"),
     "mesh": ("20ms", "60ms"),
+    "fba-lan-5-native": ("500ms", "2s"),
+    "fba-lan-5-formula": ("500ms", "2s"),
+    "fba-lan-15-native": ("500ms", "2s"),
+    "fba-lan-15-formula": ("500ms", "2s"),
 }
 COUNTS = {
     "instructions": r"I +refs",

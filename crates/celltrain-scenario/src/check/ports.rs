@@ -106,7 +106,7 @@ fn vcs(
     let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
     for (name, config) in &laid.scenario.port {
         for table in by_vc(config) {
-            for (key, setting) in table.settings {
+            for &(key, setting) in &table.settings {
                 for unknown in setting.unknown(&every_vc) {
                     let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), stop)?);
                     let problem = format!(

@@ -1,4 +1,4 @@
-//! Random formulas, and small scenarios to run them in.
+//! Random formulas.
 
 use celltrain_core::policy::formula::PORT_NAMES;
 use celltrain_core::rng::Stream;
@@ -16,34 +16,6 @@ impl Draws {
 
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.0.below(bound)
-    }
-
-    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[self.below(u32::try_from(choices.len()).unwrap()) as usize].clone()
-    }
-
-    /// A few sources over one switch, two or four, for a few milliseconds.
-    pub(crate) fn scenario(&mut self, policy: &Value) -> Value {
-        let delay = self.of(&["0s", "5us", "20us", "333us"]);
-        let topology = match self.below(4) {
-            0 => json!({"chain": {"hops": 1 + self.below(3), "cross": 1 + self.below(3), "link_delay": delay}}),
-            1 => json!({"star": {"hosts": 3 + self.below(4), "link_delay": delay}}),
-            _ => json!({"n_source": {"sources": 1 + self.below(6), "link_delay": delay}}),
-        };
-        let tcp = self.of(&["reno", "vanilla", "newreno"]);
-        let options = json!({
-            "mss": self.of(&["64B", "512B", "1460B", "4000B"]),
-            "receive_window": self.of(&["20000B", "65535B"]),
-        });
-        let port = json!({"buffer": 180 + self.below(200), "policy": policy});
-        json!({
-            "duration": format!("{}ms", 2 + self.below(8)),
-            "tie_order": self.of(&["random", "random", "rotating", "fixed"]),
-            "service_order": self.of(&["after_arrivals", "after_arrivals", "before_arrivals"]),
-            "topology": topology,
-            "tcp": {tcp: options},
-            "port": {"default": port},
-        })
     }
 
     /// A policy of random formulas, all of which fit in their units.

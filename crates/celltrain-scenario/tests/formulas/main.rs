@@ -4,6 +4,7 @@
 
 mod drawn;
 mod natives;
+mod small;
 
 use std::path::Path;
 
@@ -82,7 +83,7 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
     for number in 0..1000 {
         let mut draws = Draws::new(number);
         let policy = natives::drawn(&mut draws);
-        let scenario = draws.scenario(&policy);
+        let scenario = small::scenario(&mut draws, &policy);
         let scenario = read(&scenario);
         assert!(is_the_same_as_formulas(&scenario, number, &policy.to_string()) > 0, "{policy}");
         let result = run(Engine::Fast, &build::network(&scenario, number));
@@ -106,7 +107,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
         for number in (half..runs).step_by(2) {
             let mut draws = Draws::new(seed.wrapping_mul(1 << 40) + number);
             let policy = serde_json::json!({"formula": draws.formula()});
-            let reading = read_json(&draws.scenario(&policy).to_string(), "drawn", Machine::default());
+            let reading = read_json(&small::scenario(&mut draws, &policy).to_string(), "drawn", Machine::default());
             let Some(scenario) = reading.scenario.filter(|_| reading.faults.is_empty()) else {
                 seen.refused += 1;
                 continue;
