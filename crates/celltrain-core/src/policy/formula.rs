@@ -71,7 +71,7 @@ pub struct Config {
 /// A constant: a number, a formula, or a table of numbers by the VC's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
+#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
 pub enum Constant {
     /// A formula of other constants.
     Formula(String),
@@ -82,7 +82,7 @@ pub enum Constant {
 /// What state starts with: a number, or a formula of constants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-expect" = "a number, or a formula of constants"))]
+#[schemars(rename = "FormulaStart", extend("x-expect" = "a number, or a formula of constants"))]
 pub enum Start {
     /// A number.
     Number(f64),

@@ -670,7 +670,7 @@ impl Port {
 fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     let seed = drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()));
     let plain = json!({"formula": {"admit": "X < 100"}});
-    let random = json!({"formula": Draws::new(seed).formula()});
+    let random = json!({"formula": Draws::new(seed).formula("tcp1")});
     let [plain, random]: [PolicyConfig; 2] =
         [plain, random].map(|policy| serde_json::from_value(policy).expect("a formula has these keys"));
     // The rest is refused where it is not sound.

@@ -18,8 +18,8 @@ impl Draws {
         self.0.below(bound)
     }
 
-    /// A policy of random formulas, all of which fit in their units.
-    pub(crate) fn formula(&mut self) -> Value {
+    /// A policy of random formulas, all of which fit in their units, at ports that a VC of this name crosses.
+    pub(crate) fn formula(&mut self, vc: &str) -> Value {
         let cells = Kind::Number(Some(Unit::CELLS));
         let pure = Kind::Number(Some(Unit::NONE));
         let seconds = Kind::Number(Some(Unit::SECONDS));
@@ -44,7 +44,7 @@ impl Draws {
             json!({
                 "R": r,
                 "z": f64::from(self.below(30)) / 10.0,
-                "W": {"tcp1": largest_weight, "default": 1 + self.below(3)},
+                "W": {vc: largest_weight, "default": 1 + self.below(3)},
                 "w": "W / sum(W)",
             }),
         );

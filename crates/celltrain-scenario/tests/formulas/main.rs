@@ -82,8 +82,9 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
     let mut refused_frames = 0;
     for number in 0..1000 {
         let mut draws = Draws::new(number);
-        let policy = natives::drawn(&mut draws);
-        let scenario = small::scenario(&mut draws, &policy);
+        let (topology, vc) = small::topology(&mut draws);
+        let policy = natives::drawn(&mut draws, vc);
+        let scenario = small::scenario(&mut draws, &topology, &policy);
         let scenario = read(&scenario);
         assert!(is_the_same_as_formulas(&scenario, number, &policy.to_string()) > 0, "{policy}");
         let result = run(Engine::Fast, &build::network(&scenario, number));
@@ -106,8 +107,10 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
         let mut seen = Seen::default();
         for number in (half..runs).step_by(2) {
             let mut draws = Draws::new(seed.wrapping_mul(1 << 40) + number);
-            let policy = serde_json::json!({"formula": draws.formula()});
-            let reading = read_json(&small::scenario(&mut draws, &policy).to_string(), "drawn", Machine::default());
+            let (topology, vc) = small::topology(&mut draws);
+            let policy = serde_json::json!({"formula": draws.formula(vc)});
+            let reading =
+                read_json(&small::scenario(&mut draws, &topology, &policy).to_string(), "drawn", Machine::default());
             let Some(scenario) = reading.scenario.filter(|_| reading.faults.is_empty()) else {
                 seen.refused += 1;
                 continue;

@@ -49,15 +49,15 @@ pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     Some(serde_json::from_value(formula).expect("a formula has these keys"))
 }
 
-/// One of them, with random settings.
-pub(crate) fn drawn(draws: &mut Draws) -> Value {
+/// One of them, with random settings, at ports that a VC of this name crosses.
+pub(crate) fn drawn(draws: &mut Draws, vc: &str) -> Value {
     let mut share = || f64::from(draws.below(101)) / 100.0;
     let (a, b, c, z) = (share(), share(), share(), 3.0 * share());
     let weight = |i: u32| f64::from(1 + i) / 4.0;
     let weights = match draws.below(3) {
         0 => json!(weight(draws.below(20))),
         _ => {
-            json!({"tcp1": weight(draws.below(20)), "tcp2-3": weight(draws.below(20)), "default": weight(draws.below(20))})
+            json!({vc: weight(draws.below(20)), "default": weight(draws.below(20))})
         }
     };
     match draws.below(5) {
@@ -67,7 +67,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
         3 => {
             let thresholds = match draws.below(2) {
                 0 => json!(1 + draws.below(5)),
-                _ => json!({"tcp1": 1 + draws.below(9), "default": f64::from(1 + draws.below(5)) + 0.25}),
+                _ => json!({vc: 1 + draws.below(9), "default": f64::from(1 + draws.below(5)) + 0.25}),
             };
             let congestion = if draws.below(2) == 0 { Value::Null } else { json!(100 + draws.below(60)) };
             json!({"dfba": {"thresholds": thresholds, "congestion_threshold": congestion, "z": 1.01 + z}})
