@@ -9,7 +9,7 @@
 #
 # Longer campaigns, each on its own:
 #
-#   make paper          every table and experiment of every paper in papers/ with 30 seeds, into out/<paper>
+#   make paper          every table and experiment of every paper in papers/ with 30 seeds, into out/<paper>, and their pages
 #   make studies        every study with 10 seeds, into out/studies, their pages and the figures in docs/images
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
@@ -96,6 +96,7 @@ lock: | .make/tools
 paper: .make/built
 	set -e; for paper in $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml)); do \
 	    $(BIN)/celltrain reproduce $$paper --seeds 30 --out out/$$paper; \
+	    $(BIN)/python scripts/paper_page.py out/$$paper/reproduce.json; \
 	done
 
 studies: .make/built

@@ -17,11 +17,23 @@ import argparse
 import json
 import shutil
 import sys
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from celltrain.reproduction.paper import PAPER, STUDY, Paper, Table, load, seed_count
-from celltrain.reproduction.report import summary_row
+from celltrain.reproduction.report import (
+    ERRORS,
+    LEGEND,
+    SHARES,
+    VERDICTS,
+    counted_by,
+    counts,
+    error_row,
+    ks_line,
+    share_rows,
+    verdicts,
+)
 from wrap_pages import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,8 +78,11 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
     )
     parts = [
         f"{summary['inside']} of {summary['scored']} scored numbers are inside "
-        f"({percent(summary['share_inside'])}); {seeds}, version {answer['build']['version']}.",
-        summary_table(answer, paper),
+        f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds.capitalize()}, "
+        f"version {answer['build']['version']}.",
+        grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
+        f"{LEGEND[0].upper()}{LEGEND[1:]}; it is at least 1 / (n + 1).",
+        grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
         relative_errors(answer),
     ]
     for table in paper.tables:
@@ -75,6 +90,10 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
         if members:
             parts += [f"### {table.heading}", number_table(table, members, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
+            rule = counted_by(members)
+            parts.append(
+                " ".join([ks_line(summary, table.number), f"Counted as inside: {rule}." if rule else ""]).strip()
+            )
     return "\n\n".join(part for part in parts if part)
 
 
@@ -85,19 +104,16 @@ def relative_errors(answer: dict[str, Any]) -> str:
     return f"Mean error as a share of the printed number, over all tables: {shares}." if shares else ""
 
 
-def summary_table(answer: dict[str, Any], paper: Paper) -> str:
-    """How many numbers agree and how closely, per table, network and quantity."""
-    rows = [summary_row(group, paper) for group in answer["summary"]["by"]]
-    heads = ["table", "network", "quantity", "inside", "mean error", "error of a seed", "rank correlation", "KS"]
-    return grid(heads, rows, left=("network", "quantity"))
-
-
 def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """A line for each row; for each quantity what is printed, ours, and whether they agree."""
+    """A line for each row; for each quantity what is printed, ours, and the three verdicts.
+
+    A table none of whose numbers has a tolerance on the mean has no column for it.
+    """
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     heads = [words(key) for key in table.keys]
+    shown = [True, any(number["inside_tolerance"] is not None for number in members), True]
     for quantity in table.quantities:
-        heads += [words(quantity)] if table.experiment else [words(quantity), "ours", "inside"]
+        heads += [words(quantity)] if table.experiment else [words(quantity), "ours", *compress(VERDICTS, shown)]
     rows: dict[str, list[str]] = {}
     for number in members:
         line = rows.setdefault(json.dumps(number["row"]), [str(number["row"][key]) for key in table.keys])
@@ -107,9 +123,10 @@ def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> s
         if table.experiment:
             line.append(ours)
         else:
-            verdict = "-" if not number["scored"] else "yes" if number["inside"] else "**no**"
-            line += [f"{number['published']:.{digits}f}", ours, verdict + marks.get(number["note"], "")]
-    return grid(heads, list(rows.values()), left=("inside",))
+            *first, last = compress(verdicts(number), shown)
+            first = ["**no**" if word == "no" else word for word in first]
+            line += [f"{number['published']:.{digits}f}", ours, *first, last + marks.get(number["note"], "")]
+    return grid(heads, list(rows.values()), left=VERDICTS)
 
 
 def claims(answer: dict[str, Any], in_print: bool) -> str:

@@ -228,3 +228,20 @@ def ks(positions: Sequence[float]) -> float | None:
     steps = np.arange(n, dtype=np.float64)
     distance = max(float(np.max((steps + 1) / n - u)), float(np.max(u - steps / n)))
     return distance * math.sqrt(n)
+
+
+def ks_probability(scaled: float, n: int) -> float:
+    """How often `ks` of n independent draws from the uniform distribution is at least this, 0 to 1.
+
+    Exact from a distance of a half on, where only one side can be so far off (Smirnov); below it Kolmogorov's limit with the
+    correction of Stephens (1970), which is off by less than 0.005 where the answer is below 0.2, and by less than 0.04 elsewhere.
+
+    >>> round(ks_probability(1.36, 50), 3)
+    0.043
+    """
+    from scipy.special import kolmogorov, smirnov
+
+    distance, root = scaled / math.sqrt(n), math.sqrt(n)
+    if distance >= 0.5:
+        return float(2 * smirnov(n, min(distance, 1.0)))
+    return float(kolmogorov(distance * (root + 0.12 + 0.11 / root)))

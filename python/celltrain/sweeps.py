@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from celltrain.arguments import checked
 from celltrain.cancel import Cancel, endable
 from celltrain.coordination import Progress, run_plan
-from celltrain.errors import Fault, PlanError
+from celltrain.errors import Fault, PlanError, warn
 from celltrain.plan import Plan
 from celltrain.running import Worker, worker_of
 from celltrain.store import Store
+from celltrain.store.lock_step import warnings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,8 +61,8 @@ def sweep(
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: How many for each setting, or a table as in a plan's `[seeds]`.
-        measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts and retransmissions
-            when None.
+        measures: What is kept of every run; efficiency, fairness, losses, the largest queue, timeouts,
+            retransmissions and the least goodput of a flow when None.
         series: What every run records, as in a plan's `[series]`.
         limit: What a run may take in real time, such as `"60s"`, from the reading of its scenario to its answer.
         store: The folder, new or empty; a temporary one, which goes with the returned store, when None.
@@ -103,4 +104,5 @@ def sweep(
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper
+    warn(warnings(answer))
     return answer

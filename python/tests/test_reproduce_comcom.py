@@ -117,7 +117,10 @@ def test_claims_quote_the_paper_and_look_at_rows_that_exist(paper: Paper) -> Non
 def test_an_answer_has_experiments_and_no_numbers(short: Reproduction) -> None:
     answer = json.loads(short.to_json())
     assert (answer["paper"], answer["numbers"]) == (COMCOM, [])
-    assert answer["summary"] == {"scored": 0, "inside": 0, "share_inside": None, "by": [], "by_quantity": []}
+    summary = answer["summary"]
+    assert (summary["scored"], summary["inside"], summary["share_inside"]) == (0, 0, None)
+    assert summary["by"] == summary["by_quantity"] == summary["by_table"] == []
+    assert (summary["verdicts"]["with_tolerance"], summary["verdicts"]["ks"]) == (0, None)
     assert len(answer["experiments"]) == len(load(COMCOM).table("peer-to-peer").numbers)
     assert {entry["published"] for entry in answer["experiments"]} == {None}
     assert all(claim["published_holds"] is None for claim in answer["claims"])

@@ -76,6 +76,10 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
         "high": 7591.0,
         "inside": True,
         "scored": True,
+        "inside_range": True,
+        "inside_tolerance": True,
+        "pit": 0.5,
+        "point": True,
     }
     assert {key: number[key] for key in promised} == promised
     assert isinstance(number["note"], str)
@@ -83,19 +87,18 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
     assert claim["id"] == "zero-loss-queue-is-sum-of-windows-lan"
     assert claim["holds"] is True
     assert (claim["seeds_share"], claim["seeds"]) == (1.0, answer["seeds"])
-    assert set(answer["summary"]) == {"scored", "inside", "share_inside", "by", "by_quantity"}
-    assert set(answer["summary"]["by"][0]) == {
-        "table",
-        "network",
-        "quantity",
-        "scored",
-        "inside",
-        "mean_abs_error",
-        "mean_relative_error",
-        "self_error",
-        "rank_correlation",
-        "ks",
-    }
+    summary = answer["summary"]
+    assert set(summary) == {"scored", "inside", "share_inside", "by", "by_quantity", "by_table", "verdicts"}
+    verdicts = "inside_range draws range_draws range_expected with_tolerance inside_tolerance within_tenth pit_middle"
+    verdicts += " pit_middle_expected ks ks_p ks_p_seeds"
+    errors = "mean_abs_error mean_relative_error self_error rank_correlation"
+    assert set(summary["verdicts"]) == set(verdicts.split())
+    assert set(summary["by_table"][0]) == {"table", "scored", "inside", *verdicts.split()}
+    assert set(summary["by"][0]) == {"network", "quantity", *summary["by_table"][0], *errors.split()}
+    # Exactly as printed, but what theory gives is no draw.
+    everything = summary["verdicts"]
+    assert (everything["inside_range"], everything["with_tolerance"], everything["inside_tolerance"]) == (6, 4, 4)
+    assert (everything["draws"], everything["ks"]) == (0, None)
 
 
 def test_policies_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:

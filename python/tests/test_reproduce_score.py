@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,12 +162,91 @@ def test_the_summary_groups_by_table_network_and_quantity() -> None:
 
 def test_nothing_scored_gives_no_share() -> None:
     assert score.summary([])["share_inside"] is None
-    assert score.group_scores([]) == {
-        "scored": 0,
-        "inside": 0,
-        "mean_abs_error": None,
-        "mean_relative_error": None,
-        "self_error": None,
-        "rank_correlation": None,
-        "ks": None,
-    }
+    scores = score.group_scores([])
+    nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"
+    assert all(scores.pop(name) is None for name in nothing.split())
+    assert set(scores.values()) == {0}
+
+
+def test_the_range_is_judged_alike_for_every_number() -> None:
+    # The rule of the paper's file is the mean; the range stands beside it, give or take a unit of the last digit.
+    wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
+    assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
+    narrow = scored(0.46, [0.48, 0.52], judged_by="mean", tolerance=0.05, tolerance_stated=True)
+    assert (narrow.inside, narrow.inside_range, narrow.inside_tolerance) == (True, False, True)
+    either = scored(0.46, [0.48, 0.52], judged_by="either", tolerance=0.05, tolerance_stated=True)
+    assert (either.inside, either.inside_range, either.inside_tolerance) == (True, False, True)
+
+
+def test_no_tolerance_stated_is_no_verdict_on_the_mean() -> None:
+    assert scored(0.5, [0.5, 0.5]).inside_tolerance is None
+    assert scored(0.5, [0.5, 0.5]).inside is True
+
+
+def test_where_theory_gives_one_value_the_range_is_as_wide_as_the_tolerance() -> None:
+    point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
+    assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
+    assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
+
+
+def test_what_is_not_printed_has_no_verdict() -> None:
+    nothing = scored(None, [0.5], tolerance_stated=True)
+    assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
+
+
+def test_the_middle_nine_tenths_leave_out_as_many_places_as_fit() -> None:
+    # With 30 seeds there are 31 places; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
+    assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
+    assert score.share_in_the_middle(5) == 1
+    assert [score.in_the_middle(k) for k in (0.049, 0.05, 0.95, 0.951)] == [False, True, True, False]
+
+
+def test_verdicts_of_a_group_by_hand() -> None:
+    seeds = [k / 10 for k in range(1, 11)]
+    counted = [
+        scored(0.55, seeds),  # in the middle, the mean itself
+        scored(1.00, seeds),  # the highest seed: 9.5 + .5 of 11
+        scored(1.02, seeds, tolerance=0.5, tolerance_stated=True, judged_by="mean"),  # above all: 10.5 of 11
+        scored(2.0, [2.0] * 10, point=True, tolerance=0.0, tolerance_stated=True),
+    ]
+    verdicts = score.verdicts(counted)
+    assert (verdicts["inside_range"], verdicts["range_draws"], verdicts["draws"]) == (3, 2, 3)
+    assert verdicts["range_expected"] == pytest.approx(3 * 9 / 11)
+    assert (verdicts["with_tolerance"], verdicts["inside_tolerance"]) == (2, 2)
+    assert verdicts["within_tenth"] == 2
+    # 10.5 / 11 is above .95, 10 / 11 is not; of 11 places two are left out.
+    assert verdicts["pit_middle"] == 2
+    assert verdicts["pit_middle_expected"] == pytest.approx(3 * 9 / 11)
+    assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
+
+
+def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
+    # Twenty quantities of one run that are all the same: one number, twenty times. As independent numbers a printed
+    # value at the edge would be impossible; among the seeds some are at an edge, too.
+    seed = 18_3
+    rng = np.random.default_rng(seed)
+    values = [float(v) for v in rng.uniform(size=30)]
+    printed = sorted(values)[1] + 1e-6
+    copies = [scored(printed, values, rounding=1e-9, quantity=replace(QUANTITY, decimals=9)) for _ in range(20)]
+    verdicts = score.verdicts(copies)
+    assert verdicts["ks_p"] < 1e-6, f"seed {seed}"
+    assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
+
+
+def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are_draws() -> None:
+    seed = 18_4
+    rng = np.random.default_rng(seed)
+    trials, small = 60, 0
+    for _ in range(trials):
+        # Pairs of numbers of one run, nearly the same.
+        runs = rng.normal(size=(8, 1, 20)) + 0.1 * rng.normal(size=(8, 2, 20))
+        draws = [scored(round(float(of[0]), 2), [round(float(v), 4) for v in of[1:]]) for pair in runs for of in pair]
+        small += score.verdicts(draws)["ks_p_seeds"] <= 0.25
+    assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
+
+
+def test_too_few_seeds_in_common_give_no_p_of_seeds() -> None:
+    one = scored(0.5, [k / 10 for k in range(10)])
+    late = replace(one, seeds=tuple(range(5, 15)))
+    assert score.verdicts([one])["ks_p_seeds"] is not None
+    assert score.verdicts([one, late])["ks_p_seeds"] is None

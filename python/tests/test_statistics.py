@@ -148,3 +148,15 @@ def test_the_share_an_axis_explains_is_one_where_it_is_all_there_is():
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)
     assert statistics.explained(levels, np.ones(6), 3) == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 54])
+def test_the_probability_of_a_ks_distance_is_scipys(n):
+    for scaled in np.linspace(0.05, math.sqrt(n), 200):
+        exact = scipy_stats.kstwo.sf(scaled / math.sqrt(n), n)
+        assert statistics.ks_probability(scaled, n) == pytest.approx(exact, abs=0.005 if exact < 0.2 else 0.04)
+
+
+def test_one_draw_is_half_a_line_away_at_least():
+    assert statistics.ks_probability(0.5, 1) == pytest.approx(1.0)
+    assert statistics.ks_probability(0.95, 1) == pytest.approx(0.1)

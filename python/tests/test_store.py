@@ -100,7 +100,7 @@ def test_the_summary_is_that_of_the_rows(made):
     for row in store.table().to_pylist():
         by_point.setdefault((row["point"], row["measure"]), []).append(row["value"])
     found = store.summary().to_pylist()
-    assert len(found) == len(by_point) == 42
+    assert len(found) == len(by_point) == 48
     for row in found:
         values = by_point[row["point"], row["measure"]]
         mean, sd = statistics.fmean(values), statistics.stdev(values)
@@ -476,7 +476,7 @@ def test_two_sweeps_do_not_write_one_store(store):
 
 def test_reading_goes_on_while_another_writes(store):
     with Store.resume(store, plan()):
-        assert len(Store.open(store).table()) == 168
+        assert len(Store.open(store).table()) == 192
 
 
 IN_A_PROCESS = """

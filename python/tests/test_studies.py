@@ -39,7 +39,7 @@ def short() -> Reproduction:
 def test_every_folder_of_studies_with_a_description_is_known() -> None:
     assert study_ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
     assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(study_ids())
-    assert {"shared-memory-edge", "tagging"} <= set(study_ids())
+    assert {"packet-discard", "shared-memory-edge", "tagging"} <= set(study_ids())
 
 
 def test_studies_hold_no_code() -> None:
@@ -90,6 +90,8 @@ def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
 
 
 def test_quotations_of_claims_are_of_a_paper_that_is_named(study: Paper) -> None:
+    if not any("quote" in claim for claim in study.claims):
+        return
     assert study.follows.split(",")[0] in {"ATM Forum 97-0831", "draft-jagan-e2e-traf-mgmt-00"}
 
 

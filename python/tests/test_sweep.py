@@ -342,7 +342,7 @@ def test_from_python_with_scenario_classes(tmp_path):
         store=tmp_path / "s",
     )
     assert store.summary(["efficiency"])["policy"].to_pylist() == ["epd", "epd", "td", "td"]
-    assert store.summary()["n"].to_pylist() == [2] * 28
+    assert store.summary()["n"].to_pylist() == [2] * 32
     again = ct.sweep(store.plan, store=tmp_path / "s", resume=True)
     assert again.plan.digest == store.plan.digest
     with pytest.raises(ct.PlanError, match="jobs = 0"):

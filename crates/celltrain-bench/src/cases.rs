@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
 use celltrain_scenario::{Machine, build, read_toml};
 
 /// A scenario to measure.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Case {
     /// Its name on the command line and in tables.
     pub name: String,
@@ -17,8 +17,8 @@ pub struct Case {
     pub group: Group,
     /// What it is, in a line.
     pub title: String,
-    /// The scenario in TOML.
-    pub toml: String,
+    /// Its text. It is written when it is asked for: some are large, and all cases are made to find one.
+    text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// What a scenario is measured for.
@@ -79,9 +79,14 @@ impl Axis {
 }
 
 impl Case {
+    /// The scenario in TOML.
+    pub fn toml(&self) -> String {
+        (self.text)()
+    }
+
     /// The network the engines run, under the scenario's own seed.
     pub fn network(&self) -> Network {
-        let reading = read_toml(&self.toml, &self.name, Machine::default());
+        let reading = read_toml(&self.toml(), &self.name, Machine::default());
         let faults: Vec<String> = reading.faults.iter().map(|fault| fault.message.clone()).collect();
         let Some(scenario) = reading.scenario else { panic!("a benchmark's scenario is good: {faults:?}") };
         build::network(&scenario, scenario.seed)
@@ -95,19 +100,33 @@ impl Case {
     /// The same for another time, such as `60ms`.
     #[must_use]
     pub fn lasting(self, duration: &str) -> Self {
-        let rest = self.toml.split_once('\n').map_or("", |(_, rest)| rest);
-        Case { toml: format!("duration = \"{duration}\"\n{rest}"), ..self }
+        let (duration, text) = (duration.to_string(), self.text);
+        let lasting = move || {
+            let text = text();
+            let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+            format!("duration = \"{duration}\"\n{rest}")
+        };
+        Case { text: Arc::new(lasting), ..self }
     }
 
-    fn whole(name: impl Into<String>, title: impl Into<String>, toml: String) -> Self {
-        Case { name: name.into(), group: Group::Whole, title: title.into(), toml }
+    fn whole(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
+        Case { name: name.into(), group: Group::Whole, title: title.into(), text: Arc::new(text) }
     }
 
-    fn guard(name: &str, title: &str, toml: String) -> Self {
-        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), toml }
+    fn guard(name: &str, title: &str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), text: Arc::new(text) }
     }
 
-    fn point(axis: Axis, value: impl Into<String>, reference: bool, toml: String) -> Self {
+    fn point(
+        axis: Axis,
+        value: impl Into<String>,
+        reference: bool,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
         let value = value.into().trim_matches('"').to_string();
         let name = format!("{}-{value}", axis.name());
         let title = match axis {
@@ -116,7 +135,7 @@ impl Case {
             Axis::Hops => format!("chain, hops: {value}, cross traffic on each, Selective Drop, 2 s"),
             Axis::Seconds => format!("LAN, 5 sources, infinite buffer, {value} s"),
         };
-        Case { name, group: Group::Scaling { axis, value, reference }, title, toml }
+        Case { name, group: Group::Scaling { axis, value, reference }, title, text: Arc::new(text) }
     }
 }
 
@@ -135,49 +154,57 @@ fn whole() -> Vec<Case> {
     for sources in LOADS {
         // With five sources as long as other simulators were timed: `docs/performance.md`.
         let seconds = if sources == 5 { 10 } else { 5 };
-        let toml = NSource { sources, ..NSource::LAN }.toml(&format!("{seconds}s"));
+        let toml = move || NSource { sources, ..NSource::LAN }.toml(&format!("{seconds}s"));
         let title = format!("LAN, {sources} sources, infinite buffer, {seconds} s");
         cases.push(Case::whole(format!("n-source-lan-{sources}-infinite"), title, toml));
     }
     for sources in LOADS {
-        let toml = NSource { sources, ..NSource::WAN }.toml("5s");
+        let toml = move || NSource { sources, ..NSource::WAN }.toml("5s");
         let title = format!("WAN, {sources} sources, infinite buffer, 5 s");
         cases.push(Case::whole(format!("n-source-wan-{sources}-infinite"), title, toml));
     }
     for buffer in ["1000", "3000"] {
-        let toml = NSource { sources: 15, buffer, policy: FBA, ..NSource::LAN }.toml("5s");
+        let toml = move || NSource { sources: 15, buffer, policy: FBA, ..NSource::LAN }.toml("5s");
         let title = format!("LAN, 15 sources, K = {buffer}, FBA, 5 s");
         cases.push(Case::whole(format!("n-source-lan-15-fba-{buffer}"), title, toml));
     }
-    cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 10 s", WAN_EPD.toml("10s")));
-    cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", chain(4, "1s")));
+    cases.push(Case::whole("n-source-wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 10 s", || WAN_EPD.toml("10s")));
+    cases.push(Case::whole("chain", "chain of 5 switches, cross traffic, Selective Drop, 1 s", || chain(4, "1s")));
     for sources in [5, 15] {
         cases.extend(scheduled(sources));
         for (policy, title) in [("tail_drop", "tail drop"), ("drop_from_front", "drop from front")] {
-            let toml = NSource { sources, buffer: "1000", policy: &format!("{policy} = {{}}"), ..NSource::LAN };
+            let name = format!("lan-{sources}-{}", policy.replace('_', "-"));
             let title = format!("LAN, {sources} sources, K = 1000, {title}, 5 s");
-            cases.push(Case::whole(format!("lan-{sources}-{}", policy.replace('_', "-")), title, toml.toml("5s")));
+            let toml = move || {
+                NSource { sources, buffer: "1000", policy: &format!("{policy} = {{}}"), ..NSource::LAN }.toml("5s")
+            };
+            cases.push(Case::whole(name, title, toml));
         }
     }
     for (vcs, per_vc) in [(1, 5), (1, 15), (5, 3)] {
         for (merges, name, title) in [(false, "apart", "apart"), (true, "merged", "merged")] {
             let title = format!("LAN, {vcs} x {per_vc} sources, VCs {title}, 5 s");
             let name = format!("vcs-{vcs}x{per_vc}-{name}");
-            cases.push(Case::whole(name, title, groups(vcs, per_vc, merges, "5s")));
+            cases.push(Case::whole(name, title, move || groups(vcs, per_vc, merges, "5s")));
         }
     }
     for (name, delay, title) in [("parking-lot", "5us", "LAN"), ("parking-lot-wan", "1ms", "trunks of 1 ms")] {
         let title = format!("parking lot of 10 switches, 3 connections a hop, EPD, {title}, 1 s");
-        cases.push(Case::whole(name, title, parking_lot(10, 3, delay, "1s")));
+        cases.push(Case::whole(name, title, move || parking_lot(10, 3, delay, "1s")));
     }
     let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
-    cases.push(Case::whole("mesh", title, mesh("1s")));
+    cases.push(Case::whole("mesh", title, || mesh("1s")));
+    for (ports, name, title) in MESH_PORTS {
+        let title = format!("the random network under {title}, 0.2 s");
+        let toml = || mesh("200ms").replace(MESH_POLICY, ports);
+        cases.push(Case::whole(format!("mesh-{name}"), title, toml));
+    }
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
         let title = format!("internetwork, 10 sources, {title}, 5 s");
-        cases.push(Case::whole(format!("internetwork-{control}"), title, internetwork(10, control, "5s")));
+        cases.push(Case::whole(format!("internetwork-{control}"), title, move || internetwork(10, control, "5s")));
     }
-    cases.push(Case::whole("idle", "idle: one segment in flight on links of 250 ms, 20000 s", IDLE.toml("20000s")));
+    cases.push(Case::whole("idle", "idle: one segment in flight on links of 250 ms, 20000 s", || IDLE.toml("20000s")));
     cases
 }
 
@@ -185,9 +212,9 @@ fn whole() -> Vec<Case> {
 /// background of class VBR for three fifths of the link, its port first in, first out and under the schedulers by
 /// class.
 fn scheduled(sources: u32) -> Vec<Case> {
-    let lan = NSource { sources, ..NSource::LAN };
+    let lan: NSource<'static> = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };
-    let toml = wfq(lan, &format!("{seconds}s"));
+    let toml = move || wfq(lan, &format!("{seconds}s"));
     let title = format!("LAN, {sources} sources, WFQ, {seconds} s");
     let mut cases = vec![Case::whole(format!("lan-{sources}-wfq"), title, toml)];
     for (scheduler, name, title) in [
@@ -196,9 +223,10 @@ fn scheduled(sources: u32) -> Vec<Case> {
         ("guaranteed_rate = { share = 0.5 }", "guaranteed-rate", "guaranteed rate"),
     ] {
         let background = sources + 1;
-        let toml = NSource { sources: background, ..lan }.toml("5s");
-        let toml = format!(
-            r#"{toml}scheduler.{scheduler}
+        let toml = move || {
+            let toml = NSource { sources: background, ..lan }.toml("5s");
+            format!(
+                r#"{toml}scheduler.{scheduler}
 
 [flow.tcp{background}.traffic.on_off]
 on = "300ms"
@@ -207,7 +235,8 @@ off = "100ms"
 [vc.tcp{background}]
 class = "vbr"
 "#
-        );
+            )
+        };
         let title = format!("LAN, {sources} sources and VBR, {title}, 5 s");
         cases.push(Case::whole(format!("lan-{sources}-vbr-{name}"), title, toml));
     }
@@ -223,18 +252,18 @@ fn scaling() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in [5, 10, 20, 50, 100, 200, 500, 1000] {
         // The windows of 1000 sources fill a queue of four seconds, and while they open all trains tie.
-        let toml = NSource { sources, ..NSource::LAN }.toml("10s");
+        let toml = move || NSource { sources, ..NSource::LAN }.toml("10s");
         cases.push(Case::point(Axis::Sources, sources.to_string(), [5, 100, 1000].contains(&sources), toml));
     }
     for buffer in ["1000", "3000", "10000", "30000", "100000", "300000", "1000000", INFINITE] {
-        let toml = NSource { sources: 20, window: "4MB", buffer, ..NSource::WAN }.toml("5s");
+        let toml = move || NSource { sources: 20, window: "4MB", buffer, ..NSource::WAN }.toml("5s");
         cases.push(Case::point(Axis::Buffer, buffer, ["1000", INFINITE].contains(&buffer), toml));
     }
     for hops in 1..=8 {
-        cases.push(Case::point(Axis::Hops, hops.to_string(), [1, 8].contains(&hops), chain(hops, "2s")));
+        cases.push(Case::point(Axis::Hops, hops.to_string(), [1, 8].contains(&hops), move || chain(hops, "2s")));
     }
     for seconds in [1, 2, 5, 10, 20, 50, 100] {
-        let toml = NSource::LAN.toml(&format!("{seconds}s"));
+        let toml = move || NSource::LAN.toml(&format!("{seconds}s"));
         cases.push(Case::point(Axis::Seconds, seconds.to_string(), [1, 10].contains(&seconds), toml));
     }
     cases
@@ -243,14 +272,14 @@ fn scaling() -> Vec<Case> {
 fn guard() -> Vec<Case> {
     let fba = NSource { sources: 15, buffer: "3000", policy: FBA, ..NSource::LAN };
     vec![
-        Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 1 s", NSource::LAN.toml("1s")),
-        Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 1 s", fba.toml("1s")),
-        Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", WAN_EPD.toml("2s")),
-        Case::guard("wfq", "LAN, 5 sources, WFQ, 0.3 s", wfq(NSource::LAN, "300ms")),
-        Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", groups(5, 3, true, "500ms")),
-        Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", internetwork(10, "er", "200ms")),
-        Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", chain(4, "500ms")),
-        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", mesh("40ms")),
+        Case::guard("lan-5-infinite", "LAN, 5 sources, infinite buffer, 1 s", || NSource::LAN.toml("1s")),
+        Case::guard("lan-15-fba-3000", "LAN, 15 sources, K = 3000, FBA, 1 s", move || fba.toml("1s")),
+        Case::guard("wan-5-epd-12000", "WAN, 5 sources, K = 12000, EPD, 2 s", || WAN_EPD.toml("2s")),
+        Case::guard("wfq", "LAN, 5 sources, WFQ, 0.3 s", || wfq(NSource::LAN, "300ms")),
+        Case::guard("merged", "LAN, 5 x 3 sources, VCs merged, 0.5 s", || groups(5, 3, true, "500ms")),
+        Case::guard("er", "internetwork, 10 sources, ABR, ER, 0.2 s", || internetwork(10, "er", "200ms")),
+        Case::guard("chain", "chain of 5 switches, cross traffic, Selective Drop, 0.5 s", || chain(4, "500ms")),
+        Case::guard("mesh", "random network of 100 switches, 1000 VCs, EPD, 40 ms", || mesh("40ms")),
     ]
 }
 
@@ -262,7 +291,7 @@ fn formulas() -> Vec<Case> {
                 name: format!("fba-lan-{sources}-{name}"),
                 group: Group::Formula,
                 title: format!("LAN, {sources} sources, K = {buffer}, {title}, 2 s"),
-                toml: NSource { sources, buffer, policy, ..NSource::LAN }.toml("2s"),
+                text: Arc::new(move || NSource { sources, buffer, policy, ..NSource::LAN }.toml("2s")),
             });
         }
     }
@@ -278,6 +307,16 @@ const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K -
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
 /// Nothing but the clocks' ticks in nearly every cell time.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
+
+/// What ports of the random network do, and what they do instead.
+const MESH_POLICY: &str = "policy.epd = { threshold = 800 }";
+const MESH_PORTS: [(&str, &str, &str); 5] = [
+    ("policy.epd = { threshold = 800 }\nscheduler.wfq.weights = 1", "wfq", "EPD and WFQ"),
+    ("policy.epd = { threshold = 800 }\nscheduler.round_robin = {}", "round-robin", "EPD and round robin"),
+    ("policy.drop_from_front = {}", "drop-from-front", "drop from front"),
+    ("policy.virtual_queuing.threshold = 800", "virtual-queuing", "virtual queuing"),
+    ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
+];
 
 /// N sources that share one port.
 #[derive(Clone, Copy)]
@@ -451,9 +490,7 @@ fn chain(trunks: u32, duration: &str) -> String {
 /// A ring of switches with as many links again between random pairs of them, a quarter of all four times as fast;
 /// connections between hosts of their own at random switches.
 fn mesh(duration: &str) -> String {
-    // All cases are made to find one, and this one is large.
-    static MESH: LazyLock<String> = LazyLock::new(|| random_mesh(100, 1000));
-    format!("duration = \"{duration}\"\n{}", *MESH)
+    format!("duration = \"{duration}\"\n{}", random_mesh(100, 1000))
 }
 
 /// A row of switches; connections enter at each and all leave at the last, so the trunks fill up towards it.
@@ -529,7 +566,7 @@ mod tests {
     fn every_case_is_a_good_scenario_under_a_name_of_its_own() {
         let mut names = BTreeSet::new();
         for case in all() {
-            let reading = read_toml(&case.toml, &case.name, Machine::default());
+            let reading = read_toml(&case.toml(), &case.name, Machine::default());
             assert!(reading.faults.is_empty() && reading.warnings.is_empty(), "{reading:?}");
             assert!(names.insert(case.name.clone()), "{} names two cases", case.name);
         }
@@ -547,7 +584,7 @@ mod tests {
     /// Both assert that no cell was made or lost unaccounted.
     #[test]
     fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
-        let short = Case::whole("short", "", mesh("10ms"));
+        let short = Case::whole("short", "", || mesh("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference]
             .map(|engine| engine.run(&short.network(), &mut Nothing, |_| true).unwrap());
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);

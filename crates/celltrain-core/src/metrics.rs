@@ -2,6 +2,8 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
+mod window;
+
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::contracts::Edge;
@@ -19,11 +21,16 @@ use crate::sizes::size;
 use crate::stop::{Interrupted, Stop, all};
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
-/// Everything a run has to show. Rates are averages over the whole run, its start included.
+/// Everything a run has to show. Rates are averages over the whole run, its start included, unless a part of it counts
+/// ([`RunResult::over`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Simulated seconds.
     pub duration_s: f64,
+    /// From when on rates and counters count, in seconds.
+    pub measured_from_s: f64,
+    /// Until when.
+    pub measured_to_s: f64,
     /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most that link could carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all where none is.
@@ -70,6 +77,8 @@ pub struct FlowResult {
     pub throughput_mbps: f64,
     /// Bytes handed to the application.
     pub delivered_bytes: u64,
+    /// Payload of all segments that arrived whole, repetitions included, in bytes.
+    pub received_bytes: u64,
     /// Segments sent, retransmissions included.
     pub segments_sent: u64,
     /// Segments sent again.
@@ -199,35 +208,17 @@ impl FinalState<'_> {
         let cells = self.conserve()?;
         let seconds = self.clock.seconds(self.end);
         let flows = self.flows(seconds)?;
-        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_mbps).collect();
-        let bottleneck = self.network.bottleneck;
-        let rate = self.network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
-        let crossing = self
-            .network
-            .flows
-            .iter()
-            .zip(&goodputs)
-            .filter(|(flow, _)| self.network.vcs[flow.data_vc].path.contains(&bottleneck));
-        let shares = crossing.map(|(flow, goodput)| goodput / (rate * self.network.payload_share(flow)));
-        let of_ubr = |flow: &crate::network::Flow| self.network.vcs[flow.data_vc].class == Class::Ubr;
-        let has_ubr = self.network.flows.iter().any(of_ubr);
-        let compared: Vec<&FlowResult> = self
-            .network
-            .flows
-            .iter()
-            .zip(&flows)
-            .filter(|(flow, _)| of_ubr(flow) || !has_ubr)
-            .map(|(_, own)| own)
-            .collect();
-        let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
+        let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } = Rates::of(self.network, &flows);
         let file_delay = if self.network.file_size.is_some() { Some(self.file_delay()?) } else { None };
         let forwarded = |port: &PortState| PortCounters::sum(port.counters.iter().copied()).forwarded;
         Ok(RunResult {
             duration_s: seconds,
-            efficiency: shares.sum(),
-            fairness: jain_of(|flow| flow.goodput_mbps),
-            fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
-            goodput_mbps: goodputs.iter().sum(),
+            measured_from_s: 0.0,
+            measured_to_s: seconds,
+            efficiency,
+            fairness,
+            fairness_max_min,
+            goodput_mbps,
             file_delay,
             ports: self.ports()?,
             contracts: self.contracts()?,
@@ -282,18 +273,19 @@ impl FinalState<'_> {
     }
 
     fn flows(&self, seconds: f64) -> Result<TiVec<FlowIndex, FlowResult>, Interrupted> {
-        let mbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
             let delivered_bytes = connection.delivered_bytes();
+            let received_bytes = got.bytes + packets.delivered_bytes;
             FlowResult {
                 name: flow.name.clone(),
                 traffic: flow.traffic.name(),
-                goodput_mbps: mbps(delivered_bytes),
+                goodput_mbps: mbps(delivered_bytes, seconds),
                 max_min_mbps,
-                throughput_mbps: mbps(got.bytes + packets.delivered_bytes),
+                throughput_mbps: mbps(received_bytes, seconds),
                 delivered_bytes,
+                received_bytes,
                 segments_sent: sent.segments_sent,
                 retransmitted_segments: sent.retransmitted_segments,
                 repeated_segments: got.repeated_segments,
@@ -405,6 +397,40 @@ impl FinalState<'_> {
             fingerprint.fold_all(self.rate_control.rm_cells(vc).unwrap_or_default());
         }
         Ok(fingerprint)
+    }
+}
+
+/// Bytes in so many seconds, in megabits per second.
+fn mbps(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 * 8.0 / seconds / 1e6
+}
+
+/// What follows from the goodputs of all flows: see the fields of [`RunResult`].
+struct Rates {
+    efficiency: f64,
+    fairness: f64,
+    fairness_max_min: f64,
+    goodput_mbps: f64,
+}
+
+impl Rates {
+    fn of(network: &Network, flows: &TiSlice<FlowIndex, FlowResult>) -> Self {
+        let bottleneck = network.bottleneck;
+        let rate = network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
+        let all = || network.flows.iter().zip(flows);
+        let crossing = all().filter(|(flow, _)| network.vcs[flow.data_vc].path.contains(&bottleneck));
+        let shares = crossing.map(|(flow, own)| own.goodput_mbps / (rate * network.payload_share(flow)));
+        let of_ubr = |flow: &crate::network::Flow| network.vcs[flow.data_vc].class == Class::Ubr;
+        let has_ubr = network.flows.iter().any(of_ubr);
+        let compared: Vec<&FlowResult> =
+            all().filter(|(flow, _)| of_ubr(flow) || !has_ubr).map(|(_, own)| own).collect();
+        let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
+        Self {
+            efficiency: shares.sum(),
+            fairness: jain_of(|flow| flow.goodput_mbps),
+            fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
+            goodput_mbps: flows.iter().map(|flow| flow.goodput_mbps).sum(),
+        }
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Network {
     pub aal5: Aal5Options,
     /// L: the size of the files whose delay is measured; `None` where it is not.
     pub file_size: Option<Bytes>,
+    /// Where a run ends before its time; it is the beginning of the whole one, on the same clock.
+    pub ends_at: Option<Duration>,
 }
 
 /// A host or a switch.
@@ -346,7 +348,7 @@ impl Network {
     /// Units of `clock` until the end of the run.
     #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
     pub fn end(&self, clock: Clock) -> Time {
-        Time::default() + clock.span(self.duration)
+        Time::default() + clock.span(self.ends_at.unwrap_or(self.duration))
     }
 }
 

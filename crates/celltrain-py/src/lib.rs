@@ -133,7 +133,7 @@ fn bench_cases() -> String {
             "group": case.group.name(),
             "title": case.title,
             "duration_s": case.duration_s(),
-            "toml": case.toml,
+            "toml": case.toml(),
         })
     };
     json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()

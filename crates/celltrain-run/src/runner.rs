@@ -233,11 +233,14 @@ impl Run<'_> {
         let checked = self.scenario.checked(stop)?;
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
-        let network = checked.network(seed, stop)?;
+        let mut network = checked.network(seed, stop)?;
         let teller = watched.told_by.unwrap_or(how.engine);
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
         let mut footprint = needed(&checked, &network, how, stop)?;
+        // The results of shorter runs wait for that of the whole.
+        let shorter = [scenario.measure.from, scenario.measure.to].into_iter().flatten().count() as u64;
+        footprint.bytes = footprint.bytes.saturating_add(shorter * footprint.kept);
         if until.is_some() {
             let telling = checked.footprint(&network, teller, stop)?;
             footprint.bytes = footprint.bytes.max(telling.bytes);
@@ -246,8 +249,23 @@ impl Run<'_> {
         let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
+        let parts = [scenario.measure.from, scenario.measure.to];
+        let mut shares = Shares::new(&parts, scenario.duration);
+        let mut bounds = [None, None];
+        for (bound, part) in bounds.iter_mut().zip(parts) {
+            let Some(part) = part.filter(|&part| part > units::Duration::default() && part < scenario.duration) else {
+                continue;
+            };
+            network.ends_at = Some(part);
+            *bound = Some(how.engine.run(&network, &mut Nothing, |done| {
+                self.share.set(shares.of(part, done));
+                stop.ask().is_ok()
+            })?);
+            shares.end(part);
+        }
+        network.ends_at = None;
         let keep_going = |done: f64| {
-            self.share.set(done);
+            self.share.set(shares.of(scenario.duration, done));
             stop.ask().is_ok()
         };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network, stop)).transpose()?;
@@ -272,6 +290,13 @@ impl Run<'_> {
                 None => how.engine.run(&network, &mut Nothing, keep_going),
             }
         }?;
+        let [before, until] = bounds;
+        let result = if before.is_some() || until.is_some() {
+            let until = until.unwrap_or_else(|| result.clone());
+            result.over(before.as_ref(), &until, &network)
+        } else {
+            result
+        };
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
@@ -298,6 +323,29 @@ impl Run<'_> {
             Watch::new(choice, network, into, self.stop)
         });
         Ok(LookersOn { recorder: None, log, capture: capture.transpose()? })
+    }
+}
+
+/// How much of all that is to be done is done where runs that end earlier come first.
+struct Shares {
+    /// Simulated seconds of all of them.
+    all: f64,
+    /// Of those that have ended.
+    ended: f64,
+}
+
+impl Shares {
+    fn new(parts: &[Option<units::Duration>], duration: units::Duration) -> Self {
+        let parts = parts.iter().flatten().map(units::Duration::seconds);
+        Self { all: parts.sum::<f64>() + duration.seconds(), ended: 0.0 }
+    }
+
+    fn of(&self, run: units::Duration, done: f64) -> f64 {
+        (self.ended + done * run.seconds()) / self.all
+    }
+
+    fn end(&mut self, run: units::Duration) {
+        self.ended += run.seconds();
     }
 }
 

@@ -105,6 +105,7 @@ impl<'a> Laid<'a> {
             host: scenario.host.clone(),
             aal5: scenario.aal5.clone(),
             file_size: scenario.measure.file_size,
+            ends_at: None,
         })
     }
 }

@@ -154,6 +154,11 @@ pub struct MeasureOptions {
     /// first byte's first departure until its last byte is acknowledged; not measured when absent. The papers have 100
     /// kB.
     pub file_size: Option<Bytes>,
+    /// From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from nothing needs
+    /// some time to settle. From the start when absent.
+    pub from: Option<Duration>,
+    /// Until when they count. To the end when absent.
+    pub to: Option<Duration>,
 }
 
 fn first_seed() -> u64 {

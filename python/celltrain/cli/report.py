@@ -58,6 +58,8 @@ def report(
         return
     for line in _said(made):
         shell.say(line)
+    for doubt in made.data.warnings:
+        shell.complain(f"warning: {doubt}")
     shell.say(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
 
 

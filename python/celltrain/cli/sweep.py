@@ -79,6 +79,7 @@ def sweep(
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
     from celltrain.store import Store
+    from celltrain.store.lock_step import warnings
     from celltrain.text import shown
 
     if interrupted:
@@ -87,8 +88,10 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
         shell.complain("interrupted: what is done is kept; go on with --resume")
         return shell.INTERRUPTED
     failed = progress.failed if progress is not None else 0
+    store = Store.open(folder)
+    doubts = warnings(store)
     if as_json:
-        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress)})
+        shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress), "warnings": doubts})
     else:
         if progress is not None:
             repeated = f", {progress.repeated:,} of them as runs of earlier points" if progress.repeated else ""
@@ -96,7 +99,9 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
                 f"{progress.done:,} runs done{repeated}, {failed:,} failed, in {in_words(progress.elapsed_seconds)}: "
                 f"{shown(folder)}"
             )
-        show(Store.open(folder))
+        show(store)
+    for doubt in doubts:
+        shell.complain(f"warning: {doubt}")
     if progress is not None and progress.wide:
         shell.complain(
             f"{progress.wide:,} points have all the seeds they may have, and a wider interval than asked for"

@@ -26,6 +26,7 @@ MEASURES = (
     "ports.bottleneck.max_queue_cells",
     "flows.sum(*).timeouts",
     "flows.sum(*).retransmitted_segments",
+    "flows.least(*).goodput_mbps",
 )
 #: Runs of every point where a plan does not say.
 SEEDS = 10

@@ -15,6 +15,7 @@ from celltrain import statistics
 from celltrain.errors import Fault, StoreError
 from celltrain.pages import words
 from celltrain.store import parts
+from celltrain.store.lock_step import warnings
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Data:
     failures: tuple[Failure, ...]
     missing: int | None = None
     """Runs of the plan that are still to be done; None where that is not known."""
+    warnings: tuple[str, ...] = ()
+    """What to look at before the results are trusted."""
 
     @property
     def runs(self) -> int:
@@ -215,7 +218,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         profile=manifest["profile"],
         plan=manifest["plan"],
     )
-    return replace(data, missing=store.missing(data.runs))
+    return replace(data, missing=store.missing(data.runs), warnings=tuple(warnings(store)))
 
 
 def from_table(rows: pa.Table, *, axes: Sequence[Axis], measures: Sequence[Measure], **about: Any) -> Data:

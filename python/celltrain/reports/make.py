@@ -290,6 +290,7 @@ class Report(Answer):
             "runs": data.runs,
             "missing": data.missing,
             "failures": len(data.failures),
+            "warnings": list(data.warnings),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [
                 {"name": axis.name, "unit": axis.unit, "values": len(axis.values), "sampled": axis.sampled}

@@ -53,6 +53,7 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
         "contents": contents,
         "facts": list(_facts(data)),
         "glance": list(_glance(report)),
+        "warnings": data.warnings,
         "axes": _axes(data) if data.axes else None,
         "measures": _measures(data),
         "plan": json.dumps(data.plan, indent=2, ensure_ascii=False),

@@ -94,6 +94,8 @@ class Number:
     """Half a unit of the last printed digit."""
     tolerance: float
     """How far the printed value may lie from what it is judged by and still count as inside."""
+    tolerance_stated: bool = False
+    """Whether the paper's file states it; otherwise it is a unit of the last printed digit."""
     judged_by: str = "range"
     """The seeds' `range`, their `mean`, or `either`: near their mean, or in their range give or take its rounding."""
     point: bool
@@ -469,6 +471,7 @@ class _Expansion:
             published=published,
             rounding=unit_of_last_digit / 2,
             tolerance=tolerance,
+            tolerance_stated="tolerance" in rule or "relative_tolerance" in rule,
             judged_by=judged_by,
             point=rule.get("point", False),
             scored=rule.get("scored", True) and published is not None,

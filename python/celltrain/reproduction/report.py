@@ -18,6 +18,22 @@ if TYPE_CHECKING:
 
 YES, NO, NOT_SCORED = Text("yes", style="green"), Text("no", style="bold red"), Text("-", style="dim")
 
+#: The three verdicts on a number, as columns.
+VERDICTS = ("in range", "near mean", "PIT")
+
+#: By which of them a number counts as inside.
+RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
+
+#: What the verdicts and the measures of a summary mean.
+LEGEND = (
+    "in range: between the lowest and the highest seed, give or take a unit of the last digit; near mean: within the tolerance "
+    "that the paper's file states, of those that have one; inside: the one by which the file counts the number; 10 %: "
+    "our mean is that near to the printed value; PIT: where the printed value stands among the seeds, 0 to 1, (below + equal / 2 + "
+    "1/2) / (n + 1); middle PIT: between .05 and .95; expected: if the printed values were draws of the model; KS: distance of "
+    "the PITs from uniform, times the root of their number; p: of so large a KS, were the numbers independent of each other; "
+    "p by seeds: the same with each seed in place of the paper, which needs no independence"
+)
+
 
 def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
     """Print everything."""
@@ -41,10 +57,13 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
             console.print(table_grid(table, members))
             for mark, note in enumerate(notes(members), start=1):
                 console.print(Text(f"  {mark}) {note}", style="dim"))
+            if line := ks_line(reproduction.summary, table.number):
+                console.print(Text(line, style="dim"))
             console.print()
     if reproduction.summary["by"]:
-        console.print(summary_grid(reproduction))
-        console.print()
+        for grid in summary_grids(reproduction):
+            console.print(grid)
+            console.print()
     if reproduction.claims:
         console.print(claims_grid(reproduction))
     if reproduction.claims_left_out:
@@ -52,7 +71,7 @@ def show(reproduction: Reproduction, *, console: Console | None = None) -> None:
 
 
 def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """One table of the paper: a line for each row, and for each quantity what is printed, ours, and whether they agree."""
+    """One table of the paper: a line for each row, and for each quantity what is printed, ours, and the verdicts."""
     grid = _grid(table.heading)
     for key in table.keys:
         grid.add_column(_words(key), justify="right")
@@ -60,7 +79,8 @@ def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
         grid.add_column(_words(quantity), justify="right")
         if not table.experiment:
             grid.add_column("ours", justify="right", no_wrap=True)
-            grid.add_column("inside", no_wrap=True)
+            # The three in one, as a table may have several quantities.
+            grid.add_column("range mean  PIT", no_wrap=True, min_width=15)
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     for row in rows(members):
         line: list[str | Text] = [str(row[0].number.row[key]) for key in table.keys]
@@ -72,8 +92,9 @@ def table_grid(table: Table, members: Sequence[Scored]) -> Grid:
             elif table.experiment:
                 line.append(ours(scored))
             else:
-                inside = verdict(scored) + Text(marks.get(scored.number.note, ""), "dim")
-                line += [printed(scored), ours(scored), inside]
+                in_range, near_mean, pit = verdicts(scored.to_dict())
+                mark = Text(marks.get(scored.number.note, ""), "dim")
+                line += [printed(scored), ours(scored), _coloured(in_range, 6) + _coloured(near_mean, 6) + pit + mark]
         grid.add_row(*line)
     return grid
 
@@ -103,45 +124,130 @@ def ours(scored: Scored) -> str:
     return mean if low == high else f"{mean} ({low}\u2013{high})"
 
 
-def verdict(scored: Scored) -> Text:
-    """Whether the published value is inside: in the seeds' range, or as near as the paper's file allows."""
-    if not scored.number.scored:
-        return NOT_SCORED.copy()
-    return (YES if scored.inside else NO).copy()
+def verdicts(number: Mapping[str, Any]) -> list[str]:
+    """The three verdicts on a number of an answer, in words: "-" where there is none, or where it is not scored."""
+    if not number["scored"]:
+        return ["-"] * len(VERDICTS)
+    words = {True: "yes", False: "no", None: "-"}
+    return [words[number["inside_range"]], words[number["inside_tolerance"]], f"{number['pit']:.2f}"]
 
 
-def summary_grid(reproduction: Reproduction) -> Grid:
-    """How many numbers agree and how closely, per table, network and quantity."""
+def counted_by(numbers: Sequence[Mapping[str, Any]]) -> str:
+    """By which verdict the scored numbers of a table count as inside; empty where none is scored."""
+    by: dict[str, list[str]] = {}
+    for number in numbers:
+        quantities = by.setdefault(number["judged_by"], []) if number["scored"] else [number["quantity"]]
+        if number["quantity"] not in quantities:
+            quantities.append(number["quantity"])
+    if len(by) == 1:
+        return RULES[next(iter(by))]
+    return "; ".join(f"{', '.join(map(_words, quantities))} {RULES[rule]}" for rule, quantities in by.items())
+
+
+def summary_grids(reproduction: Reproduction) -> list[Grid]:
+    """How many numbers agree, by each verdict, and how closely: per table, network and quantity."""
     summary = reproduction.summary
     title = f"{summary['inside']} of {summary['scored']} scored numbers are inside"
     if summary["scored"]:
         title += f" ({100 * summary['share_inside']:.0f} %)"
-    grid = _grid(title)
-    for heading in ("table", "network", "quantity", "inside", "mean error", "error of a seed", "rank corr.", "KS"):
-        grid.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
+    title += "; " + counts(summary["verdicts"], summary["scored"])
+    shares = _grid(title)
+    for heading in SHARES:
+        left = heading in ("network", "quantity")
+        shares.add_column(heading, justify="left" if left else "right", no_wrap=left or heading == "table")
+    for line in share_rows(summary):
+        shares.add_row(*line)
+    shares.caption = LEGEND
+    errors = _grid("How close")
+    for heading in ERRORS:
+        errors.add_column(heading, justify="left" if heading in ("network", "quantity") else "right")
     for group in summary["by"]:
-        grid.add_row(*summary_row(group, reproduction.paper))
-    grid.caption = (
-        "inside: in the range of the seeds, or as near to it or to their mean as the paper's file allows; "
+        errors.add_row(*error_row(group, reproduction.paper))
+    errors.caption = (
         "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
-        "KS: below 1.36 if the printed values could be draws of the model"
+        "relative: mean error as a share of the printed value"
     )
-    grid.caption_justify = "left"
-    return grid
+    for grid in (shares, errors):
+        grid.caption_justify = "left"
+    return [shares, errors]
 
 
-def summary_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
-    """What a group of the summary says: table, network, quantity, how many agree, and how closely."""
+#: The columns of the table of shares.
+SHARES = (
+    *("table", "network", "quantity", "inside", "in range", "near mean", "10 %", "middle PIT"),
+    *("expected", "KS", "p", "p by seeds"),
+)
+#: The columns of the table of errors.
+ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
+
+
+def counts(verdicts: Mapping[str, Any], scored: int) -> str:
+    """All three verdicts on some numbers, as counts."""
+    return (
+        f"in range {verdicts['inside_range']} of {scored}, "
+        f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
+        f"middle PIT {verdicts['pit_middle']} of {verdicts['draws']} "
+        f"where {verdicts['pit_middle_expected']:.0f} were expected of draws"
+    )
+
+
+def share_rows(summary: Mapping[str, Any]) -> list[list[str]]:
+    """The table of shares: a line for each group with scored numbers, one for each table of several groups, one for all."""
+    lines = []
+    for table in summary["by_table"]:
+        groups = [group for group in summary["by"] if group["table"] == table["table"] and group["scored"]]
+        lines += [_share_row([g["table"], g["network"] or "", _words(g["quantity"])], g) for g in groups]
+        if len(groups) > 1:
+            lines.append(_share_row([table["table"], "", "all of it"], table))
+    everything = {**summary["verdicts"], "scored": summary["scored"], "inside": summary["inside"]}
+    return [*lines, _share_row(["all", "", ""], everything)] if len(summary["by_table"]) > 1 else lines
+
+
+def _share_row(names: list[str], group: Mapping[str, Any]) -> list[str]:
+    scored, draws, judged = group["scored"], group["draws"], group["with_tolerance"]
+    return [
+        *names,
+        f"{group['inside']}/{scored}",
+        f"{group['inside_range']}/{scored}",
+        f"{group['inside_tolerance']}/{judged}" if judged else "-",
+        f"{group['within_tenth']}/{scored}",
+        f"{group['pit_middle']}/{draws}" if draws else "-",
+        f"{group['pit_middle_expected']:.1f}" if draws else "-",
+        _figure(group["ks"], 2),
+        _probability(group["ks_p"]),
+        _probability(group["ks_p_seeds"]),
+    ]
+
+
+def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
+    """How far the printed numbers of a group are from ours."""
     decimals = paper.quantities[group["quantity"]].decimals
     digits = decimals + 1 if decimals else 0
+    relative = group["mean_relative_error"]
     return [
         group["table"],
         group["network"] or "",
         _words(group["quantity"]),
-        f"{group['inside']} of {group['scored']}",
-        *(_figure(group[error], digits) for error in ("mean_abs_error", "self_error")),
-        *(_figure(group[measure], 2) for measure in ("rank_correlation", "ks")),
+        _figure(group["mean_abs_error"], digits),
+        "" if relative is None else f"{100 * relative:.1f} %",
+        _figure(group["self_error"], digits),
+        _figure(group["rank_correlation"], 2),
     ]
+
+
+def ks_line(summary: Mapping[str, Any], table: str) -> str:
+    """What Kolmogorov and Smirnov say of a table's numbers, in one line; empty where none of them is a draw."""
+    groups = [group for group in summary["by"] if group["table"] == table and group["draws"]]
+    named = [(f"{group['network'] or ''} {_words(group['quantity'])}".strip(), group) for group in groups]
+    if len(named) > 1:
+        named += [("all of it", group) for group in summary["by_table"] if group["table"] == table]
+    parts = [
+        f"{name} {group['ks']:.2f} ({group['draws']} {'number' if group['draws'] == 1 else 'numbers'}, "
+        f"p {_probability(group['ks_p'])}"
+        + (f", by seeds {_probability(group['ks_p_seeds'])})" if group["ks_p_seeds"] is not None else ")")
+        for name, group in named
+    ]
+    return f"Kolmogorov-Smirnov: {'; '.join(parts)}." if parts else ""
 
 
 def claims_grid(reproduction: Reproduction) -> Grid:
@@ -174,6 +280,18 @@ def _grid(title: str) -> Grid:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+def _coloured(word: str, width: int) -> Text:
+    text = {"yes": YES, "no": NO, "-": NOT_SCORED}[word].copy()
+    text.pad_right(width - len(word))
+    return text
+
+
+def _probability(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< .001" if value < 0.0005 else f"{value:.3f}".removeprefix("0")
 
 
 def _figure(value: float | None, digits: int) -> str:

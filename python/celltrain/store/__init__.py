@@ -4,7 +4,7 @@
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="20ms")
 >>> store = ct.sweep(lan, over={"port.bottleneck.buffer": [100, 200]}, seeds=3)
 >>> store.table().num_rows
-42
+48
 >>> store.summary(["efficiency"]).column_names
 ['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high']
 

@@ -62,6 +62,7 @@ pub(crate) fn n_source_network(
         host: HostOptions::default(),
         aal5: Aal5Options::default(),
         file_size: None,
+        ends_at: None,
     };
     network.links[N_SOURCE_BOTTLENECK].buffer = buffer;
     network.links[N_SOURCE_BOTTLENECK].policy = policy;

@@ -236,6 +236,12 @@ impl Service {
     pub fn new(queues: usize, queue_of: Vec<usize>, scheduler: impl Scheduler + 'static) -> Self {
         Self { queues, queue_of: queue_of.into(), scheduler: Box::new(scheduler) }
     }
+
+    /// Whether cells may ever wait in more than one queue.
+    pub fn has_a_choice(&self) -> bool {
+        let mut queues = self.queue_of.iter();
+        queues.next().is_some_and(|first| queues.any(|other| other != first))
+    }
 }
 
 #[cfg(test)]

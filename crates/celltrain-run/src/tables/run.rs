@@ -46,6 +46,10 @@ pub const RUN: &[Run] = &[
     Run::count("seed", "1", "seed of every random choice of the run", |run| Some(run.seed)),
     Run::text("engine", "the engine that ran it", |run| run.engine.name()),
     Run::number("duration_s", "s", "simulated time", |run| Some(run.result.duration_s)),
+    Run::number("measured_from_s", "s", "from when on rates and counters count", |run| {
+        Some(run.result.measured_from_s)
+    }),
+    Run::number("measured_to_s", "s", "until when they count", |run| Some(run.result.measured_to_s)),
     Run::number(
         "efficiency",
         "1",

@@ -56,6 +56,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         }
     }
     file_size(scenario, root);
+    window(scenario, root);
     let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
@@ -141,6 +142,21 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
         let most = Bytes { bytes: MAX_FILE };
         let problem = format!("is outside one segment ({least}B) to {most}; the papers have 100kB");
         root.at("measure").at("file_size").refuse_text(size, problem);
+    }
+}
+
+/// What counts is a part of the run.
+fn window(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (duration, measure) = (scenario.duration, &scenario.measure);
+    if let Some(to) = measure.to.filter(|&to| to == Duration::default() || to > duration) {
+        let problem = format!("is outside the run: a positive time up to its duration of {duration} is right");
+        root.at("measure").at("to").refuse_text(to, problem);
+    }
+    let end = measure.to.map_or(duration, |to| to.min(duration));
+    if let Some(from) = measure.from.filter(|&from| from >= end) {
+        let named = if measure.to.is_some() { "measure.to" } else { "the run" };
+        let problem = format!("leaves nothing to measure: a time before the end of {named}, {end}, is right");
+        root.at("measure").at("from").refuse_text(from, problem);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Random scenarios. What shrinks, shrinks towards the first of each list: fewer nodes and flows, defaults, alike
 //! links.
 
+#[path = "meshes.rs"]
+pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
 
@@ -420,7 +422,10 @@ impl Rest {
             switch: self.switch.clone(),
             host: self.host.clone(),
             aal5,
-            measure: MeasureOptions { file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }) },
+            measure: MeasureOptions {
+                file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }),
+                ..MeasureOptions::default()
+            },
         }
     }
 }

@@ -59,6 +59,31 @@ fn both_engines_agree_where_long_trains_meet_ports_that_depart_late() {
 }
 
 #[test]
+fn both_engines_agree_where_many_vcs_cross_a_mesh() {
+    agree_on(draw::meshes::meshes(), cases() / 2, RngSeed::Fixed(13));
+}
+
+#[test]
+fn both_engines_agree_on_a_hundred_thousand_vcs() {
+    for scheduler in ["fifo = {}", "round_robin = {}"] {
+        let text = format!(
+            r#"
+duration = "150us"
+topology.n_source = {{ sources = 50_000, link_delay = "5us" }}
+tcp.vanilla = {{}}
+port.bottleneck = {{ buffer = 300_000, policy.epd.threshold = 200_000, scheduler.{scheduler} }}
+"#
+        );
+        let reading = read_toml(&text, "large.toml", Machine::default());
+        let scenario = reading.scenario.unwrap_or_else(|| panic!("{:?}", reading.faults));
+        assert_eq!(build::network(&scenario, 1).vcs.len(), 100_000, "one each way");
+        let [fast, reference] =
+            Engine::ALL.map(|engine| run(engine, &build::network(&scenario, 1), &mut Nothing).fingerprint);
+        assert_eq!(fast, reference, "{scheduler}");
+    }
+}
+
+#[test]
 fn both_engines_agree_where_trains_overlap_in_queues_of_their_own() {
     agree_on(draw::overlapping::trains(), (cases() / 10).max(40), RngSeed::Fixed(11));
 }
@@ -111,6 +136,7 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
         draw::in_step(),
         draw::crowded(),
         draw::overlapping::trains(),
+        draw::meshes::meshes(),
         draw::written_in_numbers()
     ];
     let same = TestRunner::new(config).run(&strategy, |scenario| {

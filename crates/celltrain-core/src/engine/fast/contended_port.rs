@@ -1,6 +1,9 @@
-//! A contended port, in one of two ways: its cells come in trains, or one by one in the streams of its links.
+//! A contended port, in one of three ways: its cells come in trains, or one by one in the streams of its links, with
+//! queues or without.
 
 use super::onwards::Onwards;
+use super::output::Arrival;
+use super::queue_port::QueuePort;
 use super::stream::Stream;
 use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
@@ -12,16 +15,19 @@ use crate::units::Time;
 pub(super) enum ContendedPort {
     /// Trains come in and go on.
     Trains(TrainPort),
-    /// Cells come in and go on one by one.
+    /// Cells come in and go on one by one, first in, first out.
     Stream(StreamPort),
+    /// Cells come in and go on one by one, and what waits stands in queues.
+    Queues(QueuePort),
 }
 
 impl ContendedPort {
     /// Whether the order of departures is worked out later than the admission.
     pub(super) fn defers_order(&self) -> bool {
         match self {
-            ContendedPort::Trains(port) => port.defers_order(),
+            ContendedPort::Trains(port) => port.output.defers_order,
             ContendedPort::Stream(_) => false,
+            ContendedPort::Queues(port) => port.output.defers_order,
         }
     }
 
@@ -33,6 +39,7 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => port.reach(since, until),
             ContendedPort::Stream(port) => port.reach(until, streams),
+            ContendedPort::Queues(port) => port.reach(until, streams),
         }
     }
 
@@ -45,6 +52,7 @@ impl ContendedPort {
                 port.work(until, |run, first_start, period| onwards.go(run, first_start, period));
             }
             ContendedPort::Stream(port) => port.work(until, onwards),
+            ContendedPort::Queues(port) => port.work(until, onwards),
         }
     }
 
@@ -55,30 +63,54 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => port.next_effect(),
             ContendedPort::Stream(port) => port.next_effect(),
+            ContendedPort::Queues(port) => port.next_effect(),
+        }
+    }
+
+    /// The arrivals noted for the port's allocator since the last call.
+    #[inline]
+    pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
+        let output = match self {
+            ContendedPort::Trains(port) => &mut port.output,
+            ContendedPort::Stream(_) => return,
+            ContendedPort::Queues(port) => &mut port.output,
+        };
+        output.arrivals().for_each(note);
+    }
+
+    /// The number of the stream of an input; `None` where trains come in.
+    pub(super) fn stream(&self, input: usize) -> Option<usize> {
+        match self {
+            ContendedPort::Trains(_) => None,
+            ContendedPort::Stream(port) => Some(port.inbox.stream(input)),
+            ContendedPort::Queues(port) => Some(port.inbox.stream(input)),
         }
     }
 
     /// Brings the counts to `until`; everything before it is settled.
     pub(super) fn look_at(&mut self, until: Time) {
         match self {
-            ContendedPort::Trains(port) => port.look_at(until),
-            ContendedPort::Stream(port) => port.look_at(until),
+            ContendedPort::Trains(port) => port.output.look_at(until),
+            ContendedPort::Stream(port) => port.fifo.look_at(until),
+            ContendedPort::Queues(port) => port.output.look_at(until),
         }
     }
 
     /// X: cells waiting, after a look.
     pub(super) fn occupancy(&self) -> u32 {
         match self {
-            ContendedPort::Trains(port) => port.port.occupancy(),
-            ContendedPort::Stream(port) => port.occupancy(),
+            ContendedPort::Trains(port) => port.output.port.occupancy(),
+            ContendedPort::Stream(port) => port.fifo.occupancy(),
+            ContendedPort::Queues(port) => port.output.port.occupancy(),
         }
     }
 
     /// `Y_i`: cells waiting of each VC, by label, after a look.
     pub(super) fn per_vc(&self) -> impl Iterator<Item = u32> {
         let per_vc = match self {
-            ContendedPort::Trains(port) => port.port.per_vc(),
-            ContendedPort::Stream(port) => port.per_vc(),
+            ContendedPort::Trains(port) => port.output.port.per_vc(),
+            ContendedPort::Stream(port) => port.fifo.per_vc(),
+            ContendedPort::Queues(port) => port.output.port.per_vc(),
         };
         per_vc.iter().copied()
     }
@@ -86,16 +118,18 @@ impl ContendedPort {
     /// Cells of a VC's frame that waits until it is whole.
     pub(super) fn held(&self, label: Label) -> u32 {
         match self {
-            ContendedPort::Trains(port) => port.port.held(label),
+            ContendedPort::Trains(port) => port.output.port.held(label),
             ContendedPort::Stream(_) => 0,
+            ContendedPort::Queues(port) => port.output.port.held(label),
         }
     }
 
     /// The port as results show it, after a look.
     pub(super) fn state(&self) -> PortState {
         match self {
-            ContendedPort::Trains(port) => port.port.state(),
-            ContendedPort::Stream(port) => port.state(),
+            ContendedPort::Trains(port) => port.output.port.state(),
+            ContendedPort::Stream(port) => port.fifo.state(),
+            ContendedPort::Queues(port) => port.output.port.state(),
         }
     }
 
@@ -104,9 +138,13 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.report_all_gathered(|run, first_start, period| onwards.go(run, first_start, period));
-                port.port.report_to_policy();
+                port.output.port.report_to_policy();
             }
             ContendedPort::Stream(port) => port.report_all_gathered(onwards),
+            ContendedPort::Queues(port) => {
+                port.report_all_gathered(onwards);
+                port.output.port.report_to_policy();
+            }
         }
     }
 }

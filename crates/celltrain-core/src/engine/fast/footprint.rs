@@ -2,12 +2,13 @@
 
 use super::Delivery;
 use super::batching_port;
+use super::fifo;
 use super::nic::Nic;
+use super::outlet;
 use super::plan::{self, Stage};
 use super::ports::{FAR, MANY};
 use super::rm;
 use super::stream;
-use super::stream_port;
 use super::tournament_tree::Key;
 use super::train::Train;
 use super::train_port;
@@ -43,7 +44,7 @@ pub(crate) fn footprint(shape: &Shape<'_>) -> u64 {
                 + array(labels, train_port::BYTES_PER_VC);
             bytes += array(inputs, train_port::BYTES_PER_INPUT) + turns(inputs);
             if may_take_streams(shape, link) {
-                bytes += array(labels, stream_port::BYTES_PER_VC) + inputs * stream::BYTES;
+                bytes += array(labels, outlet::BYTES_PER_VC + fifo::BYTES_PER_VC) + inputs * stream::BYTES;
                 let cells = |from: &LinkIndex| {
                     shape.crossing[*from].min(cells_under_way(network, *from)) * stream::BYTES_PER_CELL
                 };

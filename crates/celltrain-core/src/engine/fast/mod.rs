@@ -9,13 +9,18 @@
 pub mod batching_port;
 mod contended_port;
 mod fabric;
+mod fifo;
 mod footprint;
 mod gathered;
+mod inbox;
 mod measure;
 mod nic;
 mod onwards;
+mod outlet;
+mod output;
 mod plan;
 mod ports;
+mod queue_port;
 mod rm;
 // For the benchmarks.
 #[doc(hidden)]
@@ -51,11 +56,11 @@ use contended_port::ContendedPort;
 use fabric::{Delivery, Fabric, first_rm_event_leaf, schedule_lane, schedule_rm_events};
 use nic::{Nic, Phase};
 use onwards::{Onwards, join};
+use output::Arrival;
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
 use stream::Stream;
 use tournament_tree::{Key, Rank, TournamentTree};
-use train_port::Arrival;
 
 /// Runs a network to its end, unless the run is interrupted.
 ///
@@ -308,12 +313,10 @@ impl<'a> Engine<'a> {
         let (port, mut onwards) = self.at_port(number, link);
         let until = port.reach(since, until, onwards.streams);
         port.work(until, &mut onwards);
-        if let ContendedPort::Trains(port) = &mut self.contended_ports[number] {
-            for Arrival { run, first, period } in port.arrivals() {
-                let vc = self.routing.vcs[link][run.last.label()];
-                self.rate_control.on_arrival(link, vc, run, first, period);
-            }
-        }
+        self.contended_ports[number].take_arrivals(|Arrival { run, first, period }| {
+            let vc = self.routing.vcs[link][run.last.label()];
+            self.rate_control.on_arrival(link, vc, run, first, period);
+        });
         let effect = self.contended_ports[number].next_effect();
         self.event_list.set(number, effect.map_or(Key::NEVER, |time| Key::new(time, Rank::Settle, number)));
         until
@@ -395,9 +398,11 @@ impl<'a> Engine<'a> {
             let StageEnd::Port { contended_port, input, .. } = self.plan.stages[link][label].end else {
                 unreachable!("cells are given away only to contended ports");
             };
-            match &mut self.contended_ports[contended_port as usize] {
-                ContendedPort::Trains(port) => port.take_back(input as usize, cells),
-                ContendedPort::Stream(port) => self.streams[port.stream(input as usize)].take_back(cells),
+            let port = &mut self.contended_ports[contended_port as usize];
+            match (port.stream(input as usize), port) {
+                (None, ContendedPort::Trains(port)) => port.take_back(input as usize, cells),
+                (Some(stream), _) => self.streams[stream].take_back(cells),
+                (None, _) => unreachable!("what takes no trains takes streams"),
             }
         }
     }

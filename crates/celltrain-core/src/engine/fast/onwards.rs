@@ -2,6 +2,7 @@
 
 use super::contended_port::ContendedPort;
 use super::fabric::{Fabric, Onward};
+use super::queue_port::QueuePort;
 use super::stream::Stream;
 use super::stream_port::StreamPort;
 use super::tournament_tree::{Key, Rank, TournamentTree};
@@ -40,18 +41,23 @@ impl Onwards<'_> {
     #[inline]
     pub(super) fn push(&mut self, stream: u32, time: Time, cell: Cell) {
         let stream = &mut self.streams[stream as usize];
+        let Some(arrival) = stream.push(time, cell) else { return };
         let number = stream.port as usize;
-        let matters = if stream.is_taken_at_once { Some(time) } else { stream.push(time, cell) };
-        let Some(arrival) = matters else { return };
-        let is_taken_at_once = stream.is_taken_at_once;
-        let ContendedPort::Stream(port) = another(self.before, self.behind, number) else {
-            unreachable!("streams go to ports that take them");
+        let effect = match another(self.before, self.behind, number) {
+            ContendedPort::Stream(port) => port.effect_of(arrival),
+            ContendedPort::Queues(port) => port.effect_of(arrival),
+            ContendedPort::Trains(_) => unreachable!("streams go to ports that take them"),
         };
-        if is_taken_at_once {
-            port.take_at_once(time, cell, &mut self.fabric);
-        } else {
-            settle_by(self.fabric.event_list, number, port.effect_of(arrival));
-        }
+        settle_by(self.fabric.event_list, number, effect);
+    }
+
+    /// The same at a port that takes cells at once.
+    #[inline(never)]
+    pub(super) fn hand_over(&mut self, contended_port: u32, time: Time, cell: Cell) {
+        let ContendedPort::Stream(port) = another(self.before, self.behind, contended_port as usize) else {
+            unreachable!("cells are taken at once where they are first in, first out");
+        };
+        port.take_at_once(time, cell, &mut self.fabric);
     }
 }
 
@@ -62,6 +68,7 @@ pub(super) fn join(port: &mut ContendedPort, onward: Onward, streams: &mut [Stre
     let effect = match port {
         ContendedPort::Trains(port) => port.join(onward.input as usize, onward.train),
         ContendedPort::Stream(port) => join_stream(port, onward, streams, fabric),
+        ContendedPort::Queues(port) => join_queues(port, onward, streams),
     };
     if let Some(effect) = effect {
         settle_by(fabric.event_list, onward.contended_port as usize, effect);
@@ -75,7 +82,7 @@ fn join_stream(
     streams: &mut [Stream],
     fabric: &mut Fabric<'_>,
 ) -> Option<Time> {
-    let stream = &mut streams[port.stream(input as usize)];
+    let stream = &mut streams[port.inbox.stream(input as usize)];
     if !stream.is_taken_at_once {
         return stream.join(train).map(|arrival| port.effect_of(arrival));
     }
@@ -85,6 +92,11 @@ fn join_stream(
         time += train.period;
     }
     None
+}
+
+#[inline(never)]
+fn join_queues(port: &QueuePort, Onward { input, train, .. }: Onward, streams: &mut [Stream]) -> Option<Time> {
+    streams[port.inbox.stream(input as usize)].join(train).map(|arrival| port.effect_of(arrival))
 }
 
 /// The contended port of this number, which is another than the one between these.

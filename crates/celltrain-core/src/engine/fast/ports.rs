@@ -1,14 +1,19 @@
 //! The contended ports of a run: the way of each, and what it is made of.
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiSlice;
 
 use super::batching_port::BatchingPort;
 use super::contended_port::ContendedPort;
+use super::fifo::Fifo;
+use super::inbox::{self, Inbox};
 use super::index;
+use super::outlet::{Hop, Outlet};
+use super::output::Timing;
 use super::plan::{Plan, Role, Stage, StageEnd};
+use super::queue_port::QueuePort;
 use super::stream::Stream;
-use super::stream_port::{self, Hop, StreamPort};
-use super::train_port::{Timing, TrainPort};
+use super::stream_port::StreamPort;
+use super::train_port::TrainPort;
 use crate::index::{Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::formula::PortFacts;
@@ -82,7 +87,7 @@ impl Making<'_> {
         let first_streams: Vec<_> = drafts.iter().map(|draft| draft.first_stream).collect();
         let port = |draft: Draft| {
             stop.steps(self.routing.vcs[draft.link].len())?;
-            Ok(self.port(draft, &first_streams))
+            Ok(self.port(draft, (&first_streams, &streams)))
         };
         Ok((all(drafts.into_iter().map(port))?, streams))
     }
@@ -96,7 +101,8 @@ impl Making<'_> {
         Draft {
             link,
             policy,
-            queues: port.scheduler.build(&network.vc_kinds(routing, link)),
+            // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
+            queues: port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice),
             timing: self.timing(link, marks_above),
             first_stream: None,
         }
@@ -132,28 +138,32 @@ impl Making<'_> {
 
     /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
     /// feeds one. Elsewhere trains stay whole.
-    fn takes_streams(&self, Draft { link, policy, queues, timing, .. }: &Draft, ways: Ways) -> bool {
+    fn takes_streams(&self, draft: &Draft, ways: Ways) -> bool {
+        let Draft { link, timing, .. } = draft;
         let feeders = self.plan.feeders.of(*link);
         let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
         let wanted = match ways {
-            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(*link, timing)),
+            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(draft)),
             Ways::Trains => false,
             Ways::Streams => true,
         };
-        wanted
-            && queues.is_none()
+        wanted && feeders.len() <= inbox::MOST_INPUTS
+    }
+
+    /// Whether a port is first in, first out, and a departure does nothing but add up.
+    fn is_plain(&self, Draft { link, policy, queues, timing, .. }: &Draft) -> bool {
+        queues.is_none()
             && !timing.notes
             && policy.overflow() != Overflow::PushOutFront
             && !policy.follows_cells()
             && !self.routing.merging[*link].contains(&true)
-            && feeders.len() <= stream_port::MOST_INPUTS
     }
 
-    /// Whether one link feeds a port and all its cells go to hosts.
-    fn is_last_behind_one(&self, link: LinkIndex, timing: &Timing) -> bool {
-        !timing.every_cell_matters && self.plan.feeders.of(link).len() == 1
+    /// Whether one link feeds a plain port and all its cells go to hosts.
+    fn is_last_behind_one(&self, draft: &Draft) -> bool {
+        !draft.timing.every_cell_matters && self.plan.feeders.of(draft.link).len() == 1 && self.is_plain(draft)
     }
 
     /// Whether what comes over a link comes from a contended port, cell by cell. A transparent port has one feeder: what
@@ -168,14 +178,15 @@ impl Making<'_> {
 
     fn add_streams(&self, draft: &Draft, number: u32, is_looked_at: bool, streams: &mut Vec<Stream>) {
         let &Draft { link, ref timing, .. } = draft;
-        let at_once = self.is_last_behind_one(link, timing) && !is_looked_at;
+        let at_once = self.is_last_behind_one(draft) && !is_looked_at;
         streams.extend(self.plan.feeders.of(link).iter().map(|&from| {
             let brings_cells = self.brings_cells(from);
             Stream::new(number, !brings_cells, timing.every_cell_matters, at_once && brings_cells)
         }));
     }
 
-    fn port(&self, draft: Draft, first_streams: &[Option<usize>]) -> ContendedPort {
+    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &[Stream])) -> ContendedPort {
+        let is_plain = self.is_plain(&draft);
         let Draft { link: number, policy, queues, timing, first_stream } = draft;
         let &Self { network, routing, times, plan, .. } = self;
         let link = &network.links[number];
@@ -183,33 +194,58 @@ impl Making<'_> {
         let ties = TieBreaker::new(network.tie_order, routing.inputs[link.from], draws("ties"));
         let feeders = plan.feeders.of(number);
         let inputs = feeders.iter().map(|&from| routing.input[from]).collect();
-        let Some(first_stream) = first_stream else {
-            let vcs = routing.vcs[number].len();
-            let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
-            let port = port.merging(&routing.merging[number]).scheduled(queues);
-            return ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing));
+        let vcs = routing.vcs[number].len();
+        let ways_out = || {
+            let hops = plan.stages[number].iter_enumerated();
+            let hops = hops.map(|(label, stage)| self.hop(ahead, number, label, stage)).collect();
+            Outlet::new(number, hops, (timing.cell_time, timing.latest_start))
         };
-        let hops: TiVec<Label, Hop> = plan.stages[number]
-            .iter_enumerated()
-            .map(|(label, stage)| self.hop(first_streams, number, label, stage))
-            .collect();
-        let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
-        let admission = (link.buffer, policy, draws("policy"));
-        let inputs = (first_stream, inputs, least_spacing);
-        ContendedPort::Stream(StreamPort::new(number, admission, ties, hops, inputs, timing))
+        let inbox = |first_stream, ties, inputs| {
+            let least_spacing = feeders.iter().map(|&from| times[from].cell_time).min().unwrap_or(timing.cell_time);
+            Inbox::new(ties, (first_stream, inputs, least_spacing))
+        };
+        if let (Some(first_stream), true) = (first_stream, is_plain) {
+            let admission = (link.buffer, policy, draws("policy"));
+            let fifo = Fifo::new(vcs, admission, timing.cell_time, timing.serve_first);
+            return ContendedPort::Stream(StreamPort::new(
+                inbox(first_stream, ties, inputs),
+                fifo,
+                ways_out(),
+                timing.least_lead,
+            ));
+        }
+        let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
+        let port = port.merging(&routing.merging[number]).scheduled(queues);
+        match first_stream {
+            Some(first) => ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing)),
+            None => ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing)),
+        }
     }
 
-    /// Where a VC's cells go from a stream port.
-    fn hop(&self, first_streams: &[Option<usize>], link: LinkIndex, label: Label, stage: &Stage) -> Hop {
+    /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the
+    /// streams.
+    fn hop(
+        &self,
+        (first_streams, streams): (&[Option<usize>], &[Stream]),
+        link: LinkIndex,
+        label: Label,
+        stage: &Stage,
+    ) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        match stage.end {
+        let (to, label) = match stage.end {
             StageEnd::Port { contended_port, input, label } => {
                 let first = first_streams[contended_port as usize].filter(|_| !is_watched);
-                let stream = first.map_or(Hop::ONE_BY_ONE, |first| index(first + input as usize));
-                Hop { lead: stage.lead, stream, label }
+                let stream = first.map(|first| first + input as usize);
+                let to = match stream {
+                    Some(stream) if streams[stream].is_taken_at_once => Hop::AT_ONCE + contended_port,
+                    Some(stream) => index(stream),
+                    None => Hop::ONE_BY_ONE,
+                };
+                (to, label)
             }
-            StageEnd::Host { .. } | StageEnd::Shaped { .. } => Hop { lead: stage.lead, stream: Hop::TO_HOST, label },
-        }
+            StageEnd::Host { .. } | StageEnd::Shaped { .. } => (Hop::TO_HOST, label),
+        };
+        Hop { lead: stage.lead, to, label }
     }
 }

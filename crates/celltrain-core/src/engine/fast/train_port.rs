@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 
 use super::batching_port::{self, BatchingPort};
 use super::gathered::{self, Gathered};
+use super::output::{Arrival, Output, Timing};
 use super::train::Train;
 use super::turns::{Turn, Turns};
 use crate::cell::{Cell, Run};
@@ -31,13 +32,8 @@ use stretch::Part;
 /// A contended port.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(super) struct TrainPort {
-    pub(super) port: BatchingPort,
+    pub(super) output: Output,
     ties: TieBreaker,
-    /// When the next transmission can start: the waiting head's start, or when the link is free.
-    next_start: Time,
-    /// Set in a port with deferred order once a departure may matter by itself: another contended port follows, or the
-    /// run is near its end. From then on each start is reported, not only of cells that end a run.
-    reports_each: bool,
     /// The links on which its VCs arrive.
     inputs: Vec<Input>,
     /// Their numbers at the node, which decide ties.
@@ -56,9 +52,6 @@ pub(super) struct TrainPort {
     /// Whether a queue that is empty for less than a cell time affects the scheduler.
     fills_exactly: bool,
     stretch: Vec<Part>,
-    arrivals: Vec<Arrival>,
-    /// Cells that have gone from a port that marks, with their starts, as they were marked.
-    gone: Vec<(Cell, Time)>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
     gathered: Gathered,
     /// Whether cells of trains that take turns are admitted together: one queue holds all, they leave in the order of
@@ -68,40 +61,8 @@ pub(super) struct TrainPort {
     interleaved: Vec<Cell>,
     touched: Vec<u32>,
     tied: Vec<u32>,
-    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
-    /// later.
-    defers_order: bool,
-    timing: Timing,
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
-}
-
-/// The times that govern a contended port.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timing {
-    /// One cell's transmission.
-    pub(super) cell_time: Span,
-    /// Least time from the start of a transmission to its first arrival with an effect.
-    pub(super) least_lead: Span,
-    /// A cell that starts no later than this arrives before the end of the run, on every way.
-    pub(super) latest_start: Time,
-    /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
-    pub(super) every_cell_matters: bool,
-    /// The departure of an instant comes before its arrivals.
-    pub(super) serve_first: bool,
-    /// Data cells that start while more cells wait are marked (EFCI).
-    pub(super) marks_above: Option<u32>,
-    /// Whether arrivals are noted, because the port has an allocator.
-    pub(super) notes: bool,
-}
-
-/// Cells that have arrived, for the port's allocator.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    pub(super) run: Run,
-    pub(super) first: Time,
-    pub(super) period: Span,
 }
 
 fn number(input: usize) -> u32 {
@@ -142,9 +103,9 @@ const FEW: usize = 8;
 impl TrainPort {
     /// A port that so many VCs cross; `at_node` has the numbers of its inputs among those of the node, in order.
     pub(super) fn new(port: BatchingPort, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
-        let defers_order = port.defers_order() || timing.marks_above.is_some();
+        let output = Output::new(port, timing);
+        let port = &output.port;
         Self {
-            defers_order,
             any_order: port.keeps_vcs_apart().is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
@@ -153,30 +114,20 @@ impl TrainPort {
             fills_in_order: port.keeps_vcs_apart() == Some(BacklogSensitivity::Order),
             fills_exactly: port.fills_exactly(),
             stretch: Vec::new(),
-            interleaves: !defers_order && !port.merges() && !timing.every_cell_matters,
+            interleaves: !output.defers_order && !port.merges() && !timing.every_cell_matters,
             interleaved: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
-            port,
+            output,
             ties,
-            next_start: Time::default(),
-            reports_each: false,
             inputs: vec![Input::NONE; at_node.len()],
             next: Turns::new(at_node.len()),
             most_in_one_go: Span(timing.cell_time.0.saturating_mul(CELLS_IN_ONE_GO.div_ceil(1 + at_node.len() as u64))),
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
-            arrivals: Vec::new(),
-            gone: Vec::new(),
             gathered: Gathered::new(vcs),
-            timing,
         }
-    }
-
-    /// Whether the order of departures is worked out later than the admission.
-    pub(super) fn defers_order(&self) -> bool {
-        self.defers_order
     }
 
     /// Adds a train behind those on an input. Returns its earliest effect elsewhere, where that may come before the
@@ -192,7 +143,7 @@ impl TrainPort {
             if !tail.absorbs(&train) {
                 behind.push_back(train);
             }
-            if self.timing.every_cell_matters {
+            if self.output.timing.every_cell_matters {
                 return None;
             }
         }
@@ -213,43 +164,23 @@ impl TrainPort {
         }
     }
 
-    /// The arrivals noted since the last call.
-    pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
-        self.arrivals.drain(..)
-    }
-
-    /// Notes cells that arrive, for the port's allocator.
-    #[inline]
-    fn note(&mut self, run: Run, first: Time, period: Span) {
-        if self.timing.notes {
-            self.arrivals.push(Arrival { run, first, period });
-        }
-    }
-
     /// The earliest instant at which unsettled arrivals of this port can have an effect elsewhere.
     pub(super) fn next_effect(&self) -> Option<Time> {
         let to_come = if self.next.len() == 0 {
             None
-        } else if self.timing.every_cell_matters || self.next.len() > FEW {
-            Some(self.effect_at(self.next.first().time(), 0))
+        } else if self.output.timing.every_cell_matters || self.next.len() > FEW {
+            Some(self.output.effect_at(self.next.first().time(), 0))
         } else {
             self.next.iter().map(|turn| self.effect_of_input(&self.inputs[turn.input() as usize])).min()
         };
-        if !self.defers_order || self.port.ready() == 0 {
-            return to_come;
-        }
-        let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
-        let of_waiting = self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead;
-        Some(to_come.map_or(of_waiting, |to_come| to_come.min(of_waiting)))
+        to_come.into_iter().chain(self.output.effect_of_waiting()).min()
     }
 
     /// The end of the next batch, given that everything before `since` is settled: `until`, or earlier where the batch
     /// could take too long for an interrupt.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
-        let waits_late = self.defers_order && self.port.ready() > 0;
-        let from = if waits_late { self.next.first().time().min(self.next_start) } else { self.next.first().time() };
-        let from = from.max(since);
+        let from = self.output.first_of(self.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
@@ -278,34 +209,7 @@ impl TrainPort {
                 self.arrive_in_step(now, period, run, &mut depart);
             }
         }
-        if self.defers_order {
-            self.serve_before(until);
-            self.report_departures(&mut depart);
-        }
-    }
-
-    /// Hands on the cells whose transmission starts before `until`.
-    #[inline]
-    fn serve_before(&mut self, until: Time) {
-        if let Some(most) = self.timing.marks_above {
-            self.mark_before(until, most);
-            return;
-        }
-        let waiting = self.port.ready();
-        let mut gone = 0;
-        while self.next_start < until && gone < waiting {
-            self.next_start += self.timing.cell_time;
-            gone += 1;
-        }
-        if gone > 0 {
-            self.port.defer_dequeue(gone);
-        }
-    }
-
-    /// Brings the counts to `until`; everything before it is settled.
-    pub(super) fn look_at(&mut self, until: Time) {
-        self.serve_before(until);
-        self.port.dequeue_deferred();
+        self.output.settle(until, &mut depart);
     }
 
     /// Takes the cells of the first input that arrive before `until`, at least one, and the time from one to the next.
@@ -327,48 +231,9 @@ impl TrainPort {
         (run, period)
     }
 
-    /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
-    /// first.
-    #[inline]
-    fn catch_up(&mut self, now: Time) {
-        self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
-    }
-
-    /// When all that wait will have been sent, if nothing else comes.
-    #[inline]
-    fn tail_start(&self) -> Time {
-        self.next_start + self.timing.cell_time * u64::from(self.port.ready())
-    }
-
-    /// An idle port starts a cell that arrives at `now` at once, or when the link is free.
-    #[inline]
-    fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.port.ready() == 0 && self.next_start < now {
-            if self.defers_order {
-                self.report_departures(depart);
-            }
-            self.next_start = now;
-        }
-    }
-
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) {
-        self.start_anew_if_idle(now, depart);
-        self.port.set_now(now);
-        if self.defers_order {
-            if self.port.must_report_before(cell.label()) {
-                self.report_departures(depart);
-            }
-            self.port.offer(cell);
-            return;
-        }
-        let start = self.tail_start();
-        if !self.port.offer(cell) {
-            return;
-        }
-        if self.port.merges() {
-            self.release(start, depart);
-        } else {
+        if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
         }
     }
@@ -378,10 +243,10 @@ impl TrainPort {
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
         let run = Run { last: cell, cells: 1 };
-        let matters = cell.last_cell() || cell.is_rm() || start > self.timing.latest_start;
-        if matters || self.timing.every_cell_matters {
+        let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
+        if matters || self.output.timing.every_cell_matters {
             self.report_gathered(cell.label(), depart);
-            depart(run, start, self.timing.cell_time);
+            depart(run, start, self.output.timing.cell_time);
             return;
         }
         self.gather(run, depart);
@@ -415,24 +280,17 @@ impl TrainPort {
     fn effect_of_input(&self, Input { train, behind, .. }: &Input) -> Time {
         let first = self.effect_of(train);
         match behind.front() {
-            Some(next) if self.defers_order => first.min(self.effect_at(next.last(), 0)),
+            Some(next) if self.output.defers_order => first.min(self.output.effect_at(next.last(), 0)),
             _ => first,
         }
     }
 
     /// The earliest effect of a train elsewhere.
     fn effect_of(&self, train: &Train) -> Time {
-        if self.timing.every_cell_matters {
-            return self.effect_at(train.next, 0);
+        if self.output.timing.every_cell_matters {
+            return self.output.effect_at(train.next, 0);
         }
-        let ahead = if self.defers_order { self.port.least_ahead(train.cell.label()) } else { 0 };
-        self.effect_at(train.last(), ahead)
-    }
-
-    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
-    /// the order is deferred, `ahead` cells go before it.
-    fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
-        let ahead = if self.defers_order { ahead } else { self.port.ready() };
-        arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
+        let ahead = if self.output.defers_order { self.output.port.least_ahead(train.cell.label()) } else { 0 };
+        self.output.effect_at(train.last(), ahead)
     }
 }

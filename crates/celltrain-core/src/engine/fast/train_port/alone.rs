@@ -15,29 +15,31 @@ impl TrainPort {
         run: Run,
         depart: &mut impl FnMut(Run, Time, Span),
     ) {
-        self.catch_up(now);
-        self.note(run, now, period);
+        self.output.catch_up(now);
+        self.output.note(run, now, period);
         if run.cells == 1 {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.defers_order && self.port.must_report_before(run.last.label()) {
-            self.report_departures(depart);
+        if self.output.defers_order && self.output.port.must_report_before(run.last.label()) {
+            self.output.report_departures(depart);
         }
-        self.port.set_now(now);
-        match self.port.fate(run.last) {
+        self.output.port.set_now(now);
+        match self.output.port.fate(run.last) {
             Fate::Refused => {
-                self.port.refuse(run);
+                self.output.port.refuse(run);
                 return;
             }
-            Fate::Admitted if self.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) => {
+            Fate::Admitted
+                if self.output.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) =>
+            {
                 return;
             }
             Fate::Admitted | Fate::CellByCell => {}
         }
         let mut at = now;
         for cell in run.iter() {
-            self.catch_up(at);
+            self.output.catch_up(at);
             self.arrive(at, cell, depart);
             at += period;
         }
@@ -52,9 +54,9 @@ impl TrainPort {
         run: Run,
         depart: &mut impl FnMut(Run, Time, Span),
     ) -> bool {
-        if self.defers_order {
+        if self.output.defers_order {
             self.admit_deferred(now, period, run, depart)
-        } else if self.port.holds(run.last.label()) {
+        } else if self.output.port.holds(run.last.label()) {
             self.admit_held(now, period, run, depart)
         } else {
             self.admit_in_step(now, period, run, depart)
@@ -75,33 +77,36 @@ impl TrainPort {
     ) -> bool {
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
-        let first_start = self.tail_start().max(now);
-        let in_a_row = first_start + self.timing.cell_time * behind;
+        let first_start = self.output.tail_start().max(now);
+        let in_a_row = first_start + self.output.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
         // Of those that wait, frames that are not yet whole stay.
-        let ready = self.port.ready();
-        let held = self.port.occupancy() - ready;
-        let ready_at_last =
-            if period == self.timing.cell_time { ready + 1 } else { self.waiting_with(last_start, last_arrival) };
+        let ready = self.output.port.ready();
+        let held = self.output.port.occupancy() - ready;
+        let ready_at_last = if period == self.output.timing.cell_time {
+            ready + 1
+        } else {
+            self.waiting_with(last_start, last_arrival)
+        };
         let peak = ready_at_last.max(ready + 1) + held;
-        if peak > self.port.capacity() {
+        if peak > self.output.port.capacity() {
             return false;
         }
         let gone = ready + run.cells - ready_at_last;
-        if !self.port.enters_at_once(run.last.label(), gone, period <= self.timing.cell_time) {
+        if !self.output.port.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
             return false;
         }
         self.report_gathered(run.last.label(), depart);
-        self.port.admit(run, peak, gone);
-        self.next_start = Time(last_start.0 - self.timing.cell_time.0 * u64::from(ready_at_last - 1));
+        self.output.port.admit(run, peak, gone);
+        self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
-            depart(run, first_start, self.timing.cell_time);
+            depart(run, first_start, self.output.timing.cell_time);
             return true;
         }
         // The queue runs empty under way: from then on every cell starts as it arrives.
-        let in_a_row = (first_start - now).0 / (period.0 - self.timing.cell_time.0) + 1;
+        let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
-        depart(first, first_start, self.timing.cell_time);
+        depart(first, first_start, self.output.timing.cell_time);
         depart(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period);
         true
     }
@@ -109,7 +114,8 @@ impl TrainPort {
     /// How many cells wait when one has just arrived that will start at `start`, itself among them.
     pub(super) fn waiting_with(&self, start: Time, arrival: Time) -> u32 {
         let ahead = (start - arrival).0;
-        let gone_at_once = u64::from(self.timing.serve_first && ahead > 0);
-        u32::try_from((ahead - gone_at_once) / self.timing.cell_time.0 + 1).expect("a queue stays below 2^32 cells")
+        let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
+        u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
+            .expect("a queue stays below 2^32 cells")
     }
 }

@@ -9,9 +9,9 @@ impl TrainPort {
     /// Cells that arrive in the same instant, `now`, and at once those that arrive together with them again and again
     /// as long as nothing else comes before `until`.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
-        if self.defers_order {
+        if self.output.defers_order {
             // The queue holds cells that were put in early and do not wait yet.
-            self.catch_up(now);
+            self.output.catch_up(now);
         }
         let (tied, other) = self.next.tied();
         let other = other.min(until);
@@ -27,9 +27,9 @@ impl TrainPort {
             together.push((input, run.last));
         }
         self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
-        self.catch_up(now);
+        self.output.catch_up(now);
         for (_, cell) in together.drain(..) {
-            self.note(Run { last: cell, cells: 1 }, now, Span(0));
+            self.output.note(Run { last: cell, cells: 1 }, now, Span(0));
             self.arrive(now, cell, depart);
         }
         self.together = together;
@@ -39,24 +39,25 @@ impl TrainPort {
     /// admitted, none of them the first or the last of a frame and all in time for the end of the run; 0 where each
     /// departure is reported as its cell arrives.
     pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.timing.every_cell_matters && !self.defers_order {
+        if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
         }
         let period = self.inputs[self.next.first().input() as usize].train.period;
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for turn in self.next.iter().take(tied) {
             let train = &self.inputs[turn.input() as usize].train;
-            if train.cells == 1 || train.period != period || !self.port.passes(train.cell.label()) {
+            if train.cells == 1 || train.period != period || !self.output.port.passes(train.cell.label()) {
                 return 0;
             }
             rounds = rounds.min(train.cells - 1);
             cells += 1;
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let room = (self.port.capacity() - self.port.occupancy()) / cells;
+        let room = (self.output.port.capacity() - self.output.port.occupancy()) / cells;
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
-        let a_round = (self.timing.cell_time.0 * u64::from(cells)).max(period.0);
-        let before_the_end = self.timing.latest_start.0.saturating_sub(self.tail_start().max(now).0) / a_round;
+        let a_round = (self.output.timing.cell_time.0 * u64::from(cells)).max(period.0);
+        let before_the_end =
+            self.output.timing.latest_start.0.saturating_sub(self.output.tail_start().max(now).0) / a_round;
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
     }
 
@@ -71,24 +72,26 @@ impl TrainPort {
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
-            self.catch_up(at);
-            self.start_anew_if_idle(at, depart);
-            if self.defers_order && together.iter().any(|&(_, cell)| self.port.must_report_before(cell.label())) {
-                self.report_departures(depart);
+            self.output.catch_up(at);
+            self.output.start_anew_if_idle(at, depart);
+            if self.output.defers_order
+                && together.iter().any(|&(_, cell)| self.output.port.must_report_before(cell.label()))
+            {
+                self.output.report_departures(depart);
             }
-            self.port.admit_round(together.iter().map(|&(_, cell)| cell));
+            self.output.port.admit_round(together.iter().map(|&(_, cell)| cell));
             together.clear();
             at += period;
         }
         // None of them completes a frame, so it is enough to report them all with the start of the last.
-        let last_start = self.tail_start().0.saturating_sub(self.timing.cell_time.0);
+        let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
         for (input, cell) in in_step.drain(..) {
             let train = &mut self.inputs[input as usize].train;
             train.cells -= rounds;
             train.next = at;
             self.next.put_back_first(Turn::new(at, input));
-            self.note(Run { last: cell, cells: rounds }, now, period);
-            if !self.defers_order && !self.port.holds(cell.label()) {
+            self.output.note(Run { last: cell, cells: rounds }, now, period);
+            if !self.output.defers_order && !self.output.port.holds(cell.label()) {
                 self.report_gathered(cell.label(), depart);
                 depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
             }

@@ -31,7 +31,7 @@ impl TrainPort {
     /// nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        let cell_time = self.timing.cell_time;
+        let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
         for turn in self.next.iter() {
@@ -46,7 +46,7 @@ impl TrainPort {
                 && !train.cell.is_rm()
                 && first <= busy_until
                 && (!self.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
-                && self.port.admits_unasked(train.cell.label());
+                && self.output.port.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
                 break;
@@ -76,15 +76,15 @@ impl TrainPort {
             let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
             stretch.push(Part { input, cells: of_train, first, phase, round });
         }
-        self.catch_up(now);
-        if stretch.len() < 2 || cells > self.port.capacity() - self.port.occupancy() {
+        self.output.catch_up(now);
+        if stretch.len() < 2 || cells > self.output.port.capacity() - self.output.port.occupancy() {
             stretch.clear();
             self.stretch = stretch;
             return false;
         }
-        self.start_anew_if_idle(now, depart);
-        let starts = last_arrival.0.saturating_sub(self.next_start.0).div_ceil(cell_time.0);
-        let with_last = self.port.occupancy() + cells;
+        self.output.start_anew_if_idle(now, depart);
+        let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
+        let with_last = self.output.port.occupancy() + cells;
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
         let peak = with_last - gone;
         for _ in &stretch {
@@ -100,13 +100,13 @@ impl TrainPort {
                 let next = train.next;
                 self.next.put(Turn::new(next, input));
             }
-            self.catch_up(first);
-            if self.port.must_report_before(run.last.label()) {
-                self.report_departures(depart);
+            self.output.catch_up(first);
+            if self.output.port.must_report_before(run.last.label()) {
+                self.output.report_departures(depart);
             }
-            let fate = self.port.fate(run.last);
+            let fate = self.output.port.fate(run.last);
             debug_assert_eq!(fate, Fate::Admitted, "no policy is asked within a stretch");
-            self.port.admit(run, peak, 0);
+            self.output.port.admit(run, peak, 0);
         }
         self.pass_over_ties(&mut stretch);
         stretch.clear();
@@ -116,8 +116,8 @@ impl TrainPort {
 
     /// Whether a VC's queue certainly does not run empty up to an instant.
     pub(super) fn has_cells_until(&self, until: Time, label: Label) -> bool {
-        let starts = until.0.saturating_sub(self.next_start.0) / self.timing.cell_time.0 + 1;
-        u64::from(self.port.least_ahead(label)) > starts
+        let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
+        u64::from(self.output.port.least_ahead(label)) > starts
     }
 
     /// Draws for the ties of a stretch, in order of time.

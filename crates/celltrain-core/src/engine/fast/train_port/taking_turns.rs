@@ -42,8 +42,9 @@ impl TrainPort {
     /// cells at the end of the train or of the stretch.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        let mut line = Line { waiting: self.port.occupancy(), next_start: self.next_start, peak: 0, gone: 0 };
-        let capacity = self.port.capacity();
+        let mut line =
+            Line { waiting: self.output.port.occupancy(), next_start: self.output.next_start, peak: 0, gone: 0 };
+        let capacity = self.output.port.capacity();
         loop {
             let (first, second) = (self.next.first(), self.next.at(1));
             let now = first.time();
@@ -60,7 +61,7 @@ impl TrainPort {
             let start = self.start(&line);
             let input = first.input();
             if line.waiting >= capacity
-                || start > self.timing.latest_start
+                || start > self.output.timing.latest_start
                 || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
@@ -78,7 +79,7 @@ impl TrainPort {
         if self.interleaved.is_empty() {
             return false;
         }
-        self.next_start = line.next_start;
+        self.output.next_start = line.next_start;
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.inputs[input as usize];
@@ -91,7 +92,7 @@ impl TrainPort {
             }
         }
         self.touched = touched;
-        self.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+        self.output.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
         self.interleaved.clear();
         true
     }
@@ -109,8 +110,8 @@ impl TrainPort {
         let now = self.next.first().time();
         let with_all = u64::from(line.waiting) + tied as u64;
         if !self.takes_turns(until)
-            || with_all > u64::from(self.port.capacity())
-            || line.next_start + self.timing.cell_time * (with_all - 1) > self.timing.latest_start
+            || with_all > u64::from(self.output.port.capacity())
+            || line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
             || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
         {
             return false;
@@ -146,14 +147,14 @@ impl TrainPort {
         if *interleaved == 0 {
             if !train.cell.is_rm() {
                 // Uses up the start of a frame, if this is one; no policy is asked (`is_welcome`).
-                self.port.fate(train.cell);
+                self.output.port.fate(train.cell);
             }
             *interleaved_since = now;
             self.touched.push(input);
         }
         line.waiting += 1;
         line.peak = line.peak.max(line.waiting);
-        self.port.follow(train.cell.label(), line.gone);
+        self.output.port.follow(train.cell.label(), line.gone);
         *interleaved += 1;
         train.cells -= 1;
         train.next = now + train.period;
@@ -199,15 +200,15 @@ impl TrainPort {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell that takes turns")]
     pub(super) fn pass(&self, line: &mut Line, now: Time) {
-        let until = now + Span(u64::from(self.timing.serve_first));
+        let until = now + Span(u64::from(self.output.timing.serve_first));
         for _ in 0..2 {
             let one = u32::from(line.next_start < until) & u32::from(line.waiting > 0);
-            line.next_start += self.timing.cell_time * u64::from(one);
+            line.next_start += self.output.timing.cell_time * u64::from(one);
             line.waiting -= one;
             line.gone += one;
         }
         while line.next_start < until && line.waiting > 0 {
-            line.next_start += self.timing.cell_time;
+            line.next_start += self.output.timing.cell_time;
             line.waiting -= 1;
             line.gone += 1;
         }
@@ -218,20 +219,20 @@ impl TrainPort {
     /// When one that joins a line starts.
     #[inline]
     pub(super) fn start(&self, line: &Line) -> Time {
-        line.next_start + self.timing.cell_time * u64::from(line.waiting)
+        line.next_start + self.output.timing.cell_time * u64::from(line.waiting)
     }
 
     /// Whether the next cell of an input is admitted if there is room for it.
     #[inline]
     pub(super) fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.inputs[input as usize];
-        *interleaved > 0 || train.cell.is_rm() || self.port.admits_unasked(train.cell.label())
+        *interleaved > 0 || train.cell.is_rm() || self.output.port.admits_unasked(train.cell.label())
     }
 
     /// Work for the interleaved cells of one train, except their departure.
     #[inline]
     pub(super) fn end_turns(&mut self, run: Run, first: Time, period: Span) {
-        self.port.count_in_turns(run);
-        self.note(run, first, period);
+        self.output.port.count_in_turns(run);
+        self.output.note(run, first, period);
     }
 }

@@ -1,0 +1,231 @@
+//! First in, first out, without a queue: how many wait follows from when the link will be free.
+
+use typed_index_collections::TiSlice;
+
+use super::stream::Pipe;
+use crate::cell::Cell;
+use crate::index::Label;
+use crate::policy::{BufferPolicy, View};
+use crate::port::PortState;
+use crate::port::admission::{Admission, Arrived, Verdict};
+use crate::rng;
+use crate::scheduler::waiting::Counts;
+use crate::units::{Span, Time};
+
+/// What waits at a port from which cells leave in the order of their arrival. A cell that is admitted starts when
+/// everything before it has been sent.
+pub(super) struct Fifo {
+    /// When everything that was admitted will have been sent.
+    free_at: Time,
+    /// A cell that would wait as long finds no room, or it must be looked at more closely.
+    full: u64,
+    /// The longest wait of a cell that was admitted, and one; 0 where none was.
+    longest: u64,
+    cell_time: Span,
+    admission: Admission,
+    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut.
+    admitted: Pipe<Label>,
+    /// Of these, how many are in `counts`.
+    counted: usize,
+    counts: Counts,
+    capacity: u32,
+    /// Where the departure of an instant comes first: the most cells that ever waited.
+    most_waited: u32,
+    /// The departure of an instant comes before its arrivals.
+    serves_first: bool,
+    /// Cells that came to an idle port in the instant under way, where the departure comes first.
+    begun: bool,
+    /// Whether the policy reads the counts of VCs.
+    counts_vcs: bool,
+}
+
+/// Memory of a VC, beside what admission keeps.
+pub(super) const BYTES_PER_VC: u64 = 4;
+
+impl Fifo {
+    /// An empty buffer of a port that so many VCs cross. `serves_first`: the departure of an instant comes before its
+    /// arrivals.
+    pub(super) fn new(
+        vcs: usize,
+        (capacity, policy, rng): (Option<u32>, Box<dyn BufferPolicy>, rng::Stream),
+        cell_time: Span,
+        serves_first: bool,
+    ) -> Self {
+        let capacity = capacity.unwrap_or(u32::MAX);
+        Self {
+            free_at: Time::default(),
+            full: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
+            longest: 0,
+            cell_time,
+            counts_vcs: policy.reads_counts(),
+            admission: Admission::new(vcs, policy, rng),
+            admitted: Pipe::EMPTY,
+            counted: 0,
+            counts: Counts::new(vcs),
+            capacity,
+            most_waited: 0,
+            serves_first,
+            begun: false,
+        }
+    }
+
+    /// When everything that was admitted will have been sent.
+    #[inline]
+    pub(super) fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// The cell that comes next is the first of its instant.
+    #[inline]
+    pub(super) fn begin_instant(&mut self) {
+        self.begun = false;
+    }
+
+    /// A cell comes; when it starts, unless it is refused.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell")]
+    pub(super) fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
+        let wait = self.free_at.0.saturating_sub(now.0);
+        let passes = if cell.is_rm() {
+            self.admission.on_cells_between(cell.label(), 1);
+            true
+        } else {
+            match self.admission.on_cell(cell) {
+                Arrived::Starts => self.judge_frame(now, cell),
+                Arrived::Passes => true,
+                Arrived::IsUnwelcome => false,
+            }
+        };
+        // Where the departure of an instant comes first, `full` is 0.
+        if (wait >= self.full || !passes) && !self.admits_unwelcome(now, cell, passes) {
+            return None;
+        }
+        self.longest = self.longest.max(wait + 1);
+        let start = now + Span(wait);
+        self.free_at = start + self.cell_time;
+        self.admitted.push(cell.label());
+        Some(start)
+    }
+
+    /// A cell of a refused frame, or one that may find no room; whether it enters all the same.
+    #[cold]
+    fn admits_unwelcome(&mut self, now: Time, cell: Cell, passes: bool) -> bool {
+        let waiting = self.waiting_at(now);
+        let is_full = waiting >= self.capacity;
+        let enters = if cell.is_rm() {
+            if is_full {
+                self.admission.lose_rm(cell.label());
+            }
+            !is_full
+        } else {
+            (passes && !is_full) || self.admission.verdict(cell, is_full, false) == Verdict::Enter
+        };
+        if enters && self.serves_first {
+            self.most_waited = self.most_waited.max(waiting + 1);
+            // Cells of one instant that come to an idle port all wait, as its departure comes before them.
+            self.begun |= self.free_at <= now;
+        }
+        enters
+    }
+
+    /// Asks the policy about the frame whose first cell arrives; whether it may enter.
+    #[inline(never)]
+    fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
+        if !self.admission.may_refuse_frames() {
+            self.admission.pass_frame(cell.label());
+            return true;
+        }
+        let occupancy = self.waiting_at(now);
+        if self.counts_vcs {
+            self.count(occupancy);
+        }
+        let view = View {
+            occupancy,
+            capacity: self.capacity,
+            active_vcs: self.counts.active_vcs,
+            per_vc: &self.counts.per_vc,
+            tagged: cell.tagged(),
+            now,
+        };
+        self.admission.judge_frame(&view, cell.label())
+    }
+
+    /// How many wait when a cell arrives.
+    #[inline]
+    fn waiting_at(&self, now: Time) -> u32 {
+        let wait = self.free_at.0.saturating_sub(now.0);
+        let first = u64::from(self.serves_first);
+        whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun)
+    }
+
+    /// Brings the counts to an instant at which so many wait.
+    fn count(&mut self, waiting: u32) {
+        for &label in &self.admitted.rest()[self.counted..] {
+            self.counts.put(label, 1);
+        }
+        let gone = self.admitted.rest().len() - waiting as usize;
+        for &label in &self.admitted.rest()[..gone] {
+            self.counts.take(label, 1);
+        }
+        self.admitted.take(gone);
+        self.counted = waiting as usize;
+    }
+
+    /// Cuts what has gone before `until` off the list of cells, where nobody counts them.
+    #[inline]
+    pub(super) fn forget(&mut self, until: Time) {
+        let waiting = self.waiting_before(until);
+        if self.counts_vcs {
+            self.count(waiting);
+        } else {
+            self.admitted.take(self.admitted.rest().len() - waiting as usize);
+        }
+    }
+
+    /// How many wait when all that starts before `until` has gone.
+    #[inline]
+    fn waiting_before(&self, until: Time) -> u32 {
+        whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
+    }
+
+    /// Brings the counts to `until`; everything before it is settled.
+    pub(super) fn look_at(&mut self, until: Time) {
+        self.forget(until);
+        if !self.counts_vcs {
+            self.counts = Counts::new(self.counts.per_vc.len());
+            for &label in self.admitted.rest() {
+                self.counts.put(label, 1);
+            }
+        }
+    }
+
+    /// X: cells waiting, after a look.
+    pub(super) fn occupancy(&self) -> u32 {
+        u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
+    }
+
+    /// `Y_i`: cells waiting of each VC, by label, after a look.
+    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
+        &self.counts.per_vc
+    }
+
+    /// The port as results show it, after a look.
+    pub(super) fn state(&self) -> PortState {
+        let longest = match self.longest {
+            0 => 0,
+            _ if self.serves_first => self.most_waited,
+            wait => whole((wait - 1) / self.cell_time.0) + 1,
+        };
+        PortState {
+            counters: self.admission.counters(&self.counts.per_vc).collect(),
+            waiting: self.counts.per_vc.clone(),
+            max_queue: longest,
+            replaced_results: self.admission.policy.replaced_results(),
+        }
+    }
+}
+
+#[inline]
+fn whole(cells: u64) -> u32 {
+    u32::try_from(cells).expect("a queue stays below 2^32 cells")
+}

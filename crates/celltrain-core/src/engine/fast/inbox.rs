@@ -1,0 +1,133 @@
+//! What is on its way to a port in the streams of its links, and the order in which it arrives.
+
+use super::stream::{self, Batch, Stream, place, since};
+use crate::cell::Cell;
+use crate::tie::TieBreaker;
+use crate::units::{Span, Time};
+
+/// The streams of a port, and its batch: what arrives before an instant, in order, ties as the scenario says.
+pub(super) struct Inbox {
+    ties: TieBreaker,
+    /// Its streams are a row among all.
+    first_stream: usize,
+    /// Numbers of its links at the node, which decide ties.
+    at_node: Vec<u32>,
+    batch: Batch,
+    /// The first place of each input's cells in it, where ties are decided by inputs.
+    firsts: Vec<u32>,
+    /// The first arrival, among what is on its way, that matters elsewhere.
+    next_to_matter: Option<Time>,
+    /// Everything before is settled.
+    reached: Time,
+    /// The time in which all inputs together bring no more cells than have places.
+    most_in_one_go: Span,
+}
+
+/// Cells that are handled in a batch at most.
+const MOST: u64 = if cfg!(test) { 1 << 9 } else { stream::MOST as u64 / 2 };
+/// More inputs than this are too many for a batch.
+pub(super) const MOST_INPUTS: usize = 1 << 7;
+
+impl Inbox {
+    /// Streams from the `first_stream` on. `at_node` has the numbers of their links among those of the node, in order;
+    /// the fastest of them brings a cell every `least_spacing`.
+    pub(super) fn new(ties: TieBreaker, (first_stream, at_node, least_spacing): (usize, Vec<u32>, Span)) -> Self {
+        let inputs = at_node.len() as u64;
+        let each = (MOST / inputs.max(1)).saturating_sub(1).max(1);
+        Self {
+            ties,
+            first_stream,
+            at_node,
+            batch: Batch::default(),
+            firsts: Vec::new(),
+            next_to_matter: None,
+            reached: Time::default(),
+            most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(stream::LONGEST),
+        }
+    }
+
+    /// The number of a stream.
+    #[inline]
+    pub(super) fn stream(&self, input: usize) -> usize {
+        self.first_stream + input
+    }
+
+    #[inline]
+    fn own<'a>(&self, streams: &'a [Stream]) -> &'a [Stream] {
+        &streams[self.first_stream..self.first_stream + self.at_node.len()]
+    }
+
+    /// The first arrival, among what was on its way at the end of the latest batch, that matters elsewhere.
+    #[inline]
+    pub(super) fn next_to_matter(&self) -> Option<Time> {
+        self.next_to_matter
+    }
+
+    /// The end of the next batch: a cell has a place in it. `first_of` says where a batch begins that would begin with
+    /// an arrival.
+    #[inline]
+    pub(super) fn reach(&self, until: Time, streams: &[Stream], first_of: impl Fn(Time) -> Time) -> Time {
+        if until <= self.reached || until - self.reached <= self.most_in_one_go {
+            return until;
+        }
+        let first = self.own(streams).iter().filter_map(Stream::next).min().unwrap_or(until);
+        until.min(first_of(first).max(self.reached) + self.most_in_one_go)
+    }
+
+    /// Collects what arrives before `until`, in order.
+    #[inline]
+    pub(super) fn gather(&mut self, until: Time, streams: &mut [Stream]) {
+        let own = &mut streams[self.first_stream..self.first_stream + self.at_node.len()];
+        let batch = &mut self.batch;
+        batch.base = self.reached;
+        if until > self.reached && until - self.reached > self.most_in_one_go {
+            batch.base = own.iter().filter_map(Stream::next).min().unwrap_or(until);
+        }
+        self.firsts.clear();
+        let mut to_matter = None::<Time>;
+        for stream in own {
+            self.firsts.push(u32::try_from(batch.len()).expect("places fit 16 bits"));
+            if stream.next().is_some_and(|next| next < until) {
+                batch.begin_run();
+                stream.take_before(until, batch);
+            }
+            if let Some(arrival) = stream.next_to_matter() {
+                to_matter = Some(to_matter.map_or(arrival, |first| first.min(arrival)));
+            }
+        }
+        assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
+        self.next_to_matter = to_matter;
+        self.reached = self.reached.max(until);
+        // Places follow the numbers of the inputs, so cells that tie are in that order.
+        batch.sort();
+    }
+
+    /// Hands over what was collected: `arrive` has the instant of a cell, the cell, and whether it is the first of that
+    /// instant.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
+    pub(super) fn hand_over(&mut self, mut arrive: impl FnMut(Time, Cell, bool)) {
+        let base = self.batch.base;
+        let (keys, cells) = self.batch.keys();
+        // Where the cells end that tie with the one under way.
+        let (mut i, mut tied) = (0, 0);
+        while i < keys.len() {
+            let begins = i >= tied;
+            if begins && keys.get(i + 1).is_some_and(|&next| since(next) == since(keys[i])) {
+                let with = keys[i..].iter().take_while(|&&other| since(other) == since(keys[i])).count();
+                tied = i + with;
+                tie(&mut self.ties, &self.firsts, &self.at_node, &mut keys[i..tied]);
+            }
+            arrive(base + since(keys[i]), cells[place(keys[i])], begins);
+            i += 1;
+        }
+        self.batch.clear();
+    }
+}
+
+/// Puts cells that arrive in the same instant in order.
+#[inline(never)]
+fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+    let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
+    ties.order(keys, input);
+}

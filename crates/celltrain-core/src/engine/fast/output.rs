@@ -1,0 +1,233 @@
+//! The buffer of a contended port and the link behind it: what waits, when it starts, and which cells have gone.
+//!
+//! Where the order is deferred, how many wait follows from arithmetic, and which of them go first is worked out later.
+
+use super::batching_port::BatchingPort;
+use super::run_queues::ReportGranularity;
+use crate::cell::{Cell, Run};
+use crate::units::{Span, Time};
+
+/// A contended port from the arrival of a cell on.
+pub(super) struct Output {
+    pub(super) port: BatchingPort,
+    /// When the next transmission can start: the waiting head's start, or when the link is free.
+    pub(super) next_start: Time,
+    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
+    /// later.
+    pub(super) defers_order: bool,
+    pub(super) timing: Timing,
+    /// Where the order is deferred: whether each start is reported, not only of cells that end a run. Set once a
+    /// departure may matter by itself: another contended port follows, or the run is near its end.
+    reports_each: bool,
+    /// Cells that have gone from a port that marks, with their starts, as they were marked.
+    gone: Vec<(Cell, Time)>,
+    arrivals: Vec<Arrival>,
+}
+
+/// The times that govern a contended port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timing {
+    /// One cell's transmission.
+    pub(super) cell_time: Span,
+    /// Least time from the start of a transmission to its first arrival with an effect.
+    pub(super) least_lead: Span,
+    /// A cell that starts no later than this arrives before the end of the run, on every way.
+    pub(super) latest_start: Time,
+    /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
+    pub(super) every_cell_matters: bool,
+    /// The departure of an instant comes before its arrivals.
+    pub(super) serve_first: bool,
+    /// Data cells that start while more cells wait are marked (EFCI).
+    pub(super) marks_above: Option<u32>,
+    /// Whether arrivals are noted, because the port has an allocator.
+    pub(super) notes: bool,
+}
+
+/// Cells that have arrived, for the port's allocator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) run: Run,
+    pub(super) first: Time,
+    pub(super) period: Span,
+}
+
+impl Output {
+    pub(super) fn new(port: BatchingPort, timing: Timing) -> Self {
+        Self {
+            defers_order: port.defers_order() || timing.marks_above.is_some(),
+            port,
+            next_start: Time::default(),
+            timing,
+            reports_each: false,
+            gone: Vec::new(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    /// The same where each start is reported from the beginning.
+    pub(super) fn reporting_each(self) -> Self {
+        Self { reports_each: true, ..self }
+    }
+
+    /// Notes cells that arrive, for the port's allocator.
+    #[inline]
+    pub(super) fn note(&mut self, run: Run, first: Time, period: Span) {
+        if self.timing.notes {
+            self.arrivals.push(Arrival { run, first, period });
+        }
+    }
+
+    /// The arrivals noted since the last call.
+    pub(super) fn arrivals(&mut self) -> impl Iterator<Item = Arrival> {
+        self.arrivals.drain(..)
+    }
+
+    /// The earliest effect elsewhere of what waits and may leave in another order than it came.
+    #[inline]
+    pub(super) fn effect_of_waiting(&self) -> Option<Time> {
+        if !self.defers_order || self.port.ready() == 0 {
+            return None;
+        }
+        let ahead = if self.timing.every_cell_matters { 0 } else { self.port.least_to_an_end() - 1 };
+        Some(self.next_start + self.timing.cell_time * u64::from(ahead) + self.timing.least_lead)
+    }
+
+    /// When something that arrives at `arrival` can matter elsewhere: not before its transmission could start. Where
+    /// the order is deferred, `ahead` cells go before it.
+    #[inline]
+    pub(super) fn effect_at(&self, arrival: Time, ahead: u32) -> Time {
+        let ahead = if self.defers_order { ahead } else { self.port.ready() };
+        arrival.max(self.next_start + self.timing.cell_time * u64::from(ahead)) + self.timing.least_lead
+    }
+
+    /// The first instant, from `arrival` on or before, at which there is something to settle.
+    #[inline]
+    pub(super) fn first_of(&self, arrival: Time) -> Time {
+        let waits_late = self.defers_order && self.port.ready() > 0;
+        if waits_late { arrival.min(self.next_start) } else { arrival }
+    }
+
+    /// Hands on the cells whose transmission starts before `until`.
+    #[inline]
+    pub(super) fn serve_before(&mut self, until: Time) {
+        if let Some(most) = self.timing.marks_above {
+            self.mark_before(until, most);
+            return;
+        }
+        let waiting = self.port.ready();
+        let mut gone = 0;
+        while self.next_start < until && gone < waiting {
+            self.next_start += self.timing.cell_time;
+            gone += 1;
+        }
+        if gone > 0 {
+            self.port.defer_dequeue(gone);
+        }
+    }
+
+    /// The same, one by one, where cells that leave behind them more than `most` are marked.
+    fn mark_before(&mut self, until: Time, most: u32) {
+        while self.next_start < until {
+            let Some(cell) = self.port.take() else { break };
+            let marked = !cell.is_rm() && self.port.occupancy() > most;
+            self.gone.push((if marked { cell.with_efci(true) } else { cell }, self.next_start));
+            self.next_start += self.timing.cell_time;
+        }
+    }
+
+    /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
+    /// first.
+    #[inline]
+    pub(super) fn catch_up(&mut self, now: Time) {
+        self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
+    }
+
+    /// Settles what leaves before `until`; all that arrives before it is settled.
+    #[inline]
+    pub(super) fn settle(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.defers_order {
+            self.serve_before(until);
+            self.report_departures(depart);
+        }
+    }
+
+    /// Brings the counts to `until`; everything before it is settled.
+    pub(super) fn look_at(&mut self, until: Time) {
+        self.serve_before(until);
+        self.port.dequeue_deferred();
+    }
+
+    /// When all that wait will have been sent, if nothing else comes.
+    #[inline]
+    pub(super) fn tail_start(&self) -> Time {
+        self.next_start + self.timing.cell_time * u64::from(self.port.ready())
+    }
+
+    /// An idle port starts a cell that arrives at `now` at once, or when the link is free.
+    #[inline]
+    pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        if self.port.ready() == 0 && self.next_start < now {
+            if self.defers_order {
+                self.report_departures(depart);
+            }
+            self.next_start = now;
+        }
+    }
+
+    /// Offers a cell that arrives at `now`. Returns when it will start, where that is known and it waits for no other;
+    /// what is known of others goes to `depart`.
+    #[inline]
+    pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
+        self.start_anew_if_idle(now, depart);
+        self.port.set_now(now);
+        if self.defers_order {
+            if self.port.must_report_before(cell.label()) {
+                self.report_departures(depart);
+            }
+            self.port.offer(cell);
+            return None;
+        }
+        let start = self.tail_start();
+        if !self.port.offer(cell) {
+            return None;
+        }
+        if self.port.merges() {
+            self.release(start, depart);
+            return None;
+        }
+        Some(start)
+    }
+
+    /// Reports the frame that the latest arrival completed; it starts at `start`.
+    #[inline]
+    pub(super) fn release(&mut self, mut start: Time, depart: &mut impl FnMut(Run, Time, Span)) {
+        for run in self.port.released() {
+            depart(run, start, self.timing.cell_time);
+            start += self.timing.cell_time * u64::from(run.cells);
+        }
+    }
+
+    /// Reports which cells have gone from a port with deferred order. The link was never idle since it last did.
+    #[inline(never)]
+    pub(super) fn report_departures(&mut self, depart: &mut impl FnMut(Run, Time, Span)) {
+        for (cell, start) in self.gone.drain(..) {
+            depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
+        }
+        let gone = self.port.deferred_dequeues();
+        if gone == 0 {
+            return;
+        }
+        let cell_time = self.timing.cell_time;
+        let first_start = Time(self.next_start.0 - cell_time.0 * u64::from(gone));
+        if !self.reports_each && (self.timing.every_cell_matters || self.next_start > self.timing.latest_start) {
+            self.reports_each = true;
+            self.port.report_parts(|run| depart(run, first_start, Span(0)));
+        }
+        let start = |after: u32| first_start + cell_time * u64::from(after);
+        if self.reports_each {
+            self.port.report_departures(ReportGranularity::Each, |run, after| depart(run, start(after), cell_time));
+        } else {
+            self.port.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+"""The check for results that hinge on lock-step: what it warns of, and what it leaves alone."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+
+import celltrain as ct
+from celltrain.errors import CelltrainWarning
+from celltrain.lockstep import LEAST, NEAR_NONE, TIMEOUTS, drawn, hinge, in_step
+from celltrain.paths import set_key
+from celltrain.plan.contents import MEASURES
+from celltrain.results import RunResult
+from celltrain.scenario import Reading
+
+NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
+"""Two seeds in which some flow delivered nothing, after timeouts."""
+
+
+def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Ten hosts whose first packets of 192 cells meet in a port with room for 256; changed by dotted paths."""
+    table: dict[str, Any] = {
+        "duration": "4s",
+        "topology": {"n_source": {"sources": 10, "link_delay": "1ms"}},
+        "tcp": {"reno": {"mss": "9140B"}},
+        "port": {"bottleneck": {"buffer": 256, "policy": {"tail_drop": {}}}},
+    }
+    for path, value in (changes or {}).items():
+        set_key(table, path, value)
+    return table
+
+
+def outcome(run: RunResult) -> tuple[float, float]:
+    """The least goodput of a flow, and the timeouts of all."""
+    return min(run.flows["goodput_mbps"].to_pylist()), sum(run.flows["timeouts"].to_pylist())
+
+
+def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
+    return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
+
+
+def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
+    table = scenario()
+    found = hinge(table, ran(table))
+    assert found is not None
+    assert (found.starved, found.seeds, found.least_mbps) == (2, 2, 0.0)
+    assert (found.step.together, found.step.ties_drawn) == (10, True)
+    # 9140 bytes and 56 of headers are 192 cells, of 424 bits at 155.52 Mb/s.
+    assert found.step.processing == f"{round(192 * 424 / 0.15552)}ns"
+    for words in ("2 of 2 seeds", "nothing but ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
+        assert words in str(found)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"host.processing": "523457ns", "host.processing_times": "uniform"}, {"host.clock_offset": "100ms"}],
+)
+def test_what_the_warning_names_breaks_the_step(options: dict[str, Any]) -> None:
+    table = scenario({**options, "duration": "10s"})
+    for seed in (1, 2):
+        in_step_still = scenario({"duration": "10s"})
+        assert ct.run(ct.Scenario.model_validate(in_step_still), seed=seed).efficiency == 0
+        broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
+        assert broken.efficiency > 0.2
+        # Somebody may starve still, for another reason: that is no lock-step.
+        assert hinge(table, {seed: outcome(broken)}) is None
+
+
+def test_in_step_and_nobody_starves_is_no_reason_to_warn() -> None:
+    table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
+    found = ran(table)
+    assert in_step(table) is not None
+    assert all(timeouts for _, timeouts in found.values()), "they lose, and go on"
+    assert hinge(table, found) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"host.processing": "1us", "host.processing_times": "uniform"},
+        {"host.start_spread": "1ms"},
+        {"host.clock_offset": "1ms"},
+        {"host.clock_skew": 1e-4},
+        {"tcp.reno.tick_phase": "random"},
+        {"port.bottleneck.policy": {"dfba": {"thresholds": 20}}},
+        {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
+    ],
+)
+def test_whatever_is_drawn_besides_ties_is_a_reason_not_to_warn(options: dict[str, Any]) -> None:
+    table = scenario(options)
+    reading = Reading.of_table(table, "scenario")
+    assert reading.scenario is not None, reading.faults
+    assert len(list(drawn(reading.scenario))) == 1
+    assert hinge(table, NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        # A fixed time only makes the round trip longer.
+        {"host.processing": "100us"},
+        {"host.processing": "0s", "host.processing_times": "uniform"},
+        {"switch.tie_order": "fixed"},
+        {"flow.tcp1-8.start": "1s"},
+        {"flow.tcp1-9.start": "1s", "flow.tcp3.start": "0s"},
+    ],
+)
+def test_what_leaves_flows_in_step_is_found(options: dict[str, Any]) -> None:
+    assert hinge(scenario(options), NOTHING) is not None
+
+
+def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
+    assert "seeds do not differ" in str(hinge(scenario({"switch.tie_order": "rotating"}), NOTHING))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        # Nobody starts with another.
+        {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
+        # Who starts late has no time.
+        {"flow.tcp10.start": "3s"},
+        # Others have a right to the link, or take it.
+        {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
+        {"port.bottleneck.scheduler": {"wfq": {"weights": {"tcp1": 1000, "default": 1}}}},
+        {"vc.tcp1.class": "cbr"},
+        {"port.bottleneck.policy": {"single_drop": {"thresholds": {"tcp1": 200, "default": 20}}}},
+    ],
+)
+def test_where_starving_has_another_good_reason_nothing_is_said(options: dict[str, Any]) -> None:
+    table = scenario(options)
+    assert Reading.of_table(table, "scenario").faults == []
+    assert hinge(table, NOTHING) is None
+
+
+def test_near_none_and_a_large_share_are_as_said() -> None:
+    table = scenario()
+    step = in_step(table)
+    assert step is not None
+    edge = NEAR_NONE * step.fair_mbps
+    assert hinge(table, {1: (edge * 0.999, 1.0)}) is not None
+    assert hinge(table, {1: (edge, 1.0)}) is None
+    # Without timeouts nothing was lost for good: a window or a start is what holds the flow back.
+    assert hinge(table, {1: (0.0, 0.0)}) is None
+    # A tenth of the link for 0.05 s is 10 segments.
+    short = scenario({"duration": "50ms"})
+    assert (brief := in_step(short)) is not None
+    assert brief.fair_segments == pytest.approx(step.fair_segments / 80)
+    assert hinge(short, NOTHING) is None
+
+
+def test_one_seed_of_many_is_enough() -> None:
+    found = hinge(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
+    assert found is not None
+    assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
+
+
+def test_a_scenario_that_is_refused_is_not_judged() -> None:
+    assert hinge(scenario({"duration": "soon"}), NOTHING) is None
+
+
+def test_no_shipped_scenario_is_said_to_be_in_step_that_draws() -> None:
+    for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
+        assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is not None, name
+    for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
+        assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is None, name
+
+
+SPREADS = ["0s", "100ms"]
+
+
+def plan(folder: Path, measures: list[str] | None = None) -> Path:
+    file = folder / "plan.toml"
+    file.write_text(
+        (f"measures = {measures!r}\n" if measures else "")
+        + f"""
+name = "starts"
+seeds = 2
+[axes]
+spread = {{ path = "host.start_spread", values = {SPREADS!r} }}
+[scenario]
+duration = "4s"
+[scenario.topology.n_source]
+sources = 10
+link_delay = "1ms"
+[scenario.tcp.reno]
+mss = "9140B"
+[scenario.port.bottleneck]
+buffer = 256
+[scenario.port.bottleneck.policy.tail_drop]
+"""
+    )
+    return file
+
+
+def test_the_measures_it_needs_are_measured_by_default() -> None:
+    assert {LEAST, TIMEOUTS} <= set(MEASURES)
+
+
+def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: Path) -> None:
+    swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
+    assert swept.code == 0
+    assert "warning: 1 of 2 points may hinge on lock-step: at point 0 (spread 0" in swept.err
+    assert "in 2 of 2 seeds a flow starves" in swept.err
+    told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
+    [doubt] = told.json["warnings"]
+    assert doubt in swept.err.replace("\n", " ")
+    report = celltrain("report", tmp_path / "s")
+    assert report.code == 0
+    assert "may hinge on lock-step" in report.err
+    assert "may hinge on lock-step" in next((tmp_path / "s" / "report").glob("*.html")).read_text()
+    assert celltrain("report", tmp_path / "s", "--json").json["warnings"] == [doubt]
+
+
+def test_a_sweep_of_what_is_not_in_step_says_nothing(celltrain: Command, tmp_path: Path) -> None:
+    file = plan(tmp_path)
+    file.write_text(file.read_text().replace("'0s'", "'50ms'"))
+    swept = celltrain("sweep", file, "--store", tmp_path / "s", "--json")
+    assert (swept.json["warnings"], swept.err) == ([], "")
+
+
+def test_a_store_without_its_measures_is_not_judged(celltrain: Command, tmp_path: Path) -> None:
+    swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
+    assert swept.json["warnings"] == []
+
+
+def test_python_is_warned_too(tmp_path: Path) -> None:
+    base = ct.Scenario.model_validate(scenario())
+    with pytest.warns(CelltrainWarning, match="1 of 1 points may hinge on lock-step: in 2 of 2 seeds"):
+        ct.sweep(base, seeds=2, store=tmp_path / "in_step")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apart = ct.Scenario.model_validate(scenario({"host.start_spread": "100ms"}))
+        ct.sweep(apart, seeds=2, store=tmp_path / "apart")
