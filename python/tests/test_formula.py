@@ -50,8 +50,8 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
         ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "names no VC"]),
         ('{ admit = "Y <= W", constants = { W = { tcp1 = 3 } } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ admit = "X <= 3", when_full = "lose" }', ["when_full", "lose_cell"]),
-        ('{ constants = { A = 3 } }', ["formula.admit", "is missing; it must be a formula"]),
-        ('{ admit = 3 }', ["formula.admit", "is not a formula"]),
+        ("{ constants = { A = 3 } }", ["formula.admit", "is missing; it must be a formula"]),
+        ("{ admit = 3 }", ["formula.admit", "is not a formula"]),
     ],
 )
 def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, words):
@@ -80,9 +80,7 @@ def test_a_formula_is_the_run_of_the_policy_it_says():
         scenario = ct.n_source(sources=5, link_delay="5us", buffer_cells=300, policy=policy, duration="300ms")
         return ct.run(scenario, seed=3)
 
-    formula = ct.Formula(
-        admit="X <= R or Y * N / X <= Z * (K - R) / (X - R)", constants={"R": "0.9 * K", "Z": 0.8}
-    )
+    formula = ct.Formula(admit="X <= R or Y * N / X <= Z * (K - R) / (X - R)", constants={"R": "0.9 * K", "Z": 0.8})
     ours, native = run(formula), run(ct.Fba())
     assert ours.fingerprint == native.fingerprint
     assert ours.ports["bottleneck"].discarded_frames > 0
