@@ -6,10 +6,11 @@
 
 mod events;
 mod facts;
+mod names;
 mod rules;
 
 pub use facts::PortFacts;
-pub use rules::{PORT_NAMES, PortName};
+pub use names::{PORT_NAMES, PortName};
 
 use std::collections::BTreeMap;
 

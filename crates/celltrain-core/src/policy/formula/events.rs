@@ -2,7 +2,8 @@
 
 use super::Config;
 use super::facts::PortFacts;
-use super::rules::{FIRST_OWN, N, NOW, Rules, TAGGED, Updates, X, Y};
+use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
+use super::rules::{Rules, Updates};
 use crate::index::Label;
 use crate::policy::View;
 use crate::rng::Stream;

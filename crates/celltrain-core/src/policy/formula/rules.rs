@@ -3,68 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_formula::{
-    Compiler, Expression, Fault as TextFault, Kind, Meaning, Program, Registers, Unit, Vocabulary, Word, is_name,
-    nearest, parse,
+    Compiler, Expression, Fault as TextFault, Kind, Meaning, Program, Registers, Vocabulary, Word, is_name, nearest,
+    parse,
 };
 
 use super::facts::PortFacts;
+use super::names::{FIRST_OWN, N, PORT_NAMES, PortName, Source, Y};
 use super::{Config, Constant, Start};
 use crate::error::Fault;
 use crate::per_vc::PerVc;
 
-/// Registers of what the port hands in; those of the user's own names follow.
-pub(super) const X: u8 = 0;
-pub(super) const N: u8 = 1;
-pub(super) const Y: u8 = 2;
-pub(super) const TAGGED: u8 = 3;
-pub(super) const NOW: u8 = 4;
-pub(super) const FIRST_OWN: u8 = 5;
 /// Constants that differ by VC, and variables of state, all together.
 const MOST_OWN: usize = 64;
 /// Constants in all.
 const MOST_CONSTANTS: usize = 100;
-
-/// A name of the port's.
-pub struct PortName {
-    /// The name.
-    pub name: &'static str,
-    /// What it is, and in which unit.
-    pub kind: Kind,
-    /// What it means, for the page.
-    pub about: &'static str,
-    from: From,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum From {
-    /// It stays the same during a run.
-    Port,
-    /// It changes as cells come and go.
-    Queue(u8),
-    /// It is of the frame that asks, or the instant at which it does.
-    Frame(u8),
-}
-
-const fn of(name: &'static str, unit: Unit, from: From, about: &'static str) -> PortName {
-    PortName { name, kind: Kind::Number(Some(unit)), about, from }
-}
-
-/// Every name of the port's.
-pub const PORT_NAMES: &[PortName] = &[
-    of("X", Unit::CELLS, From::Queue(X), "cells waiting now, the arriving one and the one in service not counted"),
-    of("K", Unit::CELLS, From::Port, "places for waiting cells: `buffer` of the port"),
-    of("Y", Unit::CELLS, From::Frame(Y), "cells of this frame's VC waiting now"),
-    of("N", Unit::NONE, From::Frame(N), "VCs with at least one cell waiting"),
-    of("V", Unit::NONE, From::Port, "VCs that cross the port, whether they have cells waiting or not"),
-    of("C", Unit::RATE, From::Port, "the rate of the port's link"),
-    of("now", Unit::SECONDS, From::Frame(NOW), "seconds since the start of the run"),
-    PortName {
-        name: "tagged",
-        kind: Kind::Truth,
-        about: "whether the frame is tagged (CLP = 1)",
-        from: From::Frame(TAGGED),
-    },
-];
 
 /// When a formula is worked out, which decides what it may use.
 #[derive(Clone, Copy, PartialEq)]
@@ -118,6 +70,7 @@ impl Rules {
             replaced: 0,
             visiting: Vec::new(),
             refused: BTreeSet::new(),
+            unsure: BTreeSet::new(),
         };
         let rules = reading.rules();
         let Reading { mut faults, .. } = reading;
@@ -130,10 +83,12 @@ impl Rules {
         }
     }
 
-    /// Those of a policy that admits every frame.
+    /// Those of a policy that admits every frame, and stands for one that cannot be read here: so nobody takes it for
+    /// the same at other ports.
     pub(super) fn admit_all() -> Self {
         let config: Config = Config { admit: "true".into(), ..Config::empty() };
-        Self::of(&config, &PortFacts::unknown(), Some(&[])).expect("what is always true can be read")
+        let rules = Self::of(&config, &PortFacts::unknown(), Some(&[])).expect("what is always true can be read");
+        Self { is_the_same_everywhere: false, ..rules }
     }
 
     pub(super) fn admits_all(&self) -> bool {
@@ -183,6 +138,9 @@ struct Reading<'a> {
     visiting: Vec<&'a str>,
     /// Constants with a fault; what uses them has none of its own.
     refused: BTreeSet<&'a str>,
+    /// Constants that depend on a rate, or on VCs, that is not known before the run: it cannot be said whether they
+    /// divide by zero.
+    unsure: BTreeSet<&'a str>,
 }
 
 /// When the formulas of an event are worked out.
@@ -415,9 +373,9 @@ impl<'a> Reading<'a> {
                     }
                 },
                 ("V", _) => Meaning::Constant(self.vcs.map_or(1.0, |vcs| vcs.len() as f64)),
-                (_, From::Port) => Meaning::Constant(self.facts.cells_per_second),
-                (_, From::Queue(register)) if when != When::Start => Meaning::Register(register),
-                (_, From::Frame(register)) if when == When::Frame => Meaning::Register(register),
+                (_, Source::Port) => Meaning::Constant(self.facts.cells_per_second),
+                (_, Source::Queue(register)) if when != When::Start => Meaning::Register(register),
+                (_, Source::Frame(register)) if when == When::Frame => Meaning::Register(register),
                 _ if when == When::Start => {
                     Meaning::NotHere("which changes, and this is worked out once, as the run starts")
                 }
@@ -487,6 +445,9 @@ impl<'a> Reading<'a> {
                 }
                 self.visiting.pop();
                 let (kind, values) = self.worked_out(&key, text, &tree, None)?;
+                if self.is_unsure(&tree) {
+                    self.unsure.insert(name);
+                }
                 match values {
                     Values::Same(value) => self.define(name, kind, Meaning::Constant(value)),
                     Values::ByVc(values) => self.define_by_vc(name, kind, values),
@@ -560,10 +521,7 @@ impl<'a> Reading<'a> {
         } else {
             Values::Same(run(&mut registers))
         };
-        // Of a rate or of VCs that are not known yet it cannot be said.
-        let names = tree.names();
-        let is_known = !names.contains(&"C") && (self.vcs.is_some() || !names.contains(&"V"));
-        if replaced > 0 && is_known && !(differs && self.vcs.is_none()) && !self.sums_unknown(tree) {
+        if replaced > 0 && !self.is_unsure(tree) {
             let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
                            that is not above 0, or comes to more than 1.8e308";
             self.refuse(key, text, &TextFault::new(tree.place(), problem));
@@ -573,12 +531,13 @@ impl<'a> Reading<'a> {
         Some((kind, values))
     }
 
-    /// Whether a formula adds up over VCs that are not known yet.
-    fn sums_unknown(&self, tree: &Expression) -> bool {
-        let by_vc = |name: &&str| {
-            self.vocabulary.words.iter().any(|w| w.name == *name && matches!(w.meaning, Meaning::ByVc { .. }))
-        };
-        self.vcs.is_none() && tree.names().iter().any(by_vc)
+    /// Whether a formula depends on what is not known before the run, or before it is known which VCs there are.
+    fn is_unsure(&self, tree: &Expression) -> bool {
+        let by_vc =
+            |name: &str| self.vocabulary.find(name).is_some_and(|word| matches!(word.meaning, Meaning::ByVc { .. }));
+        let is_open = |name: &str| name == "C" || self.unsure.contains(name);
+        let names = tree.names();
+        names.into_iter().any(|name| is_open(name) || (self.vcs.is_none() && (name == "V" || by_vc(name))))
     }
 
     /// Takes registers for state, and works out what it starts with.

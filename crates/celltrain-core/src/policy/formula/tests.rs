@@ -218,6 +218,9 @@ fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty()
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
+    let mut config = formula("X <= share", &[("share", text("K / sum(W)"))]);
+    config.constants.insert("W".into(), Constant::Value(by_name(&[("default", 2.0)])));
+    assert!(!empty(&config, &[]), "without VCs it cannot be read");
     assert!(formula("true", &[]).build(1000, &[]).admits_all());
     assert!(!formula("X < 3", &[]).build(1000, &[]).admits_all());
     assert!(!formula("X < 3", &[]).build(1000, &[]).reads_counts());
@@ -300,10 +303,21 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
     assert!(config.check(Some(10))[0].problem.contains("has random(), which is drawn for frames only"));
     config.on_departure = BTreeMap::new();
     config.on_frame = table(&[("sum_of", "now")]);
-    assert!(config.check(Some(10))[0].problem.contains("does not fit in its units"), "s is in seconds now");
+    assert!(config.check(Some(10))[0].problem.contains("is in s; sum_of is in cells"), "it is compared with X");
     let unlimited = formula("X <= 0.9 * K", &[]).check(None);
     assert!(unlimited[0].problem.contains("must be a number of cells and not \"infinite\""), "{unlimited:?}");
     assert_eq!(formula("X <= 900", &[]).check(None), []);
+}
+
+#[test]
+fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
+    let config =
+        formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
+    assert_eq!(config.check(Some(10)), []);
+    assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
+    let mut policy = config.build(10, &["vc0"]);
+    policy.at_port(&PortFacts { capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    assert_eq!(policy.replaced_results(), 1);
 }
 
 #[test]
