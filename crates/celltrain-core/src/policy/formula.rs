@@ -148,7 +148,9 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, facts: &PortFacts) {
         let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
-        self.running = Running::new(&self.config, &facts, &self.vcs);
+        // Names of VCs take much room, and nobody asks for them again.
+        let vcs = std::mem::take(&mut self.vcs);
+        self.running = Running::new(&self.config, &facts, &vcs);
     }
 
     #[inline]
