@@ -1,6 +1,5 @@
 //! What is wrong with a text, and where.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
 /// One thing that is wrong with a text.
@@ -21,6 +20,12 @@ impl Fault {
 
     /// The problem, and below it the line of the text with carets under the place.
     pub fn shown(&self, text: &str) -> String {
+        let [line, carets] = self.excerpt(text);
+        format!("{}\n    {line}\n    {carets}", self.problem)
+    }
+
+    /// The line of the text with the place, and carets to stand under it.
+    pub fn excerpt(&self, text: &str) -> [String; 2] {
         let at = self.at.start.min(text.len());
         let start = text[..at].rfind('\n').map_or(0, |before| before.saturating_add(1));
         let line = text[start..].lines().next().unwrap_or_default();
@@ -34,9 +39,7 @@ impl Fault {
             [left > 0, line.chars().count() > left.saturating_add(SHOWN)].map(|cut| if cut { "..." } else { "" });
         let indent = before.saturating_sub(left).saturating_add(dots.len());
         let carets = marked.min(SHOWN.saturating_sub(before.saturating_sub(left))).max(1);
-        let mut message = self.problem.clone();
-        let _ = write!(message, "\n    {dots}{shown}{more}\n    {:indent$}{}", "", "^".repeat(carets));
-        message
+        [format!("{dots}{shown}{more}"), format!("{:indent$}{}", "", "^".repeat(carets))]
     }
 }
 

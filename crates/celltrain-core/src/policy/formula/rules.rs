@@ -357,7 +357,8 @@ impl<'a> Reading<'a> {
 
     fn refuse(&mut self, key: &str, text: &str, fault: &TextFault) {
         let line = text.replace(|c: char| c.is_control(), " ");
-        self.faults.push(Fault::new(key, format!("\"{line}\""), fault.shown(text)));
+        let excerpt = fault.excerpt(text).into();
+        self.faults.push(Fault { excerpt, ..Fault::new(key, format!("\"{line}\""), fault.problem.as_str()) });
     }
 
     /// The names that a formula may use.

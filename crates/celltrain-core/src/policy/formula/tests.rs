@@ -268,7 +268,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
     let state = |config: &mut Config| config.state = [("sum_of".to_string(), Start::Number(0.0))].into();
     let cases: Vec<(Config, &str, &str)> = vec![
         (formula("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; there are R, X,"),
-        (formula("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?\n    X <= rate\n         ^^^^"),
+        (formula("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
         (formula("X + 1", &[]), "admit", "is in cells; admit is a condition, such as X <= 900"),
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
@@ -295,6 +295,8 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         let found = faults.iter().any(|fault| fault.key == key && fault.problem.contains(problem));
         assert!(found, "{key} {problem}: {faults:#?}");
     }
+    let faults = formula("X <= R or Q", &[("R", number(1.0))]).check(Some(10));
+    assert_eq!(faults[0].excerpt, ["X <= R or Q", "          ^"]);
     let mut config = formula("X <= sum_of", &[]);
     state(&mut config);
     config.on_departure = table(&[("sum_of", "Y")]);
