@@ -546,6 +546,17 @@ class MeasureOptions(Model):
         ),
         examples=["512B"],
     )
+    from_: str | None = Field(
+        default=None,
+        validation_alias="from",
+        serialization_alias="from",
+        description=(
+            "From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from "
+            "nothing needs some time to settle. From the start when absent."
+        ),
+        examples=["5us"],
+    )
+    to: str | None = Field(default=None, description="Until when they count. To the end when absent.", examples=["5us"])
 
 
 class Efci(Model):

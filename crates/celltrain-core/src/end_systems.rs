@@ -5,6 +5,7 @@
 //! watcher that watches ([`telling`]).
 
 mod clocks;
+mod connection;
 mod processing;
 mod telling;
 mod vc_ends;
@@ -17,19 +18,17 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::{Aal5Options, Frame, FrameLog, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::events::{Failure, Watcher};
-use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing, Vc};
-use crate::rng::Stream;
 use crate::sizes::size;
 use crate::stop::{Interrupted, Stop};
 use crate::tcp::congestion::cubic::Cubic;
-use crate::tcp::{Ack, Receiver, SackBlocks, Segment, Sender, WindowLoss};
-use crate::traffic::Emissions;
-use crate::traffic::bursts::Pauses;
-use crate::units::{Clock, Duration, Span, Time};
+use crate::tcp::{Ack, SackBlocks, Segment};
+use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, host_clocks};
+use connection::sends_over_tcp;
+pub use connection::{Connection, PacketCounters};
 use processing::Processing;
 pub(crate) use processing::{BYTES_PER_HOST, BYTES_PER_PACKET};
 use vc_ends::{VcEnds, sender_of};
@@ -69,92 +68,6 @@ pub struct EndSystems {
     /// Whether flows start later than they would, each at its own time.
     spread: bool,
     aal5: Aal5Options,
-}
-
-/// One connection: its two ends and what they have to show.
-pub struct Connection {
-    /// The sending end.
-    pub sender: Sender,
-    /// The receiving end.
-    pub receiver: Receiver,
-    data_vc: VcIndex,
-    ack_vc: VcIndex,
-    data_cells: u32,
-    ack_cells: u32,
-    /// Whether its ends exchange SACK blocks.
-    selective: bool,
-    /// Which of its segments are damaged on their way.
-    loss: Option<WindowLoss>,
-    start: Time,
-    /// When its pace lets it go on, as noted among all departures.
-    departure: Option<Time>,
-    /// When its last byte was acknowledged.
-    ended: Option<Time>,
-    /// The files its stream is cut into, where their delay is measured.
-    files: Option<Box<Files>>,
-    /// What TCP has to send, where it comes in bursts.
-    bursts: Option<Box<Bursts>>,
-    /// What sends instead of TCP.
-    packets: Option<Box<Packets>>,
-    fingerprint: Fingerprint,
-}
-
-/// Bursts over TCP.
-struct Bursts {
-    /// Size of each.
-    bytes: u64,
-    pauses: Pauses,
-    /// When the next one begins, once the last is acknowledged.
-    next: Option<Time>,
-}
-
-/// Packets that nothing answers.
-struct Packets {
-    emissions: Emissions,
-    /// Payload of each.
-    bytes: u64,
-    counters: PacketCounters,
-}
-
-/// What became of the packets of a flow without TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PacketCounters {
-    /// Put in.
-    pub sent: u64,
-    /// Arrived whole.
-    pub delivered: u64,
-    /// Their payload.
-    pub delivered_bytes: u64,
-}
-
-impl Connection {
-    /// What became of its packets, if TCP does not send it.
-    pub fn packets(&self) -> Option<PacketCounters> {
-        self.packets.as_ref().map(|packets| packets.counters)
-    }
-
-    /// Bytes handed to the application, each once: in order over TCP, those of all that arrived without.
-    pub fn delivered_bytes(&self) -> u64 {
-        self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
-    }
-
-    /// From its start until its sender knew that all of a file had arrived.
-    pub fn completion(&self) -> Option<Span> {
-        self.ended.map(|ended| ended - self.start)
-    }
-
-    /// D of the files of its stream that are complete, in order; `None` where that is not measured.
-    pub fn file_delays(&self) -> Option<&[Span]> {
-        self.files.as_ref().map(|files| files.delays())
-    }
-
-    /// cwnd and ssthresh in segments; nothing of either without TCP.
-    pub fn windows(&self) -> [f64; 2] {
-        match self.packets {
-            None => [self.sender.cwnd(), self.sender.ssthresh()],
-            Some(_) => [0.0; 2],
-        }
-    }
 }
 
 /// What the host at a VC's end has collected.
@@ -214,47 +127,10 @@ impl EndSystems {
     /// # Errors
     /// When it is told to stop.
     pub fn new(network: &Network, routing: &Routing, clock: Clock, stop: &Stop<'_>) -> Result<Self, Interrupted> {
-        let over_tcp = |flow: &Flow| flow.traffic.packets().is_none();
-        let connection = |flow: &Flow| {
-            let options = flow.tcp.options();
-            let (payload, data_cells) = flow.frame(&network.aal5);
-            let start = Time::default() + clock.span(flow.start);
-            let start = start + network.host.start_delay(network.seed, &flow.name, clock);
-            let sender = Sender::new(&flow.tcp, clock);
-            let sender = sender.of_bytes(flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes));
-            let bursts = flow.traffic.bursts().map(|config| {
-                let stream = Stream::new(network.seed, &format!("flow/{}/bursts", flow.name));
-                Box::new(Bursts { bytes: config.bytes.bytes, pauses: Pauses::new(config, clock, stream), next: None })
-            });
-            let packets = flow.traffic.packets().map(|pattern| {
-                let stream = Stream::new(network.seed, &format!("flow/{}/on_off", flow.name));
-                let emissions = Emissions::new(&pattern, data_cells, start, clock, stream);
-                Box::new(Packets { emissions, bytes: payload, counters: PacketCounters::default() })
-            });
-            Connection {
-                sender: match options.pacing_rate {
-                    Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
-                    None => sender,
-                },
-                receiver: Receiver::new(&flow.tcp),
-                data_vc: flow.data_vc,
-                ack_vc: flow.ack_vc,
-                data_cells,
-                ack_cells: network.aal5.segment_cells(0),
-                selective: flow.tcp.selective(),
-                loss: options.lose_at_window.map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
-                start,
-                departure: None,
-                ended: None,
-                files: network.file_size.filter(|_| over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
-                bursts,
-                packets,
-                fingerprint: Fingerprint::default(),
-            }
-        };
+        let connection = |flow: &Flow| Connection::new(network, flow, clock);
         let flows = stop.map(&network.flows, connection)?.into();
         let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
-        for flow in network.flows.iter().filter(|flow| over_tcp(flow) && flow.tcp.selective()) {
+        for flow in network.flows.iter().filter(|flow| sends_over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
         let mut branches = ti_vec![Vec::new(); network.vcs.len()];

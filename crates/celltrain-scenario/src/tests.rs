@@ -1021,6 +1021,21 @@ fn traffic_that_cannot_be_sent_is_refused() {
 }
 
 #[test]
+fn a_part_of_a_run_that_counts_lies_within_it() {
+    let found = |measure: &str| messages(&format!("{GOOD}\n[measure]\n{measure}\n"));
+    assert!(found("from = \"1ms\"").is_empty());
+    for (measure, told) in [
+        ("to = \"1000s\"", "measure.to = \"1000s\" is outside the run: a positive time up to its duration of"),
+        ("to = \"0s\"", "measure.to = \"0s\" is outside the run"),
+        ("from = \"1000s\"", "measure.from = \"1000s\" leaves nothing to measure: a time before the end of the run"),
+        ("from = \"2ms\"\nto = \"2ms\"", "leaves nothing to measure: a time before the end of measure.to, 2ms"),
+    ] {
+        let found = found(measure);
+        assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
+    }
+}
+
+#[test]
 fn files_that_cannot_be_measured_are_refused() {
     let reading = |size: &str, more: &str| read(&format!("{GOOD}\n[measure]\nfile_size = {size}\n{more}"));
     let network = |size: &str| build::network(&reading(size, "").scenario.unwrap(), 1);

@@ -1,6 +1,7 @@
 //! What end systems tell a watcher that watches. Where the watcher does not, every function here is nothing.
 
-use super::{Body, Connection, Departure, EndSystems, Packets};
+use super::connection::Packets;
+use super::{Body, Connection, Departure, EndSystems};
 use crate::cell::FrameNumber;
 use crate::events::{
     AckNews, Event, Failure, FrameEvent, FrameStep, News, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,

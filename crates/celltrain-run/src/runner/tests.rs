@@ -32,6 +32,24 @@ fn small() -> Handle {
     Handle::of_text(text(2, "10ms", 100))
 }
 
+#[test]
+fn what_counts_of_a_run_may_be_a_part_of_it() {
+    let of = |measure: &str| {
+        let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
+        text["measure"] = serde_json::from_str(measure).unwrap();
+        answer(&run(&Handle::of_text(text.to_string()), None, How::default()).unwrap())
+    };
+    let [whole, first, last] = ["{}", r#"{"to":"100us"}"#, r#"{"from":"100us"}"#].map(of);
+    let window = |answer: &Value| [&answer["measured_from_s"], &answer["measured_to_s"]].map(|s| s.as_f64().unwrap());
+    assert_eq!([&whole, &first, &last].map(window), [[0.0, 0.01], [0.0, 0.0001], [0.0001, 0.01]]);
+    let sent = |answer: &Value| answer["flows"][0]["segments_sent"].as_u64().unwrap();
+    assert_eq!(sent(&first) + sent(&last), sent(&whole));
+    assert!(sent(&first) > 0 && sent(&last) > 0, "{first} {last}");
+    assert_eq!([&first, &last].map(|answer| &answer["fingerprint"]), [&whole["fingerprint"]; 2]);
+    let goodput = |answer: &Value| answer["goodput_mbps"].as_f64().unwrap();
+    assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
+}
+
 /// Nobody waits for its end.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))

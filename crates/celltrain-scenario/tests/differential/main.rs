@@ -4,6 +4,7 @@
 //! the engines differ is shrunk and printed as TOML; saved in this folder, under a name that says what it showed, it is
 //! a test.
 
+mod beginning;
 mod compare;
 mod count;
 mod draw;
@@ -91,6 +92,11 @@ fn both_engines_agree_where_trains_overlap_in_queues_of_their_own() {
 #[test]
 fn both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers() {
     agree_on(draw::written_in_numbers(), cases() / 2, RngSeed::Fixed(9));
+}
+
+#[test]
+fn a_run_that_ends_early_is_the_beginning_of_the_whole() {
+    check_on(draw::any_network(), cases() / 10, RngSeed::Fixed(14), beginning::is_the_same);
 }
 
 #[test]

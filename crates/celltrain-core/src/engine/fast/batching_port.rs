@@ -39,6 +39,8 @@ pub struct BatchingPort {
     /// Whether a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
     /// cells.
     apart: bool,
+    /// Whether `fifo` and `counts` are kept ([`BatchingPort::without_queue`]).
+    keeps_queue: bool,
     /// Cells in `held`: those of `occupancy` that cannot be sent yet.
     held_cells: u32,
     /// Runs the latest offer made ready to be sent.
@@ -102,6 +104,7 @@ impl BatchingPort {
             held: TiVec::new(),
             queues: None,
             apart: policy.follows_cells(),
+            keeps_queue: true,
             held_cells: 0,
             released: 0,
             gone: 0,
@@ -132,6 +135,32 @@ impl BatchingPort {
             self.apart = true;
         }
         self
+    }
+
+    /// The same port where nobody looks at its queue before the end of the run. It only counts how many wait, if
+    /// nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
+    /// Its user knows when each cell starts, and tells of those that would start after the end
+    /// ([`BatchingPort::leave_waiting`]).
+    #[must_use]
+    pub fn without_queue(mut self) -> Self {
+        self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
+        if !self.keeps_queue {
+            self.fifo = VecDeque::new();
+        }
+        self
+    }
+
+    /// Whether it knows which cells wait.
+    #[inline]
+    pub fn keeps_queue(&self) -> bool {
+        self.keeps_queue
+    }
+
+    /// Admitted cells of a VC will still wait at the end of the run: a port without a queue notes them for its results.
+    pub fn leave_waiting(&mut self, label: Label, cells: u32) {
+        if !self.keeps_queue {
+            self.counts.put(label, cells);
+        }
     }
 
     /// Whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
@@ -325,8 +354,11 @@ impl BatchingPort {
     #[inline]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
-        self.deferred_dequeues += cells;
         self.gone += u64::from(cells);
+        if !self.keeps_queue {
+            return;
+        }
+        self.deferred_dequeues += cells;
         if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES && !self.defers_order() {
             self.dequeue_deferred();
         }
@@ -478,6 +510,9 @@ impl BatchingPort {
     /// Puts cells at the end of the queue and into the per-VC counts.
     #[inline]
     fn count_in(&mut self, run: Run) {
+        if !self.keeps_queue {
+            return;
+        }
         self.counts.put(run.last.label(), run.cells);
         if !self.apart {
             Run::append(&mut self.fifo, run);

@@ -33,6 +33,8 @@ pub(super) struct Timing {
     pub(super) least_lead: Span,
     /// A cell that starts no later than this arrives before the end of the run, on every way.
     pub(super) latest_start: Time,
+    /// The end of the run: a cell that would start later stays in the queue.
+    pub(super) end: Time,
     /// Whether a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
     pub(super) every_cell_matters: bool,
     /// The departure of an instant comes before its arrivals.
@@ -196,6 +198,17 @@ impl Output {
             return None;
         }
         Some(start)
+    }
+
+    /// Notes which cells of a run would start after the end of the run; the last of them does.
+    #[cold]
+    pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
+        let end = self.timing.end;
+        let in_time = match (end.0 + 1).checked_sub(first_start.0) {
+            None | Some(0) => 0,
+            Some(left) => left.div_ceil(period.0),
+        };
+        self.port.leave_waiting(run.last.label(), run.cells - u32::try_from(in_time).expect("fewer than all"));
     }
 
     /// Reports the frame that the latest arrival completed; it starts at `start`.

@@ -87,7 +87,7 @@ impl Making<'_> {
         let first_streams: Vec<_> = drafts.iter().map(|draft| draft.first_stream).collect();
         let port = |draft: Draft| {
             stop.steps(self.routing.vcs[draft.link].len())?;
-            Ok(self.port(draft, (&first_streams, &streams)))
+            Ok(self.port(draft, (&first_streams, &streams), is_looked_at))
         };
         Ok((all(drafts.into_iter().map(port))?, streams))
     }
@@ -124,6 +124,7 @@ impl Making<'_> {
         Timing {
             cell_time,
             least_lead: leads().chain(of_rms).min().unwrap_or(cell_time),
+            end,
             latest_start: Time(end.0.saturating_sub(leads().max().unwrap_or(cell_time).0)),
             // Where VCs merge, a cell that does not complete a frame does not leave.
             every_cell_matters: stages
@@ -185,7 +186,7 @@ impl Making<'_> {
         }));
     }
 
-    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &[Stream])) -> ContendedPort {
+    fn port(&self, draft: Draft, ahead: (&[Option<usize>], &[Stream]), is_looked_at: bool) -> ContendedPort {
         let is_plain = self.is_plain(&draft);
         let Draft { link: number, policy, queues, timing, first_stream } = draft;
         let &Self { network, routing, times, plan, .. } = self;
@@ -218,7 +219,11 @@ impl Making<'_> {
         let port = port.merging(&routing.merging[number]).scheduled(queues);
         match first_stream {
             Some(first) => ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing)),
-            None => ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing)),
+            None => {
+                let is_read = is_looked_at || timing.marks_above.is_some();
+                let port = if is_read { port } else { port.without_queue() };
+                ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
+            }
         }
     }
 

@@ -246,10 +246,20 @@ impl TrainPort {
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
         if matters || self.output.timing.every_cell_matters {
             self.report_gathered(cell.label(), depart);
-            depart(run, start, self.output.timing.cell_time);
+            self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
         }
         self.gather(run, depart);
+    }
+
+    /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a train; its call is that of what it hands the cells to")]
+    fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl FnMut(Run, Time, Span)) {
+        if first_start + period * u64::from(run.cells - 1) > self.output.timing.end {
+            self.output.leave_waiting(run, first_start, period);
+        }
+        depart(run, first_start, period);
     }
 
     /// Collects cells of a frame under way whose start has no effect.
@@ -294,3 +304,6 @@ impl TrainPort {
         self.output.effect_at(train.last(), ahead)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,17 @@ impl BatchingPort {
         self.max_queue = self.max_queue.max(self.occupancy);
     }
 
+    /// Admits cells of several VCs to a port without a queue: as many single offers, between and after which `gone`
+    /// cells have gone. There was room for each of them, and never more than `peak` cells waited.
+    #[inline]
+    pub fn admit_in_any_order(&mut self, cells: u32, peak: u32, gone: u32) {
+        debug_assert!(!self.keeps_queue, "the order of cells has no effect");
+        debug_assert!(peak <= self.capacity, "no queue exceeds its buffer");
+        self.occupancy += cells;
+        self.max_queue = self.max_queue.max(peak);
+        self.defer_dequeue(gone);
+    }
+
     /// Cells of a VC arrive between those of others: what as many single offers count of them alone. They are admitted
     /// ([`BatchingPort::admit_in_turns`]).
     #[inline]

@@ -100,14 +100,14 @@ impl TrainPort {
         self.output.port.admit(run, peak, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
         if last_start == in_a_row {
-            depart(run, first_start, self.output.timing.cell_time);
+            self.hand_on(run, first_start, self.output.timing.cell_time, depart);
             return true;
         }
         // The queue runs empty under way: from then on every cell starts as it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
-        depart(first, first_start, self.output.timing.cell_time);
-        depart(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period);
+        self.hand_on(first, first_start, self.output.timing.cell_time, depart);
+        self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
         true
     }
 

@@ -1,7 +1,8 @@
 //! Trains in step: cells that tie do so again a period later, and are taken in rounds.
 
-use super::TrainPort;
-use crate::cell::Run;
+use super::{TrainPort, number};
+use crate::cell::{Cell, Run};
+use crate::engine::fast::output::Output;
 use crate::engine::fast::turns::Turn;
 use crate::units::{Span, Time};
 
@@ -36,41 +37,85 @@ impl TrainPort {
     }
 
     /// How often the cells of the first `tied` inputs arrive together, from `now` on and before `until`, all of them
-    /// admitted, none of them the first or the last of a frame and all in time for the end of the run; 0 where each
-    /// departure is reported as its cell arrives.
+    /// admitted, the policy not asked, none of them the last of a frame, and all in time for the end of the run or all
+    /// too late for it; 0 where each departure is reported as its cell arrives.
     pub(super) fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
         if self.output.timing.every_cell_matters && !self.output.defers_order {
             return 0;
         }
         let period = self.inputs[self.next.first().input() as usize].train.period;
+        let Output { port, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for turn in self.next.iter().take(tied) {
             let train = &self.inputs[turn.input() as usize].train;
-            if train.cells == 1 || train.period != period || !self.output.port.passes(train.cell.label()) {
+            let label = train.cell.label();
+            // A queue that is kept may notice where a frame starts.
+            let passes = if port.keeps_queue() { port.passes(label) } else { port.admits_unasked(label) };
+            if train.cells == 1 || train.period != period || !passes {
                 return 0;
             }
             rounds = rounds.min(train.cells - 1);
             cells += 1;
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let room = (self.output.port.capacity() - self.output.port.occupancy()) / cells;
+        let room = (port.capacity() - port.occupancy()) / cells;
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
-        let a_round = (self.output.timing.cell_time.0 * u64::from(cells)).max(period.0);
-        let before_the_end =
-            self.output.timing.latest_start.0.saturating_sub(self.output.tail_start().max(now).0) / a_round;
+        let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
+        let start = self.output.tail_start().max(now);
+        let before_the_end = if start > timing.end && !self.output.defers_order {
+            u64::MAX
+        } else {
+            timing.latest_start.0.saturating_sub(start.0) / a_round
+        };
         rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
     }
 
     /// So many rounds of the `tied` inputs that come first.
     pub(super) fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl FnMut(Run, Time, Span)) {
         let mut in_step = std::mem::take(&mut self.in_step);
-        let mut together = std::mem::take(&mut self.together);
         let cell = |turn: Turn| (turn.input(), self.inputs[turn.input() as usize].train.cell);
         in_step.extend(self.next.iter().take(tied).map(cell));
         let period = self.inputs[in_step[0].0 as usize].train.period;
+        if self.output.port.keeps_queue() {
+            self.admit_rounds(now, &in_step, (rounds, period), depart);
+        } else {
+            self.count_rounds(now, (number(tied), rounds), period, depart);
+        }
+        let at = now + period * u64::from(rounds);
+        // None of them completes a frame, so it is enough to report them all with the start of the last.
+        let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
+        for (input, cell) in in_step.drain(..) {
+            let train = &mut self.inputs[input as usize].train;
+            train.cells -= rounds;
+            train.next = at;
+            self.next.put_back_first(Turn::new(at, input));
+            let run = Run { last: cell, cells: rounds };
+            self.output.note(run, now, period);
+            if !self.output.port.keeps_queue() {
+                // Uses up the start of a frame, if this is one; no policy is asked.
+                self.output.port.fate(cell);
+                self.output.port.count_in_turns(run);
+            }
+            if !self.output.defers_order && !self.output.port.holds(cell.label()) {
+                self.report_gathered(cell.label(), depart);
+                self.hand_on(run, Time(last_start), Span(0), depart);
+            }
+        }
+        self.in_step = in_step;
+    }
+
+    /// Admits so many rounds of cells, a period apart, to a port that keeps its queue.
+    fn admit_rounds(
+        &mut self,
+        now: Time,
+        in_step: &[(u32, Cell)],
+        (rounds, period): (u32, Span),
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) {
+        let mut together = std::mem::take(&mut self.together);
         let mut at = now;
         for _ in 0..rounds {
-            together.extend_from_slice(&in_step);
+            together.extend_from_slice(in_step);
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
@@ -83,20 +128,43 @@ impl TrainPort {
             together.clear();
             at += period;
         }
-        // None of them completes a frame, so it is enough to report them all with the start of the last.
-        let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
-        for (input, cell) in in_step.drain(..) {
-            let train = &mut self.inputs[input as usize].train;
-            train.cells -= rounds;
-            train.next = at;
-            self.next.put_back_first(Turn::new(at, input));
-            self.output.note(Run { last: cell, cells: rounds }, now, period);
-            if !self.output.defers_order && !self.output.port.holds(cell.label()) {
-                self.report_gathered(cell.label(), depart);
-                depart(Run { last: cell, cells: rounds }, Time(last_start), Span(0));
-            }
-        }
-        self.in_step = in_step;
         self.together = together;
+    }
+
+    /// The same at a port without a queue: `tied` cells in each of the rounds, their order of no effect. All that
+    /// depends on them is the number of draws, and how many wait.
+    fn count_rounds(
+        &mut self,
+        now: Time,
+        (tied, rounds): (u32, u32),
+        period: Span,
+        depart: &mut impl FnMut(Run, Time, Span),
+    ) {
+        for _ in 0..rounds {
+            self.ties.pass_over(tied);
+        }
+        self.output.catch_up(now);
+        self.output.start_anew_if_idle(now, depart);
+        let cell_time = self.output.timing.cell_time;
+        if cell_time * u64::from(tied) < period {
+            let mut at = now;
+            for _ in 0..rounds {
+                self.output.catch_up(at);
+                self.output.start_anew_if_idle(at, depart);
+                let waiting = self.output.port.occupancy() + tied;
+                self.output.port.admit_in_any_order(tied, waiting, 0);
+                at += period;
+            }
+            return;
+        }
+        // The link is never idle in between, and no more cells go from round to round than come. So the queue is
+        // largest after the last round.
+        let last_round = now + period * u64::from(rounds - 1);
+        let until = last_round + Span(u64::from(self.output.timing.serve_first));
+        let before = self.output.port.ready() + tied * (rounds - 1);
+        let started = until.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
+        let gone = u32::try_from(started).map_or(before, |started| started.min(before));
+        self.output.next_start += cell_time * u64::from(gone);
+        self.output.port.admit_in_any_order(tied * rounds, before + tied - gone, gone);
     }
 }

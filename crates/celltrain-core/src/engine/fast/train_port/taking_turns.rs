@@ -16,6 +16,10 @@ pub(super) struct Line {
     /// The most that waited after one joined.
     peak: u32,
     gone: u32,
+    /// How many joined.
+    came: u32,
+    /// Those that join start after the end of the run.
+    stays: bool,
 }
 
 impl TrainPort {
@@ -42,8 +46,9 @@ impl TrainPort {
     /// cells at the end of the train or of the stretch.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl FnMut(Run, Time, Span)) -> bool {
-        let mut line =
-            Line { waiting: self.output.port.occupancy(), next_start: self.output.next_start, peak: 0, gone: 0 };
+        let waiting = self.output.port.occupancy();
+        let stays = self.output.tail_start() > self.output.timing.end;
+        let mut line = Line { waiting, next_start: self.output.next_start, peak: 0, gone: 0, came: 0, stays };
         let capacity = self.output.port.capacity();
         loop {
             let (first, second) = (self.next.first(), self.next.at(1));
@@ -61,7 +66,7 @@ impl TrainPort {
             let start = self.start(&line);
             let input = first.input();
             if line.waiting >= capacity
-                || start > self.output.timing.latest_start
+                || (start > self.output.timing.latest_start && !stays)
                 || (self.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
@@ -76,7 +81,7 @@ impl TrainPort {
                 None => self.next.pop_first(),
             }
         }
-        if self.interleaved.is_empty() {
+        if line.came == 0 {
             return false;
         }
         self.output.next_start = line.next_start;
@@ -88,12 +93,16 @@ impl TrainPort {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.end_turns(run, first, period);
-                self.gather(run, depart);
+                self.gather_or_leave(run, (self.start(&line), stays), depart);
             }
         }
         self.touched = touched;
-        self.output.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
-        self.interleaved.clear();
+        if self.output.port.keeps_queue() {
+            self.output.port.admit_in_turns(&self.interleaved, line.peak, line.gone);
+            self.interleaved.clear();
+        } else {
+            self.output.port.admit_in_any_order(line.came, line.peak, line.gone);
+        }
         true
     }
 
@@ -111,7 +120,8 @@ impl TrainPort {
         let with_all = u64::from(line.waiting) + tied as u64;
         if !self.takes_turns(until)
             || with_all > u64::from(self.output.port.capacity())
-            || line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
+            || (line.next_start + self.output.timing.cell_time * (with_all - 1) > self.output.timing.latest_start
+                && !line.stays)
             || !(0..tied).all(|i| self.is_welcome(self.next.at(i).input()))
         {
             return false;
@@ -152,6 +162,7 @@ impl TrainPort {
             *interleaved_since = now;
             self.touched.push(input);
         }
+        line.came += 1;
         line.waiting += 1;
         line.peak = line.peak.max(line.waiting);
         self.output.port.follow(train.cell.label(), line.gone);
@@ -162,7 +173,9 @@ impl TrainPort {
             return self.end_train(input, start, depart);
         }
         let (cell, next) = (train.cell, train.next);
-        self.interleaved.push(cell);
+        if self.output.port.keeps_queue() {
+            self.interleaved.push(cell);
+        }
         Some(next)
     }
 
@@ -182,17 +195,31 @@ impl TrainPort {
             *train = next;
             next.next
         });
-        self.interleaved.push(last);
+        if self.output.port.keeps_queue() {
+            self.interleaved.push(last);
+        }
         self.end_turns(run, first, period);
-        if last.is_rm() || last.last_cell() {
+        let stays = start > self.output.timing.end;
+        if !stays && (last.is_rm() || last.last_cell()) {
             // Cells of the frame that were gathered before go with the last one.
             let cells = self.gathered.take_before(run);
             self.report_gathered(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
-            self.gather(run, depart);
+            self.gather_or_leave(run, (start, stays), depart);
         }
         next
+    }
+
+    /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
+    /// one at `start`; otherwise none.
+    fn gather_or_leave(&mut self, run: Run, (start, stays): (Time, bool), depart: &mut impl FnMut(Run, Time, Span)) {
+        if stays {
+            self.report_gathered(run.last.label(), depart);
+            self.hand_on(run, start, Span(0), depart);
+        } else {
+            self.gather(run, depart);
+        }
     }
 
     /// Counts the cells of a line that left before the arrivals of `now`. There are rarely more than two, and a branch

@@ -1,0 +1,146 @@
+//! A port that keeps its queue and one that only counts how many wait, beside each other.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cell::FrameNumber;
+use crate::policy::PolicyConfig;
+use crate::rng::Stream;
+use crate::tie::TieOrder;
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const CELL_TIME: Span = Span(3);
+const END: Time = Time(90);
+
+/// What the ports differ in from case to case.
+#[derive(Clone, Debug)]
+struct Case {
+    policy: PolicyConfig,
+    capacity: Option<u32>,
+    order: TieOrder,
+    serve_first: bool,
+    every_cell_matters: bool,
+    inputs: Vec<Link>,
+}
+
+/// A link by which a VC comes: the time from cell to cell, and trains by the pause before each, its cells, and whether
+/// the last of them ends the frame.
+#[derive(Clone, Debug)]
+struct Link {
+    period: u64,
+    trains: Vec<(u64, u32, bool)>,
+}
+
+impl Case {
+    fn port(&self, keeps_queue: bool) -> TrainPort {
+        let timing = Timing {
+            cell_time: CELL_TIME,
+            least_lead: Span(5),
+            latest_start: Time(END.0 - 7),
+            end: END,
+            every_cell_matters: self.every_cell_matters,
+            serve_first: self.serve_first,
+            marks_above: None,
+            notes: false,
+        };
+        let policy = self.policy.build(self.capacity, &NAMES);
+        let port = BatchingPort::new(self.capacity, NAMES.len(), policy, Stream::new(1, "policy"));
+        let port = if keeps_queue { port } else { port.without_queue() };
+        let ties = TieBreaker::new(self.order, 4, Stream::new(1, "ties"));
+        let mut port = TrainPort::new(port, ties, NAMES.len(), (0..4).collect(), timing);
+        for (input, link) in self.inputs.iter().enumerate() {
+            let (mut at, mut frame) = (0, 0);
+            for &(pause, cells, ends_frame) in &link.trains {
+                let cell = Cell::new(Label::new(number(input)), FrameNumber::new(frame), false);
+                let period = Span(link.period);
+                port.join(input, Train { next: Time(at + pause), period, cells, ends_frame, cell });
+                at += pause + link.period * u64::from(cells);
+                frame += u32::from(ends_frame);
+            }
+        }
+        port
+    }
+}
+
+/// What a port has reported of its VCs.
+#[derive(Debug, Default, PartialEq)]
+struct Reported {
+    /// Cells that start in the run.
+    in_time: [u64; 4],
+    /// Those that start after it.
+    late: [u64; 4],
+    /// Frames and the starts of their last cells.
+    ended: Vec<(u32, FrameNumber, Time)>,
+}
+
+impl Reported {
+    fn add(&mut self, run: Run, first_start: Time, period: Span) {
+        let label = run.last.label().number();
+        for i in 0..u64::from(run.cells) {
+            let is_late = first_start + period * i > END;
+            (if is_late { &mut self.late } else { &mut self.in_time })[label as usize] += 1;
+        }
+        if run.last.last_cell() {
+            self.ended.push((label, run.last.frame, first_start + period * u64::from(run.cells - 1)));
+        }
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let policies: Vec<_> =
+        PolicyConfig::samples(12).into_iter().filter(|policy| !policy.build(Some(12), &NAMES).reads_counts()).collect();
+    let train = (prop_oneof![2 => Just(0u64), 1 => 0u64..9], 1u32..9, prop_oneof![3 => Just(true), 1 => Just(false)]);
+    let period = prop_oneof![4 => Just(3u64), 1 => 2u64..10];
+    let link = (period, prop::collection::vec(train, 0..9)).prop_map(|(period, trains)| Link { period, trains });
+    let orders = prop::sample::select(&[TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][..]);
+    (
+        prop::sample::select(policies),
+        prop_oneof![Just(None), Just(Some(12))],
+        orders,
+        any::<bool>(),
+        prop_oneof![3 => Just(false), 1 => Just(true)],
+        prop::collection::vec(link, 1..5),
+    )
+        .prop_map(|(policy, capacity, order, serve_first, every_cell_matters, inputs)| Case {
+            policy,
+            capacity,
+            order,
+            serve_first,
+            every_cell_matters,
+            inputs,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..crate::rng::proptest_seeded(31) })]
+
+    #[test]
+    fn who_only_counts_how_many_wait_reports_the_same(
+        case in case(), steps in prop::collection::vec(1u64..40, 0..5),
+    ) {
+        let mut ports = [true, false].map(|keeps_queue| case.port(keeps_queue));
+        let mut reported = [Reported::default(), Reported::default()];
+        let mut until = Time(0);
+        for step in steps.into_iter().chain([END.0]) {
+            until = (until + Span(step)).min(END + Span(1));
+            for (port, reported) in ports.iter_mut().zip(&mut reported) {
+                port.work(until, |run, first_start, period| reported.add(run, first_start, period));
+                port.output.look_at(until);
+            }
+            let [kept, counted] = &ports;
+            prop_assert_eq!(kept.output.port.occupancy(), counted.output.port.occupancy());
+            prop_assert_eq!(kept.next_effect(), counted.next_effect());
+        }
+        for (port, reported) in ports.iter_mut().zip(&mut reported) {
+            port.report_all_gathered(|run, first_start, period| reported.add(run, first_start, period));
+            // Those of one batch may be reported in another order.
+            reported.ended.sort_unstable();
+        }
+        let [kept, counted] = &ports;
+        prop_assert_eq!(kept.output.port.state(), counted.output.port.state());
+        let [of_kept, of_counted] = reported;
+        prop_assert_eq!(&of_kept, &of_counted);
+        let waiting: Vec<_> = kept.output.port.per_vc().iter().map(|&cells| u64::from(cells)).collect();
+        prop_assert_eq!(&of_kept.late[..], &waiting[..]);
+    }
+}

@@ -1,0 +1,51 @@
+//! A part of a run: what it starts from, and what counts of it.
+
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
+use celltrain_core::units::Duration;
+use celltrain_scenario::{Scenario, build};
+
+use super::compare::run;
+
+/// A run that ends after two fifths of its time has delivered as much and has the queues and windows that the whole run
+/// has at that instant, and what counts of three parts adds up to what counts of the whole.
+pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
+    let mut network = build::network(scenario, scenario.seed);
+    let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
+    if fifth == Duration::default() {
+        return Ok(());
+    }
+    let choice = SeriesChoice { queue: true, windows: true, delivered: true, ..SeriesChoice::default() };
+    let mut recorder = Recorder::new(choice, network.links.keys().collect(), fifth, &network);
+    let whole = run(Engine::Fast, &network, &mut recorder);
+    let mut early = |fifths: u64, engine: Engine| {
+        network.ends_at = Some(Duration { picoseconds: fifths * fifth.picoseconds });
+        run(engine, &network, &mut Nothing)
+    };
+    let [first, second] = [2, 4].map(|fifths| early(fifths, Engine::Fast));
+    let by_reference = early(2, Engine::Reference);
+    let same = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what} of the beginning")) };
+    same(first == by_reference, "the reference engine's result")?;
+    let (flows, links) = (network.flows.len(), network.links.len());
+    let row = |row: usize, of: usize| row * of..(row + 1) * of;
+    let delivered = first.flows.iter().map(|flow| flow.delivered_bytes);
+    same(recorder.delivered_bytes[row(2, flows)].iter().copied().eq(delivered), "bytes delivered")?;
+    let windows = first.flows.iter().map(|flow| flow.cwnd_segments.to_bits());
+    same(recorder.cwnd_segments[row(2, flows)].iter().map(|cwnd| cwnd.to_bits()).eq(windows), "windows")?;
+    // At an edge device the result counts the cells of a packet that is not yet whole as well.
+    let seen = recorder.queue_cells[row(2, links)].iter().zip(&first.ports).zip(&network.links);
+    let mut queues = seen.filter(|(_, link)| link.edge.is_none()).map(|((&seen, port), _)| seen == port.queue_cells);
+    same(queues.all(|equal| equal), "queues")?;
+    let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, &network);
+    let parts = [part(None, &first), part(Some(&first), &second), part(Some(&second), &whole)];
+    let sum = |of: fn(&RunResult) -> u64| parts.iter().map(of).sum::<u64>() == of(&whole);
+    same(sum(|run| run.cells.offered), "cells offered in parts")?;
+    same(sum(|run| run.flows.iter().map(|flow| flow.segments_sent).sum()), "segments in parts")?;
+    same(sum(|run| run.ports.iter().map(|port| port.counters.forwarded).sum()), "forwarded cells in parts")?;
+    let seconds = |run: &RunResult| run.measured_to_s - run.measured_from_s;
+    let bits: f64 = parts.iter().map(|run| run.goodput_mbps * seconds(run)).sum();
+    let all = whole.goodput_mbps * whole.duration_s;
+    same((bits - all).abs() <= 1e-9 * all, "goodput in parts")?;
+    same(parts.iter().all(|run| run.fingerprint == whole.fingerprint), "the fingerprint of the whole, not")
+}
