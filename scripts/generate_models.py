@@ -36,6 +36,8 @@ from pydantic import Field
 from celltrain.base import Keyed, Model
 '''
 
+#: Words that the field writes with capitals of their own.
+SPELT = {"newreno": "NewReno"}
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 LIMITS = {
     "minimum": "ge",
@@ -243,8 +245,8 @@ def limited(expression: str, schema: Schema) -> str:
 
 
 def pascal_case(key: str) -> str:
-    """`n_source` as `NSource`."""
-    return "".join(word.capitalize() for word in key.split("_"))
+    """`n_source` as `NSource`, `newreno_hoe` as `NewRenoHoe`."""
+    return "".join(SPELT.get(word, word.capitalize()) for word in key.split("_"))
 
 
 def paragraphs(text: str) -> list[str]:

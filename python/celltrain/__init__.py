@@ -10,8 +10,8 @@ True
 >>> result.flows.column_names[:2]
 ['name', 'goodput_mbps']
 
-Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `check` says what is wrong with
-one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
+Scenarios are made with `n_source`, `load` or the class `Scenario`; `run` simulates one, `compare` several under the same
+seeds, `check` says what is wrong with one, `draw` shows its network, `import_graph` makes one of a graph, `reproduce` runs a paper's tables again, `study` a study of
 ours, `sweep` a scenario over many settings and seeds; `report` says what came of it; `tune` searches a policy's parameters.
 `read_events` reads what a run told of single segments, frames and cells; `why` says what happened to a flow. A `Cancel` ends any of these calls from another thread.
 """
@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from celltrain.cancel import Cancel as Cancel
     from celltrain.captures import Capture as Capture
+    from celltrain.comparing import Compared as Compared
+    from celltrain.comparing import compare as compare
     from celltrain.drawing import draw as draw
     from celltrain.errors import CancelledError as CancelledError
     from celltrain.errors import CelltrainError as CelltrainError
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 # Importing celltrain takes a hundredth of a second: a name brings its module when it is first used.
 _HOMES = {
     "Cancel": "cancel",
+    "Compared": "comparing",
     "Capture": "captures",
     "CancelledError": "errors",
     "CelltrainError": "errors",
@@ -95,6 +98,7 @@ _HOMES = {
     "read_events": "event_log",
     "run": "results",
     "check": "scenario",
+    "compare": "comparing",
     "report": "reports",
     "load": "scenario",
     "n_source": "scenario",
@@ -107,7 +111,12 @@ _HOMES = {
 }
 
 
+#: Names of before, which go on working.
+_BEFORE = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}
+
+
 def __getattr__(name: str) -> object:
+    name = _BEFORE.get(name, name)
     if name == "__version__":
         return import_module("celltrain._core").build()["version"]
     if name == "__all__":
@@ -117,10 +126,22 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
     module = import_module(f"celltrain.{_HOMES.get(name, 'models')}")
     if name not in _HOMES and name not in module.__all__:
-        raise AttributeError(f"module 'celltrain' has no attribute {name!r}")
+        raise AttributeError(f"module 'celltrain' has no attribute {name!r}{_advice(name)}")
     value: object = getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _advice(name: str) -> str:
+    """What somebody who asks for a class that there is not may have meant."""
+    import difflib
+
+    if (control := name.lower()) in import_module("celltrain.scenario").controls():
+        return f'; it is a congestion control of a TCP: Vanilla(congestion="{control}"), for example'
+    known: list[str] = __getattr__("__all__")  # type: ignore[assignment]
+    by_letters = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.8)
+    return f"; did you mean {by_letters[near[0]]}?" if near else ""
 
 
 def __dir__() -> list[str]:

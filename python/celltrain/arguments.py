@@ -13,13 +13,17 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
 from celltrain.text import described, is_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: Texts that are a number and its unit, by what an annotation calls them; whoever gives a plain number is told so.
+Time = Annotated[str, 'a time with its unit, such as "5us"']
+Rate = Annotated[str, 'a rate with its unit, such as "155.52Mbps"']
 
 #: Threads anybody may ask for.
 MOST_JOBS = 4096
@@ -89,7 +93,12 @@ def _asked(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, A
         for name, hint in inspect.get_annotations(function).items()
         if name != "return"
     }
-    return inspect.signature(function), hints
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL and name in hints:
+            # Arguments without names come as one tuple.
+            hints[name] = typing.cast("Any", collections.abc.Sequence)[hints[name]]
+    return signature, hints
 
 
 class Named:
@@ -123,6 +132,8 @@ def fits(value: object, hint: Any) -> bool:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
+    if origin is Annotated:
+        return fits(value, inner[0])
     if isinstance(hint, Named):
         return _has_name(value, hint.name)
     if origin in (typing.Union, types.UnionType):
@@ -162,6 +173,8 @@ def taken(value: Any, hint: Any) -> Any:
     ([1, 2], 3)
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return taken(value, inner[0])
     if origin in (typing.Union, types.UnionType):
         if any(_is_path(one) for one in inner) and isinstance(value, os.PathLike):
             return value if isinstance(value, pathlib.PurePath) else os.fsdecode(value)
@@ -188,6 +201,8 @@ def expected(hint: Any) -> Iterator[str]:
         for one in inner:
             if not (one is str and any(map(_is_path, inner))):
                 yield from expected(one)
+    elif origin is Annotated:
+        yield str(inner[1])
     elif _is_path(hint):
         yield _PATH
     elif isinstance(hint, Named):

@@ -136,9 +136,13 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         # Members of unions have names that are no keys, such as "constrained-int".
         places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
         key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
-        value, problem = described(part["input"]), f"is refused: {part['msg'][:1].lower()}{part['msg'][1:]}"
+        # pydantic's word for what one of our own checks says.
+        said = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        value, problem = described(part["input"]), f"is refused: {said[:1].lower()}{said[1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
+        elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
+            problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
             problem = "is unknown"
             if len(places) == 1:
@@ -149,3 +153,11 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
     return list(faults.values())
+
+
+def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:
+    """A value of a field that takes a number with a unit; empty for other fields, and those of tables inside."""
+    [name, *inner] = loc or [""]
+    fields = [one for key, one in model.model_fields.items() if name in (key, one.validation_alias)]
+    examples = fields[0].examples if fields and not inner else None
+    return str(examples[0]) if examples else ""

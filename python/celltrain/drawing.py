@@ -51,7 +51,7 @@ def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None)
     has no names.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one.
         ax: Where to draw; new axes when None.
 
     >>> import celltrain as ct

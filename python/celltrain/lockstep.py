@@ -8,7 +8,7 @@ more, and timers ran out. Then the seeds may all show the same accident; `hinge`
 Only scenarios are judged in which starving has no other good reason: all flows are TCP with data from the start of the
 flow on, all start in the first half of the run, and no scheduler gives one VC more than another.
 
-Source: docs/design/lock-step.md; A-03, A-60, A-61 and A-62 of docs/mechanisms.md; Floyd and Jacobson (1991) for random times.
+Source: docs/design/lock-step.md; docs/mechanisms.md, A-03, A-60, A-61 and A-62; Floyd and Jacobson (1991) for random times.
 """
 
 from __future__ import annotations

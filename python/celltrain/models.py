@@ -39,6 +39,7 @@ __all__ = [
     "EqualShare",
     "Erica",
     "EricaPlus",
+    "EstimateForgotten",
     "EvaluatedAt",
     "Fba",
     "Fifo",
@@ -60,8 +61,9 @@ __all__ = [
     "MeasureOptions",
     "MinimumRate",
     "NSource",
-    "Newreno",
-    "NewrenoHoe",
+    "NewReno",
+    "NewRenoHoe",
+    "OfferedWindow",
     "OnOff",
     "OutOfOrder",
     "PartialAcks",
@@ -247,6 +249,12 @@ DelayedAcks: TypeAlias = Literal["off", "200ms"]
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """What a duplicate acknowledgement does to cwnd."""
 
+EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
+"""When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
+
+OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
+"""What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64)."""
+
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """What the receiver does with segments that arrive ahead of a gap (A-19)."""
 
@@ -299,6 +307,9 @@ class TcpOptions(Model):
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="What a duplicate acknowledgement does to cwnd."
     )
+    estimate_forgotten: EstimateForgotten = Field(
+        default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
+    )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
     )
@@ -324,6 +335,10 @@ class TcpOptions(Model):
         description="MIN: the least retransmission timeout, in ticks (A-21).",
     )
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
+    offered_window: OfferedWindow = Field(
+        default="whole",
+        description="What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64).",
+    )
     out_of_order: OutOfOrder = Field(
         default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
     )
@@ -388,11 +403,11 @@ class Reno(TcpOptions):
     """Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681)."""
 
 
-class Newreno(TcpOptions):
+class NewReno(TcpOptions):
     """Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582)."""
 
 
-class NewrenoHoe(TcpOptions):
+class NewRenoHoe(TcpOptions):
     """The same, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
 
 
@@ -405,9 +420,9 @@ class SackPipe(TcpOptions):
 
 
 Tcp: TypeAlias = Annotated[
-    Vanilla | Tahoe | Reno | Newreno | NewrenoHoe | Sack | SackPipe,
+    Vanilla | Tahoe | Reno | NewReno | NewRenoHoe | Sack | SackPipe,
     Keyed(
-        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=Newreno, newreno_hoe=NewrenoHoe, sack=Sack, sack_pipe=SackPipe
+        vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=NewReno, newreno_hoe=NewRenoHoe, sack=Sack, sack_pipe=SackPipe
     ),
 ]
 """The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""

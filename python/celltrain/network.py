@@ -124,7 +124,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
     line, the ceiling `efficiency` divides by.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:

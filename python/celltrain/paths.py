@@ -43,14 +43,7 @@ def follow(path: str) -> Key:
     >>> follow("topology.n_source.link_delay").quantity.kind
     'time'
     """
-    schema = _schema()
-    place, walked = [schema], []
-    for step in path.split("."):
-        walked.append(step)
-        below = [inner for alternative in place for inner in _below(alternative, step)]
-        if not below:
-            raise UnknownKeyError(_unknown(step, place, ".".join(walked[:-1])))
-        place = below
+    place = _place(path)
     described = next((one["description"] for one in place if "description" in one), "")
     plain = [plain for one in place for plain in _alternatives(one)]
     kinds = {kind for one in plain for kind in _types(one)}
@@ -62,6 +55,21 @@ def follow(path: str) -> Key:
         unit=next((str(one["x-unit"]) for one in [*place, *_resolved_all(place)] if "x-unit" in one), ""),
         meaning=" ".join(described.split()),
     )
+
+
+@checked()
+def choices(path: str) -> list[str]:
+    """The tables of which exactly one stands at a path, such as the policies of a port; empty where it takes none such.
+
+    Raises `UnknownKeyError` where the path leads nowhere.
+
+    >>> "epd" in choices("port.bottleneck.policy"), choices("port.bottleneck.buffer")
+    (True, [])
+    """
+    found = [one for schema in _place(path) for one in _alternatives(schema)]
+    tables = [list(one["properties"]) for one in found if list(one.get("properties", {})) == one.get("required")]
+    # A table with one key that has to be set looks the same, but stands alone.
+    return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
 
 
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
@@ -77,6 +85,18 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
         if not isinstance(place, dict | list):
             raise UnknownKeyError(f"sets {path}, but {parent!r} is no table in this scenario")
     place[_member(place, last, path) if isinstance(place, list) else last] = value
+
+
+def _place(path: str) -> list[Schema]:
+    """What may stand at a path; raises `UnknownKeyError`."""
+    place, walked = [_schema()], []
+    for step in path.split("."):
+        walked.append(step)
+        below = [inner for alternative in place for inner in _below(alternative, step)]
+        if not below:
+            raise UnknownKeyError(_unknown(step, place, ".".join(walked[:-1])))
+        place = below
+    return place
 
 
 def _member(members: list[Any], step: str, path: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
-from celltrain.axes import LONGEST_TITLE, MAX_LEGEND, brief, legible, new_axes
+from celltrain.axes import LONGEST_LABEL, LONGEST_TITLE, MAX_LEGEND, brief, legible, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ class Plot:
     def queue(self, *, ax: Axes | None = None) -> Axes:
         """Cells waiting at each recorded port over time, with the buffer's size where it has one."""
         times, labels, [cells] = self._result.series.raw("queue")
-        ax = self._steps(times, labels, cells, ylabel="cells waiting", ax=ax)
+        ax = self._steps(times, labels, cells, what=f"Queue at {_listed(labels)}", ylabel="cells waiting", ax=ax)
         ports = self._result.to_dict()["ports"]
         limits = {row["buffer_cells"] for row in ports if row["name"] in labels and row["buffer_cells"] is not None}
         for size in sorted(limits):
@@ -42,13 +42,14 @@ class Plot:
     def occupancy(self, *, ax: Axes | None = None) -> Axes:
         """Cells of each connection waiting at each recorded port over time."""
         times, labels, [cells] = self._result.series.raw("occupancy")
-        return _finished(self._steps(times, labels, cells, ylabel="cells waiting", ax=ax), len(labels))
+        what = "Cells of each connection in the queue"
+        return _finished(self._steps(times, labels, cells, what=what, ylabel="cells waiting", ax=ax), len(labels))
 
     @checked()
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
         """Congestion window of each connection over time, and its slow start threshold, dashed, if asked for."""
         times, labels, [cwnd, thresholds] = self._result.series.raw("cwnd")
-        ax = self._steps(times, labels, cwnd, ylabel="congestion window (segments)", ax=ax)
+        ax = self._steps(times, labels, cwnd, what="Congestion windows", ylabel="congestion window (segments)", ax=ax)
         if ssthresh:
             for line, column in zip(ax.get_lines()[-len(labels) :], thresholds.T, strict=True):
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
@@ -60,19 +61,25 @@ class Plot:
         times, labels, [delivered] = self._result.series.raw("delivered")
         megabits = (delivered[1:] - delivered[:-1]) * 8e-6
         mbps = megabits / (times[1:] - times[:-1])[:, None]
-        return _finished(self._steps(times[:-1], labels, mbps, ylabel="goodput (Mb/s)", ax=ax), len(labels))
+        return _finished(
+            self._steps(times[:-1], labels, mbps, what="Goodput", ylabel="goodput (Mb/s)", ax=ax), len(labels)
+        )
 
     @checked()
     def acr(self, *, ax: Axes | None = None) -> Axes:
         """ACR of each connection's data over time."""
         times, labels, [rates] = self._result.series.raw("acr")
-        return _finished(self._steps(times, labels, rates, ylabel="ACR (Mb/s)", ax=ax), len(labels))
+        return _finished(
+            self._steps(times, labels, rates, what="Allowed cell rates (ACR)", ylabel="ACR (Mb/s)", ax=ax), len(labels)
+        )
 
     @checked()
     def edge(self, *, ax: Axes | None = None) -> Axes:
         """Packets of each connection at its edge device over time, with a dot at each sample in phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._result.series.raw("edge")
-        ax = self._steps(times, labels, packets, ylabel="packets at the edge device", ax=ax)
+        ax = self._steps(
+            times, labels, packets, what="Packets at the edge devices", ylabel="packets at the edge device", ax=ax
+        )
         for line, queue, phase in zip(ax.get_lines()[-len(labels) :], packets.T, phases.T, strict=True):
             ax.plot(times[phase == 1], queue[phase == 1], ".", color=line.get_color(), markersize=5)
         if phases.any():
@@ -94,16 +101,23 @@ class Plot:
         """One frame's cells on their way through the network, of its events; see `celltrain.diagrams.Diagrams.ladder`."""
         return self._result.events.plot.ladder(flow, frame, ax=ax)
 
-    def _steps(self, times: Any, labels: Sequence[str], values: Any, *, ylabel: str, ax: Axes | None) -> Axes:
+    def _steps(
+        self, times: Any, labels: Sequence[str], values: Any, *, what: str, ylabel: str, ax: Axes | None
+    ) -> Axes:
         ax = new_axes() if ax is None else ax
         for label, column in zip(labels, values.T, strict=True):
             ax.plot(times, column, label=legible(label), linewidth=1, drawstyle="steps-post")
         ax.set_xlabel("time (s)")
         ax.set_ylabel(ylabel)
         name = brief(self._result.scenario or "scenario", LONGEST_TITLE)
-        ax.set_title(f"{name}, seed {self._result.seed}", parse_math=False)
+        ax.set_title(f"{what}\n{name}, seed {self._result.seed}", parse_math=False)
         ax.margins(x=0)
         return ax
+
+
+def _listed(ports: Sequence[str]) -> str:
+    """One port by its name, and how many where there are several."""
+    return brief(ports[0], LONGEST_LABEL) if len(ports) == 1 else f"{len(ports)} ports"
 
 
 def _finished(ax: Axes, series: int) -> Axes:

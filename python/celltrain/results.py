@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import tables
-from celltrain.arguments import Answer, checked
+from celltrain.arguments import Answer, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.captures import Capture
 from celltrain.errors import Fault, NotTracedError, ScenarioError, warn
@@ -27,10 +27,13 @@ from celltrain.writing import writing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from celltrain import _core
     from celltrain.models import Scenario
     from celltrain.plot import Plot
 
 ENGINES = ("fast", "reference")
+#: Ports that a message names.
+MOST_PORTS = 8
 #: What can be recorded: each series and what it is.
 TRACES = {name: series.meaning for name, series in SERIES.items()}
 
@@ -42,7 +45,7 @@ def run(
     *,
     seed: int | None = None,
     trace: str | Sequence[str] = (),
-    step: str | None = None,
+    step: Time | None = None,
     ports: str | Sequence[str] | None = None,
     engine: str | None = None,
     events: Events | str | os.PathLike[str] | None = None,
@@ -53,7 +56,7 @@ def run(
     """Simulates a scenario, cell by cell. Other Python threads go on meanwhile; Ctrl-C stops it at once.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
         trace: Which series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording
             changes nothing in the run. The last two have the connections with a controlled rate or an edge device, and
@@ -118,8 +121,23 @@ def run(
                 written = [*events_of, *captured, told_by]
             answer, series = accepted.run(seed, trace, step, links, engine or "fast", progress, current(), *written)
     except ValueError as error:
-        raise ScenarioError.of_refusal(error) from None
+        raise ScenarioError(_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults) from None
     return RunResult._of(json.loads(answer), series, None if kept is None else kept.folder)
+
+
+def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
+    """What is wrong with an option; where it is the name of a port, the ports that there are."""
+    if not fault.problem.endswith("is not a port of this network"):
+        return fault
+    network = json.loads(scenario.network(current()))
+    nodes = [node["name"] for node in network["nodes"]]
+    names = [f"{nodes[link['from']]}->{nodes[link['to']]}" for link in network["links"]]
+    # Those that begin or end at what was named are the likeliest.
+    said = fault.value.strip('"')
+    names.sort(key=lambda name: not (said and said in name.split("->")))
+    more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
+    problem = f"{fault.problem}; there are {', '.join(map(shown, names[:MOST_PORTS]))}{more}"
+    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
 def _are_in_each_others_way(kept: Events, capture: Capture) -> bool:

@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core, files
-from celltrain.arguments import checked
+from celltrain import _core, files, shipped
+from celltrain.arguments import Rate, Time, checked
 from celltrain.cancel import Cancel, current, endable
 from celltrain.errors import Fault, ScenarioError
 from celltrain.text import BROKEN, broken_texts, described, shown
@@ -42,7 +42,7 @@ class Reading:
         answer = json.loads(text)
         return cls(
             handle=handle,
-            faults=[Fault(**fault) for fault in answer["faults"]],
+            faults=[_pointed(Fault(**fault)) for fault in answer["faults"]],
             warnings=[warning["message"] for warning in answer["warnings"]],
             memory_bytes=answer["memory_bytes"],
             does_not_fit=answer["does_not_fit"],
@@ -69,6 +69,22 @@ class Reading:
         return None if self.handle is None else table(self.handle)
 
 
+@cache
+def controls() -> list[str]:
+    """The congestion controls, as `congestion` of a TCP has them."""
+    choices = json.loads(_core.schema())["$defs"]["Congestion"]["oneOf"]
+    return [word for choice in choices for word in choice.get("enum", [choice.get("const")])]
+
+
+def _pointed(fault: Fault) -> Fault:
+    """A fault with where to look: a congestion control is no TCP, but a setting of one."""
+    table, _, name = fault.key.rpartition(".")
+    if table.rpartition(".")[2] != "tcp" or not fault.problem.startswith("is unknown") or name not in controls():
+        return fault
+    problem = f'is unknown: {name} is a congestion control; write congestion = "{name}" below [{table}.vanilla], or another TCP'
+    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
+
+
 def table(handle: _core.Scenario) -> dict[str, Any]:
     """A scenario that was read as a table: its JSON."""
     scenario: dict[str, Any] = json.loads(handle.json)
@@ -92,11 +108,10 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
 
 
 def read(scenario: Scenario | str | os.PathLike[str]) -> Reading:
-    """Reads and checks a scenario, whether it is a `Scenario` or the path of a TOML file."""
+    """Reads and checks a scenario, whether it is a `Scenario`, the path of a TOML file or the name of a shipped one."""
     if isinstance(scenario, str | os.PathLike):
-        name = shown(scenario)
         try:
-            text = read_text(Path(scenario))
+            name, text = named_text(scenario)
         except ScenarioError as error:
             return Reading(handle=None, faults=error.faults, warnings=[])
         return Reading.of_core(_core.parse(text, name, current()))
@@ -115,19 +130,34 @@ def name_of(scenario: Scenario) -> str:
     return scenario.name or "scenario"
 
 
+def named_text(said: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
+    """How messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
+
+    Args:
+        said: The path or the name; a file of that name goes first.
+        kind: `scenario` or `plan`.
+
+    Raises:
+        ScenarioError: When it is neither.
+    """
+    return shipped.found(said, kind) or (shown(said), read_text(Path(said), what=kind))
+
+
 def read_text(path: Path, *, what: str = "scenario") -> str:
     """The text of a scenario file, or another of its size; raises `ScenarioError` for whatever cannot be one."""
     name = shown(path)
     try:
         content = files.read_bytes(path, what=what)
     except files.UnreadableError as error:
-        raise ScenarioError([Fault.of_file(name, error.problem)]) from None
+        known = error.missing and what in shipped.FOLDERS
+        problem = f"{error.problem}{shipped.advice(path, what)}" if known else error.problem
+        raise ScenarioError([Fault.of_file(name, problem)]) from None
     try:
         # Editors on some systems put a mark at the start.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        form = "; a scenario is a TOML file" if what == "scenario" else ""
+        form = f"; a {what} is a TOML file" if what in shipped.FOLDERS else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError([Fault.of_file(name, problem)]) from None
 
@@ -135,10 +165,10 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
 @checked(ScenarioError)
 @endable
 def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scenario:
-    """The scenario in a TOML file, checked, with every default filled in.
+    """The scenario in a TOML file, or a shipped one, checked, with every default filled in.
 
     Args:
-        path: The file.
+        path: The file, or the name of a shipped scenario.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
@@ -146,7 +176,7 @@ def load(path: str | os.PathLike[str], *, cancel: Cancel | None = None) -> Scena
         CancelledError: When `cancel` ended it.
 
     >>> import celltrain as ct
-    >>> ct.load("scenarios/lan-epd.toml").port["bottleneck"].policy
+    >>> ct.load("lan-epd").port["bottleneck"].policy
     Epd(threshold_cells=800)
     """
     from celltrain.models import Scenario
@@ -160,7 +190,7 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
     """Everything that is wrong with a scenario; an empty list when it can be run.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
@@ -179,11 +209,11 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
 def n_source(
     *,
     sources: int,
-    link_delay: str,
+    link_delay: Time,
     buffer_cells: Buffer,
     policy: Policy,
-    link_rate: str = "155.52Mbps",
-    duration: str = "10s",
+    link_rate: Rate = "155.52Mbps",
+    duration: Time = "10s",
     seed: int = 1,
     tcp: Tcp | None = None,
     name: str = "",

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.arguments import checked
+from celltrain import cautions
+from celltrain.arguments import Time, checked
 from celltrain.cancel import Cancel, endable
 from celltrain.coordination import Progress, run_plan
 from celltrain.errors import Fault, PlanError, warn
@@ -41,7 +42,7 @@ def sweep(
     seeds: int | Mapping[str, Any] = 10,
     measures: Sequence[str] | None = None,
     series: Mapping[str, Any] | None = None,
-    limit: str | None = None,
+    limit: Time | None = None,
     store: str | os.PathLike[str] | None = None,
     resume: bool = False,
     retry_failed: bool = False,
@@ -80,6 +81,13 @@ def sweep(
         StoreError: When the store cannot be made, written or gone on with.
         ClusterError: When the cluster is lost, or its workers run another celltrain; what is done is kept.
         CancelledError: When `cancel` ended it; what is done is in `store`.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Epd(threshold_cells=60), duration="20ms")
+    >>> short = {"path": "tcp", "values": {"vanilla": ct.Vanilla(), "reno": ct.Reno()}}
+    >>> store = ct.sweep(lan, over={"tcp": short, "topology.n_source.link_delay": ["5us", "50us"]}, seeds=2)
+    >>> store.summary(["efficiency"]).column_names[:4]
+    ['point', 'tcp', 'topology.n_source.link_delay', 'measure']
     """
     if isinstance(base, Plan):
         plan = base
@@ -104,5 +112,5 @@ def sweep(
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store.open(folder)
     answer.keeper = keeper
-    warn(warnings(answer))
+    warn([*cautions.of_store(answer), *warnings(answer)])
     return answer

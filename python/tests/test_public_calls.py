@@ -114,6 +114,20 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         ct.run(lan, events="events")
     log = ct.read_events("events")
     report = ct.report(store, measures=["efficiency"])
+    compared = ct.compare(lan, seeds=2, measures=["efficiency", "fairness"])
+    of_compare: dict[str, Any] = {
+        "scenario": lan,
+        "names": ["small"],
+        "vary": {"port.bottleneck.buffer": [50, 60]},
+        "seeds": 1,
+        "first_seed": 1,
+        "measures": ["efficiency"],
+        "limit": "60s",
+        "jobs": 1,
+        "worker": None,
+        "progress": None,
+        "cancel": None,
+    }
     plan = store.plan
     quick: dict[str, Any] = {"tables": ["ratios"], "seeds": 1, "overrides": {"duration": "100ms"}}
     epd = {"path": "port.bottleneck.policy.epd.threshold", "from": 10, "to": 40}
@@ -152,6 +166,11 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "study": (ct.study, {"study_id": "different-rtts", **quick}),
         "sweep": (ct.sweep, {"base": lan, "over": {"port.bottleneck.buffer": [50]}, "seeds": 1}),
         "tune": (ct.tune, tuned),
+        "compare": (lambda scenario, **options: ct.compare(scenario, **options), of_compare),
+        "Compared.to_dict": (compared.to_dict, {}),
+        "Compared.write": (compared.write, {"folder": "compared"}),
+        "Compared.write_csv": (compared.write_csv, {"file": "compared.csv"}),
+        "Compared.plot": (compared.plot, {"file": "x.svg", "measures": ["fairness"], "width": "page", "style": None}),
         "report": (ct.report, {"store": store}),
         "Store.open": (ct.Store.open, {"path": store.path}),
         "Store.create": (ct.Store.create, {"path": "new", "plan": plan}),
@@ -210,6 +229,8 @@ SLOW = {
     "sweep",
     "tune",
     "report",
+    "compare",
+    "Compared.plot",
     "Report.write",
     "draw",
     "RunResult.plot.queue",
@@ -244,7 +265,7 @@ def test_every_public_function_is_called(lan, store):
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
     # Answers of the others, which nobody makes.
-    answers = {"Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
+    answers = {"Compared", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called
 
 
@@ -264,6 +285,11 @@ NAMES = [
     "study",
     "sweep",
     "tune",
+    "compare",
+    "Compared.to_dict",
+    "Compared.write",
+    "Compared.write_csv",
+    "Compared.plot",
     "report",
     "Store.open",
     "Store.create",
@@ -505,7 +531,7 @@ def test_anything_with_a_paths_protocol_is_a_path(lan):
 
 
 def test_answers_are_made_by_calls_alone(store):
-    for kind in (ct.Store, ct.RunResult, ct.Report, ct.Tuned):
+    for kind in (ct.Compared, ct.RunResult, ct.Report, ct.Tuned):
         for given in ((), (5,), ({}, []), (Path("st"), {})):
             with pytest.raises(ct.InputError, match=rf"^{kind.__name__} is made by celltrain\."):
                 kind(*given)

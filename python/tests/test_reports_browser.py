@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
@@ -98,3 +99,34 @@ def test_on_a_narrow_screen_only_figures_and_tables_scroll_sideways(written, tmp
     text, _ = opened(measured, tmp_path, "--window-size=500,900")
     [(width, screen)] = re.findall(r"<title>(\d+) of (\d+)</title>", text)
     assert int(width) <= int(screen) <= 500
+
+
+def test_every_figure_fits_a_telephone_and_its_letters_stay_as_large(written, tmp_path):
+    """At 400 pixels there is the narrow figure, at 1280 the wide one, and neither is shrunk nor scrolled."""
+    page, report = written
+    measured = tmp_path / "measured.html"
+    measure = """
+    const told = [...document.querySelectorAll("figure .drawn")].filter(one => one.offsetParent !== null).map(one => {
+      const svg = one.querySelector("svg").getBoundingClientRect();
+      return [one.className.includes("column"), Math.round(svg.width), one.scrollWidth <= one.clientWidth];
+    });
+    document.title = JSON.stringify(told);
+    """
+    measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
+    drawings = len(list(report.drawings()))
+    for screen, narrow, pixels in ((400, True, 336), (1280, False, 691)):
+        # Chromium's window is 500 pixels wide at least; a frame may be narrower.
+        framed = tmp_path / f"framed-{screen}.html"
+        framed.write_text(
+            f"<iframe src='{measured.as_uri()}' style='width:{screen}px;height:900px;border:0' "
+            "onload='setTimeout(() => document.title = frames[0].document.title, 0)'></iframe>"
+        )
+        text, _ = opened(framed, tmp_path, "--window-size=1400,1000", "--allow-file-access-from-files")
+        told = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", text)[1]))
+        shown = [one for one in told if one[0] == narrow]
+        assert told == shown
+        # Those that are folded are not laid out.
+        assert 0 < len(shown) <= drawings
+        for _, width, fits in shown:
+            assert fits
+            assert width == 0 or abs(width - pixels) <= 1

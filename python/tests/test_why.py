@@ -87,7 +87,7 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
     ("tcp", "words"),
     [
         (ct.Sack(), "to fill holes that SACK showed"),
-        (ct.Newreno(), "because of partial ACKs"),
+        (ct.NewReno(), "because of partial ACKs"),
         (ct.Tahoe(), "the third duplicate ACK reached the sender"),
         (ct.Vanilla(), "because of the timeout"),
     ],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: Every command and the module that has it, in the order in which the help lists them.
 COMMANDS = {
     "run": "run",
+    "compare": "compare",
     "why": "why",
     "plot": "plot",
     "reproduce": "reproduce",
@@ -46,7 +47,7 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Start with: celltrain list scenarios; celltrain run scenarios/lan-epd.toml",
+        epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
     )
     for module in dict.fromkeys(COMMANDS[command] for command in commands):
         import_module(f"celltrain.cli.{module}").register(made)

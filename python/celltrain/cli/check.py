@@ -7,20 +7,27 @@ from typing import Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command(
         "check",
-        epilog="For example: celltrain check scenarios/*.toml; celltrain check scenarios/chain-epd.toml --plot chain.png",
+        epilog="For example: celltrain check mine.toml; celltrain check chain-epd --plot chain.png",
     )(check)
 
 
 @shell.command
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenarios, TOML files.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Scenarios: TOML files, or names of shipped ones.",
+            autocompletion=completing.scenarios,
+        ),
+    ],
     plot: Annotated[
         Path | None, typer.Option(metavar="PICTURE", help="Draw the network of the one FILE there: .png, .svg or .pdf.")
     ] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
 
 if TYPE_CHECKING:
     from celltrain.catalog import Cost, Entry
@@ -67,7 +67,8 @@ def explain(
         str,
         typer.Argument(
             help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop."
+            "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop.",
+            autocompletion=completing.explained,
         ),
     ],
     as_json: shell.Json = False,

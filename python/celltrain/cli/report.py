@@ -36,6 +36,18 @@ def report(
     compare: Annotated[
         Path | None, typer.Option(metavar="STORE2", help="Say what moved from STORE to this one.")
     ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(metavar="AXES", help="Draw measures over the first, coloured by the second, panels by the third."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS=VALUE", help="Say what all have more than this value, paired by seed."),
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the figures: a style of matplotlib, such as grayscale, or its file."),
+    ] = None,
     as_json: shell.Json = False,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
@@ -48,8 +60,9 @@ def report(
     if (said := measures) is not None and not (said := _listed(said)):
         raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
     two = None if front is None else _listed([front])
+    over = None if lines is None else _listed([lines])
     require_matplotlib()
-    made = look(store, measures=said, front=two, compare_with=compare)
+    made = look(store, measures=said, front=two, compare_with=compare, style=style, lines=over, baseline=baseline)
     folder = shell.folder(inner(store / "report") if out is None else out)
     with shell.waiting(f"drawing {shown(store)}") as progress, shell.writing(folder):
         written = made.write(folder, progress=progress)
@@ -58,8 +71,8 @@ def report(
         return
     for line in _said(made):
         shell.say(line)
-    for doubt in made.data.warnings:
-        shell.complain(f"warning: {doubt}")
+    for warning in made.warnings:
+        shell.complain(f"warning: {warning}")
     shell.say(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
 
 
@@ -70,6 +83,7 @@ def _listed(texts: list[str]) -> list[str]:
 def _said(report: Report) -> Iterator[str]:
     """The report in a few lines."""
     from celltrain.pages.words import counted
+    from celltrain.reports.groups import label
     from celltrain.text import shown
 
     data, front, compared = report.data, report.analysis.front, report.comparison
@@ -80,6 +94,15 @@ def _said(report: Report) -> Iterator[str]:
     if front is not None:
         two = " and ".join(data.measures[i].name for i in (front.x, front.y))
         yield f"{counted(len(front.order), 'point')} on the front of {two}"
+    if (against := report.baseline) is not None:
+        for i, measure in enumerate(data.measures):
+            for level in range(len(against.factor.axis.values)):
+                if level != against.level:
+                    beyond, known = against.beyond(i, level)
+                    yield (
+                        f"{measure.name}: {label(against.factor, level)} differs from {against.name} beyond the seeds' "
+                        f"spread at {beyond:,} of {counted(known, 'point')}"
+                    )
     for measure, moved in () if compared is None else compared.measures:
         beyond = int(moved.differences.beyond.sum())
         yield f"{measure.name}: {beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import shell
+from celltrain.cli import completing, shell
 from celltrain.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
 from celltrain.text import shortened, shown
 from celltrain.writing import making
@@ -29,21 +29,30 @@ MOST_PORTS = 6
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("run", epilog="For example: celltrain run scenarios/lan-epd.toml --trace queue,cwnd --out out --plot")(
-        run
-    )
+    app.command("run", epilog="For example: celltrain run lan-epd --trace queue,cwnd --out out --plot")(run)
 
 
 @shell.command
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
+    file: shell.ScenarioFile,
     seed: Annotated[
         int | None, typer.Option(min=0, max=(1 << 64) - 1, help="Seed instead of the scenario's own.")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            metavar="N",
+            help="Run it N times, with seed 1 (or --seed) and those that follow: means with 95 % intervals.",
+        ),
     ] = None,
     trace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SERIES", help="Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge."
+            metavar="SERIES",
+            help="Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge.",
+            autocompletion=completing.series,
         ),
     ] = None,
     step: Annotated[str | None, typer.Option(metavar="TIME", help="Time between samples, such as 1ms.")] = None,
@@ -102,7 +111,7 @@ def run(
     ] = None,
     event_format: Annotated[str, typer.Option("--format", help="Of the tables of events: parquet or csv.")] = "parquet",
     as_json: shell.Json = False,
-) -> None:
+) -> int:
     """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
     from celltrain.errors import Fault, InputError
     from celltrain.results import run as simulate
@@ -113,6 +122,17 @@ def run(
         raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
     if plot and out is None:
         raise InputError([Fault.of_option("--plot", "on", "draws files; say where to with --out DIR")])
+    if seeds is not None:
+        of_one = {
+            "--trace": trace,
+            "--step": step,
+            "--port": port,
+            "--engine": engine,
+            "--events": events,
+            "--pcap": pcap,
+        }
+        _refuse_single(of_one, seeds)
+        return _ensemble(file, seeds, 1 if seed is None else seed, out=out, plot=plot, as_json=as_json)
     if plot:
         from celltrain.axes import require_matplotlib
 
@@ -142,7 +162,7 @@ def run(
             written = result.write(out, plots=plot)
     if as_json:
         shell.answer(result.to_dict())
-        return
+        return shell.DONE
     console = shell.console()
     show(result, console)
     written += kept.paths if kept is not None else []
@@ -153,6 +173,33 @@ def run(
     empty = _empty(kept, capture, window)
     for path in written:
         console.print(f"wrote {shown(path)}{empty.get(path, '')}", soft_wrap=True)
+    return shell.DONE
+
+
+def _ensemble(file: Path, seeds: int, first: int, *, out: Path | None, plot: bool, as_json: bool) -> int:
+    """Runs a scenario with several seeds: a comparison of one."""
+    from celltrain.cli.compare import answered
+    from celltrain.comparing import compare
+    from celltrain.comparing.figure import check
+    from celltrain.plan.contents import MEASURES
+
+    picture = out / "seeds.svg" if out is not None and plot else None
+    if picture is not None:
+        check(picture, "page", None)
+    measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
+    with shell.waiting(f"simulating {shown(file)}") as progress:
+        compared = compare(file, seeds=seeds, first_seed=first, measures=measures, progress=progress)
+    return answered(compared, plot=picture, width="page", style=None, csv=None, out=out, as_json=as_json)
+
+
+def _refuse_single(options: Mapping[str, object], seeds: int) -> None:
+    """Refuses options that ask for what a single run has."""
+    from celltrain.errors import Fault, InputError
+
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        problem = f"looks into a single run; goes with --seed, not with --seeds {seeds}"
+        raise InputError([Fault.of_option(name, "given", problem) for name in given])
 
 
 def _empty(kept: Events | None, capture: Capture | None, window: str | None) -> dict[Path, str]:

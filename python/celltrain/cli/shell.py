@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
+from celltrain.cli import completing
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
@@ -31,6 +32,14 @@ PIPE_WIDTH = 240
 
 P = ParamSpec("P")
 
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The scenario: a TOML file, or the name of a shipped one.",
+        autocompletion=completing.scenarios,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 

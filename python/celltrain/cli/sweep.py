@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import bars, shell, workers
+from celltrain.cli import bars, completing, shell, workers
 from celltrain.cli.bars import in_words, size_in_words
 
 if TYPE_CHECKING:
@@ -26,12 +26,17 @@ MOST_MEASURES = 4
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("sweep", epilog="For example: celltrain sweep plans/selective-drop-rz.toml --store out/sd")(sweep)
+    app.command("sweep", epilog="For example: celltrain sweep selective-drop-rz --store out/sd")(sweep)
 
 
 @shell.command
 def sweep(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file.")],
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN", help="The plan: a TOML file, or the name of a shipped one.", autocompletion=completing.plans
+        ),
+    ],
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the results go: a folder that is new or empty.")
     ] = None,
@@ -78,6 +83,7 @@ def sweep(
 
 def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_json: bool) -> int:
     """Says how a sweep ended and what is in its store; the exit code."""
+    from celltrain import cautions
     from celltrain.store import Store
     from celltrain.store.lock_step import warnings
     from celltrain.text import shown
@@ -89,7 +95,7 @@ def tell_end(folder: Path, progress: Progress | None, *, interrupted: bool, as_j
         return shell.INTERRUPTED
     failed = progress.failed if progress is not None else 0
     store = Store.open(folder)
-    doubts = warnings(store)
+    doubts = [*cautions.of_store(store), *warnings(store)]
     if as_json:
         shell.answer({"store": shown(folder), "interrupted": False, **_as_json(progress), "warnings": doubts})
     else:
@@ -144,16 +150,20 @@ def _as_json(progress: Progress | None) -> dict[str, Any]:
 
 
 def _foretell(plan: Plan, worker: Local | Cluster, *, as_json: bool) -> int:
+    from celltrain import cautions
     from celltrain.coordination import estimate
     from celltrain.text import shown
 
     machines, threads = workers.size(worker)
     with shell.waiting("running a few points to see how long they take"):
         expected = estimate(plan, max(threads, 1))
+    warnings = [*cautions.of_plan(plan), *cautions.tried(plan)]
+    for warning in warnings:
+        shell.complain(f"warning: {warning}")
     if as_json:
         found = {} if machines is None else {"workers": machines}
         axes = [axis.name for axis in plan.axes]
-        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes})
+        shell.answer({**dataclasses.asdict(expected), "threads": threads, **found, "axes": axes, "warnings": warnings})
         return shell.DONE
     most = "at most " if expected.least_runs < expected.runs else ""
     shell.say(f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs")

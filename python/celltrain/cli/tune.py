@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import bars, shell, workers
+from celltrain.cli import bars, completing, shell, workers
 from celltrain.cli.bars import in_words
 
 if TYPE_CHECKING:
@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("tune", epilog="For example: celltrain tune plans/tune-selective-drop.toml --out out/tune-sd")(tune)
+    app.command("tune", epilog="For example: celltrain tune tune-selective-drop --out out/tune-sd")(tune)
 
 
 @shell.command
 def tune(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file with a table \\[tune].")],
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN",
+            help="The plan: a TOML file with a table \\[tune], or the name of a shipped one.",
+            autocompletion=completing.plans,
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where everything goes: new or empty; out/PLAN when absent.")
     ] = None,

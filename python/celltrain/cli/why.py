@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,12 +11,12 @@ from celltrain.cli import shell
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("why", epilog="For example: celltrain why scenarios/lan-epd.toml --flow tcp3 --at 2.4s")(why)
+    app.command("why", epilog="For example: celltrain why lan-epd --flow tcp3 --at 2.4s")(why)
 
 
 @shell.command
 def why(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
+    file: shell.ScenarioFile,
     flow: Annotated[str, typer.Option(metavar="NAME", help="The connection.")],
     at: Annotated[
         str, typer.Option(metavar="TIME", help="The instant, as exact as it is written: 2.4s is from 2.35 s to 2.45 s.")

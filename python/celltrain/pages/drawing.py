@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import io
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +44,75 @@ MOST_MARKS = 1500
 MOST_ACROSS = 3
 
 
+#: Inches of a figure: as wide as a paper's column, and as its page.
+WIDTHS = {"column": 3.5, "page": 7.2}
+#: Characters of a legend that go side by side in an inch.
+LEGEND_PER_INCH = 11.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How wide a figure is, and in which style."""
+
+    width: str = "page"
+    """One of `WIDTHS`."""
+    style: str | None = None
+    """A style of matplotlib, by its name or its file; ours when None."""
+
+    @property
+    def inches(self) -> float:
+        """The width."""
+        return WIDTHS[self.width]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is as wide as a column: then panels stand below each other."""
+        return self.width == "column"
+
+    def shape(self, count: int, most: int) -> tuple[int, int]:
+        """Rows and columns of so many panels, as full as can be, at most so many beside each other on a page."""
+        down = math.ceil(count / (1 if self.narrow else most))
+        return down, math.ceil(count / down)
+
+    def columns(self, labels: Sequence[str]) -> int:
+        """Entries of a legend that go side by side below the figure."""
+        longest = max(map(len, labels), default=0)
+        return max(1, min(len(labels), int(self.inches * LEGEND_PER_INCH / (longest + 4))))
+
+    @classmethod
+    def of(cls, width: str, style: str | None) -> Look:
+        """What options ask for; raises `InputError` where there is no such width or style."""
+        faults = []
+        if width not in WIDTHS:
+            faults.append(Fault.of_option("width", width, f"is no width of a figure; choose {' or '.join(WIDTHS)}"))
+        if style is not None:
+            from matplotlib import style as styles
+
+            if style not in (*styles.available, "default") and not _is_file(style):
+                near = difflib.get_close_matches(style, styles.available, n=1)
+                hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
+                faults.append(Fault.of_option("style", style, f"is no style of matplotlib, nor a file{hint}"))
+        if faults:
+            raise InputError(faults)
+        return cls(width=width, style=style)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Figures made inside look so: ours first, then the style that is asked for."""
+        from matplotlib import style as styles
+        from matplotlib.rcsetup import cycler
+
+        ours = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+        try:
+            with styles.context([ours, *([] if self.style is None else [self.style])]):
+                yield
+        except (OSError, ValueError) as error:
+            if self.style is None or not _is_file(self.style):
+                raise
+            problem = f"cannot be used as a style ({error})"
+            raise InputError([Fault.of_option("style", self.style, problem)]) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
     """A figure with what is said of it."""
@@ -48,6 +122,7 @@ class Drawing:
     title: str
     caption: str
     figure: Figure
+    look: Look = field(default_factory=lambda: Look())
     _saved: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def save(self, kind: str) -> bytes:
@@ -62,7 +137,7 @@ class Drawing:
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"CreationDate": None}
         content = io.BytesIO()
         # One salt a figure: several stand in one page, and their identifiers must differ.
-        with rc_context({**STYLE, "svg.hashsalt": f"celltrain {self.name}"}):
+        with rc_context({"svg.hashsalt": f"celltrain {self.name} {self.look.width}"}), self.look.applied():
             if self.figure.get_layout_engine() is not None:
                 # Where everything stands is worked out once, not for each kind of file.
                 self.figure.draw_without_rendering()
@@ -71,13 +146,12 @@ class Drawing:
         return content.getvalue()
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """Figures made inside look alike."""
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        yield
+def _is_file(path: str) -> bool:
+    """Whether there is such a file; a name may be longer than any can be."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def direction(label: str, larger: bool) -> str:
@@ -86,23 +160,42 @@ def direction(label: str, larger: bool) -> str:
 
 
 def panelled(
-    count: int, *, width: float, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
+    count: int, look: Look, *, height: float, extra: float = 0.0, most: int = MOST_ACROSS, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
-    """So many panels, a few in each row, none left empty."""
+    """So many panels, a few in each row, none left empty.
+
+    Args:
+        count: How many.
+        look: How wide the figure is.
+        height: Of a panel with what is around it, in inches.
+        extra: Inches below the panels, for a legend.
+        most: Panels in a row of a page.
+        shared: What panels share, as `Figure.subplots` has it.
+    """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    down, across = shape(count, most)
+    down, across = look.shape(count, most)
     # Room between panels, so that the numbers at their ends do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    figure = Figure(figsize=(width * across + extra, height * down + 0.3), layout=layout)
+    figure = Figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()
     return figure, grid[:count]
 
 
-def shape(count: int, most: int = MOST_ACROSS) -> tuple[int, int]:
-    """Rows and columns of so many panels, as full as can be."""
-    down = math.ceil(count / most)
-    return down, math.ceil(count / down)
+def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmic: bool = False) -> bool:
+    """Whether texts at these places below a panel leave room between each other."""
+    if len(places) < 2:
+        return True
+    spec = axes.get_subplotspec()
+    columns = 1 if spec is None else spec.get_gridspec().ncols
+    # What is beside the panels, and a digit of a label with some room, in inches.
+    figure: Any = axes.figure
+    inches = figure.get_size_inches()[0] / columns * 0.66
+    at = [math.log(place) if logarithmic else float(place) for place in places]
+    span = max(at) - min(at) or 1.0
+    wide = [0.085 * (len(one) + len(other)) / 2 + 0.06 for one, other in itertools.pairwise(texts)]
+    gaps = [abs(other - one) / span * inches for one, other in itertools.pairwise(at)]
+    return all(gap > needed for gap, needed in zip(gaps, wide, strict=True))

@@ -54,9 +54,17 @@ class Inlined:
     title: str
     caption: str
     svg: str
+    narrow: str
+    """The same for narrow screens, where its texts would become too small to read."""
 
     @classmethod
-    def of(cls, drawing: Drawing) -> Inlined:
+    def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
+        """A figure in both widths."""
+        parts = {"name": drawing.name, "title": drawing.title, "caption": drawing.caption}
+        return cls(**parts, svg=cls._svg(drawing, drawing.name), narrow=cls._svg(narrow, f"{drawing.name}-narrow"))
+
+    @staticmethod
+    def _svg(drawing: Drawing, name: str) -> str:
         """A figure's SVG with identifiers of its own, its texts there for readers of screens too."""
         ET.register_namespace("", _SVG)
         ET.register_namespace("xlink", _XLINK)
@@ -66,17 +74,14 @@ class Inlined:
         for element in root.iter():
             for key, value in element.attrib.items():
                 if key == "id":
-                    element.set(key, f"{drawing.name}-{value}")
+                    element.set(key, f"{name}-{value}")
                 elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
-                    element.set(key, f"#{drawing.name}-{value[1:]}")
+                    element.set(key, f"#{name}-{value[1:]}")
                 elif "url(#" in value:
-                    element.set(key, value.replace("url(#", f"url(#{drawing.name}-"))
-        # Narrow screens scroll a figure rather than shrink its texts below what can be read.
-        root.set("style", f"--width: {root.get('width')}")
+                    element.set(key, value.replace("url(#", f"url(#{name}-"))
         root.set("role", "img")
         root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
-        text = ET.tostring(root, encoding="unicode")
-        return cls(name=drawing.name, title=drawing.title, caption=drawing.caption, svg=text)
+        return ET.tostring(root, encoding="unicode")
 
 
 def environment(extra: str) -> Any:

@@ -65,11 +65,47 @@ def labelled(name: str, unit: str) -> str:
     (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
     """
     lines = [""]
-    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit else name)):
+    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit not in ("", "1") else name)):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
+
+
+#: Ends of measures' names that say their unit again.
+_UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
+
+
+def measure(name: str, unit: str = "1") -> str:
+    """A measure for people: its name without underscores, and its unit in words where it has one.
+
+    >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
+    ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
+    >>> measure("flows.least(*).goodput_mbps", "Mb/s")
+    'least goodput of all flows (Mb/s)'
+    >>> measure("ports.bottleneck.max_queue_cells", "cells")
+    'max queue of bottleneck (cells)'
+    """
+    if " " in name:
+        text = name
+    elif several := re.fullmatch(r"(\w+)\.(sum|mean|least|largest)\(\*\)\.(.+)", name):
+        text = f"{_UNITS.sub('', several[3])} of all {several[1]}"
+        text = text if several[2] == "sum" else f"{several[2]} {text}"
+    elif one := re.fullmatch(r"(flows|ports|contracts|abr)\.([^.()]+)\.([a-z_]+)", name):
+        text = f"{_UNITS.sub('', one[3])} of {one[2]}"
+    else:
+        text = _UNITS.sub("", name).replace("cells.", "cells ")
+    text = text.replace("_", " ")
+    return shown(text if unit in ("", "1") or unit in text.split() else f"{text} ({unit})")
+
+
+def setting(path: str) -> str:
+    """What an axis sets, for people: the last step of its path.
+
+    >>> setting("port.bottleneck.buffer"), setting("topology.n_source.link_delay")
+    ('buffer', 'link delay')
+    """
+    return shown(path.rpartition(".")[2].replace("_", " "))
 
 
 def estimated(mean: float, half: float) -> str:
@@ -80,7 +116,8 @@ def estimated(mean: float, half: float) -> str:
     """
     if not math.isfinite(mean):
         return "none"
-    if not math.isfinite(half) or half == 0:
+    # What differs by no more than rounding has no spread.
+    if not math.isfinite(half) or half <= 1e-9 * abs(mean):
         return figure(mean)
     # Two digits of the half width.
     place = 1 - math.floor(math.log10(half))

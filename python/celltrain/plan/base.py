@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain import _core
+from celltrain import _core, shipped
 from celltrain.cancel import current
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.plan.document import Diagnostics, parse
-from celltrain.scenario import Reading, name_of, read_text
+from celltrain.scenario import Reading, name_of, named_text, read_text
 from celltrain.text import BROKEN, described, is_text
 from celltrain.text import shown as shown_path
 
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 def base_of(base: Scenario | str | os.PathLike[str], diagnostics: Diagnostics) -> Base:
     """What a plan starts from: a scenario, or the path or the name of one."""
     if isinstance(base, str | os.PathLike):
-        return Base.named(str(base), diagnostics, Path())
+        try:
+            file, text = named_text(base)
+        except ScenarioError as error:
+            raise PlanError(error.faults) from None
+        table, _ = parse(text, file)
+        return Base(table, file, text)
     if hasattr(base, "to_dict"):
         try:
             return Base(base.to_dict(), name_of(base), None)
@@ -67,12 +72,17 @@ def _choice(value: Any) -> dict[str, Any]:
     return dict(value.to_dict())
 
 
-def _is_there(path: Path) -> bool:
-    """Whether there is such a file or folder; a name may be longer than any can be."""
+def _beside(said: str, folder: Path | None) -> tuple[str, str]:
+    """A file that a plan in a folder names, and its text; raises `FileNotFoundError` where there is none."""
+    path = None if folder is None else folder / said
     try:
-        return path.exists()
+        there = path is not None and path.exists()
     except OSError:
-        return False
+        # A name may be longer than any can be.
+        there = False
+    if path is None or not there:
+        raise FileNotFoundError(said)
+    return shown_path(path), read_text(path)
 
 
 class Base:
@@ -90,8 +100,14 @@ class Base:
         return name if isinstance(name, str) else ""
 
     @classmethod
-    def named(cls, said: Any, diagnostics: Diagnostics, folder: Path) -> Base:
-        """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario."""
+    def named(cls, said: Any, diagnostics: Diagnostics, folder: Path | None) -> Base:
+        """What a plan's `scenario` says: a table, a file beside the plan, or a shipped scenario.
+
+        Args:
+            said: What stands there.
+            diagnostics: Of the plan.
+            folder: Where the plan stands; None for a shipped plan, which nothing lies beside.
+        """
         nothing = cls({}, diagnostics.file, None)
         if isinstance(said, Mapping):
             return cls(said, diagnostics.file, None)
@@ -101,21 +117,15 @@ class Base:
         if not isinstance(said, str):
             diagnostics.refuse("scenario", "is not a table, nor the name of a file", said)
             return nothing
-        shipped = f"scenarios/{said.removesuffix('.toml')}.toml"
-        path = folder / said
-        there = _is_there(path)
-        text = None if there and path.is_file() else _core.data(shipped)
-        file = shown_path(path) if text is None else shipped
         try:
-            text = read_text(path) if text is None else text
+            file, text = shipped.found(said, "scenario", folder) or _beside(said, folder)
             table, _ = parse(text, file)
         except (ScenarioError, PlanError) as error:
-            if not there:
-                diagnostics.refuse(
-                    "scenario", "is no file beside the plan, and no shipped scenario (celltrain list scenarios)", said
-                )
-            else:
-                diagnostics.faults.extend(error.faults)
+            diagnostics.faults.extend(error.faults)
+            return nothing
+        except FileNotFoundError:
+            missing = "is no file beside the plan"
+            diagnostics.refuse("scenario", f"{missing}{shipped.advice(Path(said), 'scenario')}", said)
             return nothing
         return cls(table, file, text)
 

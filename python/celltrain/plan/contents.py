@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload
 
-from celltrain.paths import set_key
+from celltrain.paths import choices, set_key
 from celltrain.plan.axis import Axis
 from celltrain.running import Recording
 
@@ -101,6 +101,20 @@ class Contents:
         """The points, each made when it is asked for."""
         return Points(self)
 
+    @cached_property
+    def inside(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """For each axis the choices among tables that it stands in and another axis makes: the path, and the table it needs.
+
+        Z of Selective Drop has no place at the points where an axis of policies has chosen EPD.
+        """
+        found: dict[str, tuple[tuple[str, str], ...]] = {}
+        for axis in self.axes:
+            steps = axis.path.split(".")
+            above = [".".join(steps[:count]) for count in range(1, len(steps))]
+            made = [path for path in above if any(f"{path}.".startswith(f"{one.path}.") for one in self.axes)]
+            found[axis.name] = tuple((path, steps[path.count(".") + 1]) for path in made if choices(path))
+        return found
+
     @property
     def runs(self) -> int:
         """Runs in all; with `until`, the most there can be."""
@@ -128,10 +142,12 @@ class Points(Sequence[Point]):
             raise IndexError(f"point {index} of {self._length}")
         index %= self._length
         scenario = copy.deepcopy(self._plan.base)
-        values: dict[str, float | str] = {}
-        for axis, place in self.places(index):
-            values[axis.name] = axis.column(place)
-            set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
+        places = self.places(index)
+        values = {axis.name: axis.column(place) for axis, place in places}
+        # Whole tables before what stands in them, wherever their axes stand in the plan.
+        for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
+            if all(_chosen(scenario, *choice) for choice in self._plan.inside[axis.name]):
+                set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
         return Point(index=index, values=values, scenario=scenario)
 
     def values(self, index: int) -> tuple[float | str, ...]:
@@ -148,3 +164,11 @@ class Points(Sequence[Point]):
             index, place = divmod(index, len(group))
             places[:0] = [(axis, place) for axis in group.axes]
         return places
+
+
+def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
+    """Whether a choice among tables leaves room for one of them: it is made so, or not made yet."""
+    place: Any = scenario
+    for step in path.split("."):
+        place = place.get(step) if isinstance(place, dict) else None
+    return not isinstance(place, dict) or not place or table in place

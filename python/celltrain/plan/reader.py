@@ -24,8 +24,7 @@ from celltrain.plan.points import judge_points
 from celltrain.plan.shapes import MOST_VALUES, PlanForm
 from celltrain.quantities import exact, seconds
 from celltrain.running import Recording
-from celltrain.scenario import read_text
-from celltrain.text import shown as shown_path
+from celltrain.scenario import named_text
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -48,15 +47,20 @@ MOST_MEASURES = 1000
 
 
 def read_file(path: Path) -> Contents:
-    """The plan in a file."""
+    """The plan in a file, or a shipped one by its name."""
+    return read_toml(*plan_text(path))
+
+
+def plan_text(path: Path) -> tuple[str, str, Path | None]:
+    """A plan's text, how messages call it, and the folder it stands in; None where it is a shipped one."""
     try:
-        text = read_text(path)
+        file, text = named_text(path, "plan")
     except ScenarioError as error:
         raise PlanError(error.faults) from None
-    return read_toml(text, shown_path(path), path.parent)
+    return text, file, path.parent if path.is_file() else None
 
 
-def read_toml(text: str, file: str, folder: Path) -> Contents:
+def read_toml(text: str, file: str, folder: Path | None) -> Contents:
     """The plan in a text."""
     document, lines = parse(text, file)
     diagnostics = Diagnostics(file, lines, document)
@@ -415,24 +419,16 @@ class Reader:
         return None
 
     def distinct(self, groups: Sequence[Group]) -> None:
-        """No two axes have one name, and none sets what another sets."""
+        """No two axes have one name, and none sets what another sets; what stands inside it is another matter."""
         names: set[str] = set()
-        # Who sets a path, and who something inside it; the wider one goes first, the other changes what it has set.
         setting: dict[str, Axis] = {}
-        inside: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
             if axis.name in names:
                 self.diagnostics.refuse("", f"has two axes named {axis.name}")
             elif other := setting.get(axis.path):
                 self.diagnostics.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
-            elif other := inside.get(axis.path):
-                problem = f"sets {other.path} by {other.name} before {axis.path} by {axis.name}: the wider goes first"
-                self.diagnostics.refuse("", problem)
             names.add(axis.name)
             setting.setdefault(axis.path, axis)
-            steps = axis.path.split(".")
-            for count in range(1, len(steps)):
-                inside.setdefault(".".join(steps[:count]), axis)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
         """How often each point is run."""

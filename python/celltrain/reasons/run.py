@@ -160,7 +160,7 @@ def why(
     reference engine, until all is well again, for what became of the frames. Both are the run that `celltrain.run` makes.
 
     Args:
-        scenario: A scenario, or the path of a TOML file.
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one.
         flow: The connection.
         at: The instant, such as `"2.4s"`. It is as exact as it is written: this one is from 2.35 s to 2.45 s.
         seed: Seed of every random choice; the scenario's own when None.

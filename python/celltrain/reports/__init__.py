@@ -4,7 +4,7 @@
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.Epd(threshold_cells=100), duration="20ms")
 >>> store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=3)
 >>> ct.report(store)
-Report('', 2 points, 7 measures)
+Report('', 2 points, 8 measures)
 
 `docs/reports.md` describes the page, its figures and its tables.
 """

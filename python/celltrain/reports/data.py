@@ -89,6 +89,8 @@ class Factor:
     axis: Axis
     levels: NDArray[np.int64]
     """For each point the place of its value among the axis's."""
+    scale: Axis
+    """The first of several axes, whose values may be numbers; else the axis itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,13 +164,14 @@ class Data:
     def _factor(self, group: Sequence[int]) -> Factor:
         levels = self.levels[:, group[0]]
         if len(group) == 1:
-            return Factor(axis=self.axes[group[0]], levels=levels)
+            return Factor(axis=self.axes[group[0]], levels=levels, scale=self.axes[group[0]])
         _, first = np.unique(levels, return_index=True)
         texts = tuple(
             ", ".join(words.valued(self.value(point, i), self.axes[i].unit) for i in group) for point in first
         )
         names = ", ".join(self.axes[i].name for i in group)
-        return Factor(axis=Axis(name=names, unit="", meaning="axes that move together", values=texts), levels=levels)
+        together = Axis(name=names, unit="", meaning="axes that move together", values=texts)
+        return Factor(axis=together, levels=levels, scale=self.axes[group[0]])
 
     @cached_property
     def seeds(self) -> tuple[int, int]:

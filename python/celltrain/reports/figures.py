@@ -21,12 +21,14 @@ from celltrain.pages.drawing import (
     INK,
     MAP,
     MARKERS,
+    MOST_ACROSS,
     MOST_MARKS,
     PALE,
     Drawing,
+    Look,
     direction,
+    fit,
     panelled,
-    shape,
 )
 from celltrain.reports.analysis import Analysis, Comparison, Effect
 from celltrain.reports.data import Axis, Factor
@@ -38,8 +40,12 @@ if TYPE_CHECKING:
 
 # More of these than a figure can show with sense.
 MOST_PANELS = 12
-MOST_EFFECTS_ACROSS = 4
 MOST_PAIRED = 4
+#: Maps beside each other: their cells need room.
+MAPS_ACROSS = 2
+#: How tall a figure with one panel is, by its width; a digit, by the size of its letters.
+TALL = 0.7
+WIDE_DIGIT = 0.62
 MOST_COLOURS = len(COLOURS)
 MOST_TICKS = 12
 MOST_FIGURES_IN_CELLS = 90
@@ -48,7 +54,7 @@ MOST_BARRED = 40
 MOST_BINS = 30
 
 
-def front(analysis: Analysis) -> Drawing | None:
+def front(analysis: Analysis, look: Look) -> Drawing | None:
     """The points by two measures, with the Pareto front; None where there are not two."""
     trade = analysis.front
     if trade is None:
@@ -56,44 +62,45 @@ def front(analysis: Analysis) -> Drawing | None:
     data = analysis.data
     across, up = (data.measures[i] for i in (trade.x, trade.y))
     x, y = data.means[trade.x], data.means[trade.y]
-    figure, axes = _single(7.0, 5.0)
+    colouring = analysis.colouring
+    # Those of the legend: the front, and the values of an axis that is told by colours.
+    named = colouring is not None and len(colouring.axis.values) <= MOST_COLOURS
+    figure, axes = _single(look, 1 + (len(colouring.axis.values) if colouring is not None and named else 0))
     _coloured(axes, analysis.colouring, x.mean, y.mean, rasterized=len(x.mean) > MOST_MARKS)
     line = trade.order
     # Of many points the intervals would hide the points.
     barred = line if len(x.mean) > MOST_BARRED else np.arange(len(x.mean))
     bars: dict[str, Any] = {"fmt": "none", "ecolor": "#8A929B", "elinewidth": 0.7, "alpha": 0.7, "zorder": 1}
-    limits = axes.get_xlim(), axes.get_ylim()
     axes.errorbar(x.mean[barred], y.mean[barred], xerr=_bars(x)[barred], yerr=_bars(y)[barred], **bars)
-    axes.set(xlim=limits[0], ylim=limits[1])
     axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
     axes.scatter(x.mean[line], y.mean[line], s=70, facecolors="none", edgecolors=INK, zorder=4, label="Pareto front")
-    _number(axes, x.mean[line], y.mean[line])
+    _number(axes, look, x.mean[line], y.mean[line])
     axes.set_xlabel(direction(words.labelled(across.name, across.unit), trade.larger_x))
     axes.set_ylabel(direction(words.labelled(up.name, up.unit), trade.larger_y))
-    _legend(figure, axes, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
+    _legend(figure, axes, look, "" if analysis.colouring is None else _axis_label(analysis.colouring.axis))
     whose = "the means" if len(barred) == len(x.mean) else "the front's means"
     sure = "" if np.isnan(x.half).all() else f" Grey bars: the 95 % intervals of {whose}."
     caption = (
         f"Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
         f"other beats in both measures.{sure}"
     )
-    return Drawing(name="front", title=f"{up.name} against {across.name}", caption=caption, figure=figure)
+    return Drawing(name="front", title=f"{up.name} against {across.name}", caption=caption, figure=figure, look=look)
 
 
-def effects(analysis: Analysis, measure: int) -> Drawing | None:
+def effects(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     """What each axis does to a measure, all else averaged over; None where nothing varies."""
     data = analysis.data
     mine = [analysis.effects[measure][i] for i in range(len(data.factors))]
     if not mine:
         return None
     about = data.measures[measure]
-    figure, grid = panelled(len(mine), width=2.7, height=2.6, most=MOST_EFFECTS_ACROSS, sharey=True)
+    figure, grid = panelled(len(mine), look, height=2.6, sharey=True)
     known = False
     for axes, effect in zip(grid, mine, strict=True):
         known |= bool((effect.means.half > 0).any())
         _effect(axes, effect)
         axes.set_title(f"{effect.share:.0%} of the differences", fontsize="small", color="#555555")
-    for axes in grid[:: shape(len(grid), MOST_EFFECTS_ACROSS)[1]]:
+    for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
         axes.set_ylabel(words.labelled(about.name, about.unit))
     parts = [
         "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
@@ -108,10 +115,11 @@ def effects(analysis: Analysis, measure: int) -> Drawing | None:
         title=f"{about.name}: what each axis does",
         caption=" ".join(parts),
         figure=figure,
+        look=look,
     )
 
 
-def heat_map(analysis: Analysis, measure: int) -> Drawing | None:
+def heat_map(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     """A measure over two axes, a panel for each value of a third; None below two axes with a grid."""
     layout = analysis.layout
     if layout is None:
@@ -126,13 +134,13 @@ def heat_map(analysis: Analysis, measure: int) -> Drawing | None:
     for panel in panels:
         chosen = np.ones(len(means), np.bool_) if third is None else third.levels == panel
         maps.append(_averaged(across, up, np.where(chosen, means, np.nan)))
-    size: dict[str, Any] = {"width": 5.6, "height": 4.2} if len(panels) == 1 else {"width": 3.3, "height": 2.9}
-    figure, grid = panelled(len(panels), sharex=True, sharey=True, extra=0.9, **size)
+    height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
+    figure, grid = panelled(len(panels), look, height=height, most=MAPS_ACROSS, sharex=True, sharey=True)
     for place, (axes, panel, values) in enumerate(zip(grid, panels, maps, strict=True)):
-        image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
+        image = _cells(axes, look, len(maps), (across.axis, up.axis), values, limits=_limits(maps))
         if third is not None and panel is not None:
             axes.set_title(_titled(third.axis, panel))
-        _outer(axes, place, len(panels))
+        _outer(axes, place, len(panels), look)
     figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
     rest = [f.axis.name for f in data.factors if f not in (across, up, third)]
     over = f" A panel for each value of {third.axis.name}." if third is not None else ""
@@ -141,10 +149,10 @@ def heat_map(analysis: Analysis, measure: int) -> Drawing | None:
     also = f" Averaged over {', '.join(rest)}." if rest else ""
     caption = f"The mean over the seeds for each {across.axis.name} and {up.axis.name}.{over}{some}{also}{holes}"
     title = f"{about.name} over {across.axis.name} and {up.axis.name}"
-    return Drawing(name=f"map-{analysis.slug(measure)}", title=title, caption=caption, figure=figure)
+    return Drawing(name=f"map-{analysis.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
-def pairs(analysis: Analysis, measure: int) -> Drawing | None:
+def pairs(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     """A measure over every pair of axes that have a grid, the others averaged over; None below three of them."""
     data = analysis.data
     grids = analysis.strongest([f for f in data.factors if not f.axis.sampled], MOST_PAIRED)
@@ -154,9 +162,9 @@ def pairs(analysis: Analysis, measure: int) -> Drawing | None:
     both = list(itertools.combinations(grids, 2))
     both = [_oriented(*pair) for pair in both]
     maps = [_averaged(across, up, means) for across, up in both]
-    figure, grid = panelled(len(both), width=3.4, height=3.0, extra=0.9)
+    figure, grid = panelled(len(both), look, height=3.0, most=MAPS_ACROSS)
     for axes, (across, up), values in zip(grid, both, maps, strict=True):
-        image = _cells(axes, across.axis, up.axis, values, limits=_limits(maps))
+        image = _cells(axes, look, len(maps), (across.axis, up.axis), values, limits=_limits(maps))
         axes.set_xlabel(_axis_label(across.axis))
         axes.set_ylabel(_axis_label(up.axis))
     figure.colorbar(image, ax=list(grid), label=words.labelled(about.name, about.unit), fraction=0.06, pad=0.02)
@@ -166,10 +174,11 @@ def pairs(analysis: Analysis, measure: int) -> Drawing | None:
         title=f"{about.name} over every pair of axes",
         caption=f"In each panel the mean over the seeds and over all axes that are not in it.{few}",
         figure=figure,
+        look=look,
     )
 
 
-def sample(analysis: Analysis, measure: int) -> Drawing | None:
+def sample(analysis: Analysis, measure: int, look: Look) -> Drawing | None:
     """A measure over pairs of sampled axes, a dot for each draw; None below two of them."""
     data = analysis.data
     drawn = analysis.strongest([f for f in data.factors if f.axis.sampled], MOST_PAIRED)
@@ -183,8 +192,8 @@ def sample(analysis: Analysis, measure: int) -> Drawing | None:
     good = ~np.isnan(means)
     values = statistics.means(spot[good], means[good], spots.shape[1]).mean
     _, first = np.unique(spot, return_index=True)
-    size: dict[str, Any] = {"width": 5.4, "height": 4.2} if len(both) == 1 else {"width": 3.3, "height": 2.9}
-    figure, grid = panelled(len(both), extra=0.9, **size)
+    tall = 4.2 if len(both) == 1 and not look.narrow else 2.9
+    figure, grid = panelled(len(both), look, height=tall, most=MAPS_ACROSS)
     for axes, (across, up) in zip(grid, both, strict=True):
         at, height = (_places(f.axis)[f.levels[first]] for f in (across, up))
         size_of_dots, rasterized = (26 if len(values) < 400 else 10), len(values) > MOST_MARKS
@@ -199,15 +208,16 @@ def sample(analysis: Analysis, measure: int) -> Drawing | None:
         title=f"{about.name} over the sampled axes",
         caption=f"A dot for each draw: the colour is the mean over its seeds.{also}",
         figure=figure,
+        look=look,
     )
 
 
-def spread(analysis: Analysis) -> Drawing | None:
+def spread(analysis: Analysis, look: Look) -> Drawing | None:
     """What the seeds gave, where nothing but the seed varies; None where something does, or there is one seed."""
     data = analysis.data
     if data.factors or data.seeds[1] < 2:
         return None
-    figure, grid = panelled(len(data.measures), width=3.3, height=2.6)
+    figure, grid = panelled(len(data.measures), look, height=2.6)
     for i, (axes, about) in enumerate(zip(grid, data.measures, strict=True)):
         values = data.values[:, i][~np.isnan(data.values[:, i])]
         mean, half = data.means[i].mean[0], data.means[i].half[0]
@@ -218,18 +228,19 @@ def spread(analysis: Analysis) -> Drawing | None:
             axes.hist(values, bins=bins, color=COLOURS[0], alpha=0.5, edgecolor="white")
             axes.axvline(mean, color=INK, linewidth=1)
             axes.axvspan(mean - half, mean + half, color=COLOURS[1], alpha=0.25, linewidth=0)
-        axes.set(xlabel=words.labelled(about.name, about.unit), ylabel="runs (1)")
+        axes.set(xlabel=words.labelled(about.name, about.unit), ylabel="runs")
     return Drawing(
         name="spread",
         title="What the seeds gave",
         caption="Runs by their value. Line and orange band: the mean and its 95 % interval.",
         figure=figure,
+        look=look,
     )
 
 
-def comparison(compared: Comparison) -> Drawing:
+def comparison(compared: Comparison, look: Look) -> Drawing:
     """Every point's means in two stores against each other, a panel for each measure."""
-    figure, grid = panelled(len(compared.measures), width=3.4, height=3.2)
+    figure, grid = panelled(len(compared.measures), look, height=3.2, most=MAPS_ACROSS)
     for axes, (about, moved) in zip(grid, compared.measures, strict=True):
         first, second, beyond = moved.first, moved.second, moved.differences.beyond
         rasterized = len(first.mean) > MOST_MARKS
@@ -255,12 +266,15 @@ def comparison(compared: Comparison) -> Drawing:
         axes.set_xlabel(f"{name}\n{compared.first}")
         axes.set_ylabel(f"{name}\n{compared.second}")
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize="small")
+    figure.legend(
+        handles.values(), handles, loc="outside lower center", ncols=look.columns(list(handles)), fontsize="small"
+    )
     return Drawing(
         name="comparison",
         title="Every point in both stores",
         caption="On the line nothing has moved. Bars: the 95 % intervals of the means.",
         figure=figure,
+        look=look,
     )
 
 
@@ -326,22 +340,33 @@ def _coloured(axes: Axes, factor: Factor | None, x: NDArray[Any], y: NDArray[Any
         axes.scatter(x[chosen], y[chosen], color=[colour], marker=marker, label=label, **common)
 
 
-def _number(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> None:
+def _number(axes: Axes, look: Look, x: NDArray[Any], y: NDArray[Any]) -> None:
     """Numbers beside the points of a front, those left out that would stand on another."""
     if not len(x):
         return
-    scaled = [values / np.ptp(limits) for values, limits in ((x, axes.get_xlim()), (y, axes.get_ylim()))]
+    # In inches, nearly: the plot fills four fifths of the figure.
+    size = (0.8 * look.inches, 0.8 * look.inches * TALL)
+    limits = (axes.get_xlim(), axes.get_ylim())
+    scaled = [values / np.ptp(ends) * inches for values, ends, inches in zip((x, y), limits, size, strict=True)]
     written: list[tuple[float, float]] = []
     for place, spot in enumerate(zip(*scaled, strict=True)):
-        if len(written) < MOST_NUMBERED and all(math.dist(spot, other) > 0.04 for other in written):
+        if len(written) < MOST_NUMBERED and all(math.dist(spot, other) > 0.2 for other in written):
             written.append(spot)
             axes.annotate(
                 str(place + 1), (x[place], y[place]), (6, 5), textcoords="offset points", fontsize="small", color=INK
             )
 
 
-def _cells(axes: Axes, across: Axis, up: Axis, values: NDArray[np.float64], limits: tuple[float, float]) -> Any:
+def _cells(
+    axes: Axes,
+    look: Look,
+    panels: int,
+    both: tuple[Axis, Axis],
+    values: NDArray[np.float64],
+    limits: tuple[float, float],
+) -> Any:
     """A map of the values, rows up and columns across, with their figures where there is room."""
+    across, up = both
     rows, columns = values.shape
     image = axes.pcolormesh(
         np.arange(columns + 1) - 0.5,
@@ -356,14 +381,16 @@ def _cells(axes: Axes, across: Axis, up: Axis, values: NDArray[np.float64], limi
     if np.isnan(values).any():
         axes.patch.set(hatch="///", edgecolor="#AAB0B8")
     axes.grid(visible=False)
-    if values.size <= MOST_FIGURES_IN_CELLS and columns <= 10:
+    texts = {place: _in_cell(values[place], limits) for place in map(tuple, np.argwhere(~np.isnan(values)).tolist())}
+    size = 7 if columns <= 6 else 6
+    # Beside the panels stand the labels of rows and the scale.
+    room = 0.62 * look.inches / look.shape(panels, MAPS_ACROSS)[1] / columns
+    longest = max((len(text) for text in texts.values()), default=0)
+    if values.size <= MOST_FIGURES_IN_CELLS and longest * size * WIDE_DIGIT / 72 < room:
         dark = sum(limits) / 2 + (limits[1] - limits[0]) * 0.1
-        for row, column in np.argwhere(~np.isnan(values)):
-            value = values[row, column]
-            text = f"{value:.2f}" if max(map(abs, limits)) < 10 else f"{value:,.0f}"
-            text = f"{value:.2g}" if max(map(abs, limits)) < 0.1 else text
-            colour = "white" if value < dark else INK
-            axes.text(column, row, text, ha="center", va="center", fontsize=7 if columns <= 6 else 6, color=colour)
+        for (row, column), text in texts.items():
+            colour = "white" if values[row, column] < dark else INK
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
     _ticks(axes, "x", across)
     _ticks(axes, "y", up)
     for side in ("left", "bottom"):
@@ -372,6 +399,14 @@ def _cells(axes: Axes, across: Axis, up: Axis, values: NDArray[np.float64], limi
     axes.set_xlabel(_axis_label(across))
     axes.set_ylabel(_axis_label(up))
     return image
+
+
+def _in_cell(value: float, limits: tuple[float, float]) -> str:
+    """A value as a map writes it: with as many digits as the largest needs."""
+    largest = max(map(abs, limits))
+    if largest < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
 
 
 def _averaged(across: Factor, up: Factor, means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -400,9 +435,9 @@ def _holes(maps: Sequence[NDArray[np.float64]]) -> bool:
     return any(bool(np.isnan(one).any()) for one in maps)
 
 
-def _outer(axes: Axes, place: int, count: int) -> None:
+def _outer(axes: Axes, place: int, count: int, look: Look) -> None:
     """Labels only at the figure's edges, where panels share their axes."""
-    across = shape(count)[1]
+    across = look.shape(count, MAPS_ACROSS)[1]
     if place % across:
         axes.set_ylabel("")
         axes.tick_params(labelleft=False)
@@ -426,10 +461,14 @@ def _scale(axes: Axes, side: Literal["x", "y"], axis: Axis) -> None:
         ruler.set_minor_locator(LogLocator(subs="all"))
     elif axis.sampled:
         axes.locator_params(axis=side, nbins=5)
-    if not axis.sampled and len(axis.values) <= 6:
-        places = _places(axis)
-        getattr(axes, f"set_{side}ticks")(places, [words.plain(float(place)) for place in places])
+    places = _places(axis)
+    texts = [words.plain(float(place)) for place in places]
+    few = not axis.sampled and len(texts) <= 6
+    if few and (side == "y" or fit(axes, places.tolist(), texts, logarithmic=axis.logarithmic)):
+        getattr(axes, f"set_{side}ticks")(places, texts)
         axes.minorticks_off()
+    elif not axis.logarithmic:
+        axes.locator_params(axis=side, nbins=4)
 
 
 def _ticks(axes: Axes, side: str, axis: Axis) -> None:
@@ -477,14 +516,16 @@ def _bars(means: statistics.Means) -> NDArray[np.float64]:
     return np.nan_to_num(means.half)
 
 
-def _single(width: float, height: float) -> tuple[Figure, Axes]:
+def _single(look: Look, entries: int) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    # A narrow figure has its legend in a column of its own.
+    height = look.inches * TALL + 0.3 if not look.narrow else look.inches + 0.16 * entries
+    figure = Figure(figsize=(look.inches, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
-def _legend(figure: Figure, axes: Axes, name: str) -> None:
+def _legend(figure: Figure, axes: Axes, look: Look, name: str) -> None:
     handles, labels = axes.get_legend_handles_labels()
     # Without values there is a scale beside the axes, which says what it is.
     title = name if len(labels) > 1 else None
@@ -493,7 +534,7 @@ def _legend(figure: Figure, axes: Axes, name: str) -> None:
         labels,
         title=title,
         loc="outside lower center",
-        ncols=min(len(labels), 4),
+        ncols=look.columns(labels),
         fontsize="small",
         title_fontsize="small",
     )

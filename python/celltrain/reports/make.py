@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain import cautions
 from celltrain.arguments import Answer, checked
 from celltrain.axes import require_matplotlib
 from celltrain.errors import Fault, StoreError
-from celltrain.pages.drawing import style
+from celltrain.pages.drawing import Look
+from celltrain.reports import groups
 from celltrain.reports.analysis import Analysis, Comparison, compare, named
 from celltrain.reports.data import Data, Measure, of_store
 from celltrain.store import Store
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from celltrain.pages.drawing import Drawing
+    from celltrain.reports.groups import Baseline, Layout
 
 
 class Report(Answer):
@@ -35,13 +38,43 @@ class Report(Answer):
     data: Data
     analysis: Analysis
     comparison: Comparison | None
+    layout: Layout | None
+    """Which axes the figures of lines have; None where there are no such figures."""
+    baseline: Baseline | None
+    """What everything is compared with, seed by seed."""
+    layout_against: Layout | None
+    """The axes of the figures of these differences."""
+    style: str | None
+    """Of the figures: a style of matplotlib; ours when None."""
+    warnings: tuple[str, ...]
+    """What to look at before the means are believed: axes that changed nothing, for example."""
 
     @classmethod
-    def _of(cls, data: Data, *, front: Sequence[str] | None, comparison: Comparison | None) -> Report:
+    def _of(
+        cls,
+        data: Data,
+        *,
+        front: Sequence[str] | None,
+        comparison: Comparison | None,
+        warnings: Sequence[str] = (),
+        style: str | None = None,
+        lines: Sequence[str] | None = None,
+        baseline: str | None = None,
+    ) -> Report:
         made = cls.__new__(cls)
         made.data = data
         made.analysis = Analysis(data, front)
         made.comparison = comparison
+        made.style = style
+        made.baseline = None if baseline is None else groups.baseline(data, baseline)
+        made.layout = groups.layout(made.analysis, lines)
+        made.layout_against = None
+        if made.baseline is not None:
+            factor = made.baseline.factor
+            made.layout_against = groups.layout(made.analysis, None, factor) or groups.Layout(
+                over=factor, by=None, panel=None
+            )
+        made.warnings = tuple(warnings)
         return made
 
     @cached_property
@@ -184,6 +217,35 @@ class Report(Answer):
         )
 
     @cached_property
+    def differences(self) -> pa.Table:
+        """One row a point and measure: what it has more than the baseline, seed by seed; without rows where there is none."""
+        import pyarrow as pa
+
+        against, count = self.baseline, len(self.data.measures)
+        points = np.array([], np.int64)
+        columns = dict.fromkeys(("n", "difference", "low", "high"), np.array([]))
+        if against is not None:
+            points = np.flatnonzero(against.factor.levels != against.level)
+            means = [("n", "n"), ("difference", "mean"), ("low", "low"), ("high", "high")]
+            columns = {
+                name: np.stack([getattr(one, part)[points] for one in against.of_points], axis=1).reshape(-1)
+                for name, part in means
+            }
+        names = pa.array(np.tile(np.arange(count, dtype=np.int32), len(points)))
+        measured = pa.DictionaryArray.from_arrays(names, pa.array([m.name for m in self.data.measures], pa.string()))
+        arrays = [_array(columns["n"].astype(np.int64)), *(_array(columns[name]) for name in list(columns)[1:])]
+        return pa.Table.from_arrays(
+            [*self._settings(np.repeat(points, count)), measured, *arrays],
+            schema=self._schema(
+                _column("measure", "name", "", "what was measured"),
+                _column("n", "int64", "1", "pairs of runs of one seed"),
+                _column("difference", "float64", "", "mean of what the point has more than the baseline"),
+                _column("low", "float64", "", "lower end of its 95 % interval"),
+                _column("high", "float64", "", "its upper end"),
+            ),
+        )
+
+    @cached_property
     def failures(self) -> pa.Table:
         """The runs that have no values, each with its error."""
         import pyarrow as pa
@@ -201,37 +263,55 @@ class Report(Answer):
             ),
         )
 
-    def drawings(self) -> Iterator[Drawing]:
-        """The figures, one after the other, on matplotlib figures, each with its title and caption."""
+    @checked()
+    def drawings(self, *, width: str = "page") -> Iterator[Drawing]:
+        """The figures, one after the other, on matplotlib figures, each with its title and caption.
+
+        Args:
+            width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
+        """
         require_matplotlib()
         from celltrain.reports import figures
 
+        look = Look.of(width, self.style)
         if self.comparison is not None:
-            with style():
-                drawing: Drawing | None = figures.comparison(self.comparison)
+            with look.applied():
+                drawing: Drawing | None = figures.comparison(self.comparison, look)
             assert drawing is not None, "a comparison has a figure"
             yield drawing
         makers: list[Callable[[], Drawing | None]] = [
-            lambda: figures.front(self.analysis),
-            lambda: figures.spread(self.analysis),
+            lambda: figures.front(self.analysis, look),
+            lambda: figures.spread(self.analysis, look),
             *(
-                lambda draw=draw, i=i: draw(self.analysis, i)
+                lambda draw=draw, i=i: draw(self.analysis, i, look)
                 for draw in (figures.effects, figures.heat_map, figures.sample, figures.pairs)
                 for i in range(len(self.data.measures))
             ),
         ]
+        makers[2:2] = list(self._grouped(look))
         for make in makers:
-            with style():
+            with look.applied():
                 drawing = make()
             if drawing is not None:
                 yield drawing
+
+    def _grouped(self, look: Look) -> Iterator[Callable[[], Drawing | None]]:
+        """What makes the figures of lines: differences from the baseline, and means."""
+        compared = self.baseline
+        for against in (compared, None) if compared is not None else (None,):
+            chosen = self.layout if against is None else self.layout_against
+            if chosen is None:
+                continue
+            for i in range(len(self.data.measures)):
+                yield partial(groups.draw, self.analysis, i, chosen, look, against)
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
         from celltrain.pages.html import Inlined
         from celltrain.reports.page import page
 
-        return page(self, [Inlined.of(drawing) for drawing in self.drawings()])
+        both = zip(self.drawings(), self.drawings(width="column"), strict=True)
+        return page(self, [Inlined.of(*pair) for pair in both])
 
     @checked()
     def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
@@ -252,12 +332,14 @@ class Report(Answer):
         written, inlined = [], []
         # Each figure is written and forgotten: together they would be hundreds of megabytes.
         expected = 1 + 4 * len(self.data.measures)
-        for place, drawing in enumerate(self.drawings()):
-            for kind in ("svg", "pdf"):
-                path = plots / f"{drawing.name}.{kind}"
-                replace(path, drawing.save(kind))
-                written.append(path)
-            inlined.append(Inlined.of(drawing))
+        both = zip(self.drawings(), self.drawings(width="column"), strict=True)
+        for place, pair in enumerate(both):
+            for drawing, suffix in zip(pair, ("", "-column"), strict=True):
+                for kind in ("svg", "pdf"):
+                    path = plots / f"{drawing.name}{suffix}.{kind}"
+                    replace(path, drawing.save(kind))
+                    written.append(path)
+            inlined.append(Inlined.of(*pair))
             if progress is not None:
                 progress(min((place + 1) / expected, 0.99))
         for name, table in self._tables().items():
@@ -272,6 +354,8 @@ class Report(Answer):
         tables = {"summary": self.summary, "effects": self.effects}
         if self.analysis.front is not None:
             tables["front"] = self.front
+        if self.baseline is not None:
+            tables["baseline"] = self.differences
         if self.comparison is not None:
             tables["comparison"] = self.moved
         if self.data.failures:
@@ -290,7 +374,7 @@ class Report(Answer):
             "runs": data.runs,
             "missing": data.missing,
             "failures": len(data.failures),
-            "warnings": list(data.warnings),
+            "warnings": list(self.warnings),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [
                 {"name": axis.name, "unit": axis.unit, "values": len(axis.values), "sampled": axis.sampled}
@@ -349,6 +433,9 @@ def report(
     measures: Sequence[str] | None = None,
     front: Sequence[str] | None = None,
     compare_with: Store | str | os.PathLike[str] | None = None,
+    style: str | None = None,
+    lines: Sequence[str] | None = None,
+    baseline: str | None = None,
 ) -> Report:
     """What the runs of a store say, as tables, figures and a page.
 
@@ -359,6 +446,10 @@ def report(
         front: The two measures of the Pareto front, `-` before one of which smaller is better; efficiency and fairness
             when None.
         compare_with: Another store of the same axes and measures: what moved from the first to this one?
+        style: Of the figures: a style of matplotlib, by its name or its file; ours when None.
+        lines: Up to three axes: over which the measures are drawn, by which they are coloured, by which there are panels;
+            chosen when None.
+        baseline: A value of an axis, such as `"policy=tail_drop"`: what do the others have more, seed by seed?
 
     Raises:
         StoreError: When a store cannot be read or holds nothing, or a measure was not measured.
@@ -370,13 +461,24 @@ def report(
     >>> report.summary.num_rows, report.front.column_names[:2]
     (4, ['point', 'z'])
     """
+    if style is not None:
+        require_matplotlib()
+        Look.of("page", style)
     first = _opened(store)
     data = of_store(first, measures)
     comparison = None
     if compare_with is not None:
         second = _opened(compare_with)
         comparison = compare(data, of_store(second, measures), _names(first, second))
-    made = Report._of(data, front=front, comparison=comparison)
+    made = Report._of(
+        data,
+        front=front,
+        comparison=comparison,
+        warnings=[*cautions.of_store(first), *data.warnings],
+        style=style,
+        lines=lines,
+        baseline=baseline,
+    )
     if out is not None:
         made.write(out)
     return made

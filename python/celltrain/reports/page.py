@@ -13,6 +13,7 @@ from celltrain.pages import words
 from celltrain.pages.html import Cell, Head, Inlined, Table, environment
 from celltrain.reports.analysis import Comparison, named
 from celltrain.reports.data import Axis, Data, Measure
+from celltrain.reports.groups import Baseline, label
 
 if TYPE_CHECKING:
     from celltrain.reports.make import Report
@@ -41,6 +42,7 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
         ("run", "What was run"),
         *([("failures", "Runs that failed")] if failures else []),
         *([("comparison", "Comparison")] if comparison else []),
+        *([("baseline", f"Against {report.baseline.name}")] if report.baseline else []),
         *([("trade-off", "The trade-off")] if front else []),
         *((section["id"], section["title"]) for section in sections),
         ("points", "Every point"),
@@ -53,12 +55,13 @@ def _content(report: Report, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
         "contents": contents,
         "facts": list(_facts(data)),
         "glance": list(_glance(report)),
-        "warnings": data.warnings,
+        "warnings": report.warnings,
         "axes": _axes(data) if data.axes else None,
         "measures": _measures(data),
         "plan": json.dumps(data.plan, indent=2, ensure_ascii=False),
         "failures": failures,
         "comparison": comparison,
+        "baseline": _baseline(report, report.baseline, drawings) if report.baseline else None,
         "front": front,
         "sections": sections,
         "points": _points(report),
@@ -195,6 +198,7 @@ def _front(report: Report, drawing: Inlined) -> dict[str, Any]:
 def _sections(report: Report, drawings: Mapping[str, Inlined]) -> Iterator[dict[str, Any]]:
     for ident, title, prefixes, more in (
         ("spread", "What the seeds gave", ("spread",), ()),
+        ("lines", "With intervals", ("lines-",), ()),
         ("effects", "What each axis does", ("effects-",), ()),
         ("maps", "Over two axes", ("map-", "sample-"), ("pairs-",)),
     ):
@@ -229,6 +233,39 @@ def _points(report: Report) -> dict[str, Any]:
     return {
         "text": "Mean ± half the 95 % interval of the mean. The file summary.csv beside this page has the same with all digits.",
         "table": Table(title=title, heads=heads, rows=rows, left_out=left_out),
+    }
+
+
+def _baseline(report: Report, against: Baseline, drawings: Mapping[str, Inlined]) -> dict[str, Any]:
+    """What every value of an axis has more than one of them."""
+    data = report.data
+    rows = []
+    for i, measure in enumerate(data.measures):
+        for level in range(len(against.factor.axis.values)):
+            if level == against.level:
+                continue
+            beyond, known = against.beyond(i, level)
+            means = against.of_levels[i]
+            sure = bool(abs(means.mean[level]) > means.half[level])
+            rows.append(
+                [
+                    Cell(text=words.measure(measure.name, measure.unit), mark=True),
+                    Cell(text=label(against.factor, level)),
+                    _estimate(means.mean[level], means.half[level], mark=sure, signed=True),
+                    Cell(text=f"{beyond:,} of {known:,}", key=float(beyond)),
+                ]
+            )
+    heads = [
+        Head(text=text)
+        for text in ("measure", against.factor.axis.name, "more on the mean", "points beyond the spread")
+    ]
+    return {
+        "title": f"Against {against.factor.axis.name} = {against.name}",
+        "text": f"What each {against.factor.axis.name} has more than {against.name}, in runs that have all other axes and the seed "
+        "in common. The mean is over all points; bold where its 95 % interval leaves zero out. A point is beyond the seeds' "
+        "spread where the interval of its own differences does. The file baseline.csv beside this page has every point.",
+        "table": Table(title="differences", heads=heads, rows=rows),
+        "drawings": [drawing for name, drawing in drawings.items() if name.startswith("differences-")],
     }
 
 

@@ -40,6 +40,11 @@ class Store(Locked, Answer):
     _ledger: Ledger | None = None
     _next: int = 1
 
+    @checked(StoreError)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the store in a folder to read, as `Store.open` does; raises `StoreError`."""
+        vars(self).update(vars(type(self).open(path)))
+
     @classmethod
     def _of(cls, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> Store:
         made = cls.__new__(cls)

@@ -13,7 +13,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from celltrain.pages.drawing import Drawing
+    from celltrain.pages.drawing import Drawing, Look
     from celltrain.tuning.result import Confirmed, Searched, Tuned
 
 MOST_ACROSS = 3
@@ -21,7 +21,7 @@ MOST_ACROSS = 3
 MARGIN = 0.12
 
 
-def fronts(tuned: Tuned) -> Drawing:
+def fronts(tuned: Tuned, look: Look) -> Drawing:
     """A panel for each configuration."""
     require_matplotlib()
     about = tuned.facts["objectives"]
@@ -29,9 +29,9 @@ def fronts(tuned: Tuned) -> Drawing:
         drawing.direction(words.labelled(one["measure"], one["unit"]), one["better"] == "larger") for one in about
     ]
     colours = {one["label"]: drawing.COLOURS[1 + i % 6] for i, one in enumerate(tuned.facts["references"])}
-    with drawing.style():
-        figure, grid = drawing.panelled(len(tuned.searches), width=3.2, height=2.9, extra=0.4, most=MOST_ACROSS)
-        across = drawing.shape(len(grid), MOST_ACROSS)[1]
+    with look.applied():
+        figure, grid = drawing.panelled(len(tuned.searches), look, height=2.7, extra=0.1, most=MOST_ACROSS)
+        across = look.shape(len(grid), MOST_ACROSS)[1]
         for place, (axes, searched) in enumerate(zip(grid, tuned.searches, strict=True)):
             _panel(axes, searched, [one["better"] == "larger" for one in about], colours)
             axes.set_title(shown(searched.title or tuned.facts["name"]), fontsize="small")
@@ -43,7 +43,7 @@ def fronts(tuned: Tuned) -> Drawing:
             text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         figure.legend(
-            handles.values(), handles, loc="outside lower center", ncols=min(len(handles), 4), fontsize="small"
+            handles.values(), handles, loc="outside lower center", ncols=look.columns(list(handles)), fontsize="small"
         )
     seeds = tuned.facts["seeds"]
     caption = (
@@ -52,7 +52,7 @@ def fronts(tuned: Tuned) -> Drawing:
         "beats. Trials far below are outside the panels."
     )
     name = " and ".join(one["measure"] for one in about)
-    return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure)
+    return drawing.Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
 def _panel(axes: Axes, searched: Searched, larger: list[bool], colours: dict[str, str]) -> None:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from celltrain.tuning.result import Estimate, Searched, Tuned
 
 
-def page(tuned: Tuned, drawing: Drawing | None = None) -> str:
-    """A search as one HTML page."""
-    text: str = environment("tune").get_template("tuning/tune.html").render(_content(tuned, drawing or tuned.drawing()))
+def page(tuned: Tuned, drawings: tuple[Drawing, Drawing] | None = None) -> str:
+    """A search as one HTML page, its figure in both widths."""
+    both = drawings or (tuned.drawing(), tuned.drawing(width="column"))
+    text: str = environment("tune").get_template("tuning/tune.html").render(_content(tuned, Inlined.of(*both)))
     return text
 
 
-def _content(tuned: Tuned, drawing: Drawing) -> dict[str, Any]:
+def _content(tuned: Tuned, drawing: Inlined) -> dict[str, Any]:
     facts = tuned.facts
     left = _left(tuned)
     configurations = [
@@ -46,7 +47,7 @@ def _content(tuned: Tuned, drawing: Drawing) -> dict[str, Any]:
         "facts": list(_facts(tuned)),
         "parameters": _parameters(tuned),
         "measures": _measures(tuned),
-        "drawing": Inlined.of(drawing),
+        "drawing": drawing,
         "left": left if left.rows else None,
         "confirmation": facts["seeds"]["confirmation"]["count"],
         "configurations": configurations,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.arguments import checked
-from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.errors import Fault, PlanError
 from celltrain.expressions import MeasureError, check_syntax
 from celltrain.paths import UnknownKeyError, set_key
 from celltrain.plan import Key, Plan, Seeds
@@ -24,11 +24,10 @@ from celltrain.plan.base import Base, base_of, plain
 from celltrain.plan.contents import MAX_RUNS, Group
 from celltrain.plan.document import Diagnostics, join, parse
 from celltrain.plan.points import OUTLINED, no_measures
-from celltrain.plan.reader import Reader
+from celltrain.plan.reader import Reader, plan_text
 from celltrain.plan.shapes import OBJECTIVES, TuneForm
 from celltrain.quantities import exact
-from celltrain.scenario import Reading, read_text
-from celltrain.text import shown as shown_path
+from celltrain.scenario import Reading
 
 if TYPE_CHECKING:
     from celltrain.models import Scenario
@@ -139,20 +138,19 @@ class TunePlan:
     @checked(PlanError)
     def load(cls, path: str | os.PathLike[str]) -> TunePlan:
         """The plan in a TOML file; raises `PlanError` with everything that is wrong with it."""
-        path = Path(path)
-        try:
-            text = read_text(path)
-        except ScenarioError as error:
-            raise PlanError(error.faults) from None
-        return cls.of_toml(text, file=shown_path(path), folder=path.parent)
+        return cls._read(*plan_text(Path(path)))
 
     @classmethod
     @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> TunePlan:
         """The plan in a text; `folder` is where the scenario it names stands."""
+        return cls._read(text, file, Path(folder))
+
+    @classmethod
+    def _read(cls, text: str, file: str, folder: Path | None) -> TunePlan:
         document, lines = parse(text, file)
         diagnostics = Diagnostics(file, lines, document)
-        base = Base.named(document.get("scenario"), diagnostics, Path(folder))
+        base = Base.named(document.get("scenario"), diagnostics, folder)
         return _TuneReader(diagnostics, base).tune_plan(Path(file).stem if file.endswith(".toml") else "")
 
     @classmethod

@@ -266,11 +266,17 @@ class Tuned(Answer):
         lines.append('"searches": [' + ",\n".join(blocks) + "]")
         return "{" + ",\n".join(lines) + "}\n"
 
-    def drawing(self) -> Drawing:
-        """The fronts: a panel for each configuration."""
+    @checked()
+    def drawing(self, *, width: str = "page") -> Drawing:
+        """The fronts: a panel for each configuration.
+
+        Args:
+            width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
+        """
+        from celltrain.pages.drawing import Look
         from celltrain.tuning.figure import fronts
 
-        return fronts(self)
+        return fronts(self, Look.of(width, None))
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
@@ -288,19 +294,20 @@ class Tuned(Answer):
         from celltrain.tuning.page import page
 
         plots = inner(folder / "figures")
-        drawing = self.drawing()
+        drawings = self.drawing(), self.drawing(width="column")
         written = []
-        for place, kind in enumerate(("svg", "pdf")):
-            path = plots / f"{drawing.name}.{kind}"
-            replace(path, drawing.save(kind))
-            written.append(path)
-            if progress is not None:
-                progress((place + 1) / 3)
+        for drawing, suffix in zip(drawings, ("", "-column"), strict=True):
+            for kind in ("svg", "pdf"):
+                path = plots / f"{drawing.name}{suffix}.{kind}"
+                replace(path, drawing.save(kind))
+                written.append(path)
+                if progress is not None:
+                    progress(len(written) / 5)
         answer = folder / "tune.json"
         replace(answer, self.to_json())
         # Last, so that a folder with a page has everything.
         html = folder / "tune.html"
-        replace(html, page(self, drawing))
+        replace(html, page(self, drawings))
         return [html, answer, *written]
 
     def __repr__(self) -> str:

@@ -19,8 +19,9 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, OutOfOrder, PartialAcks, RttArithmetic, RttSampling, SlowStart,
-    SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase, TimerRestart, WindowArithmetic, WindowGrowth,
+    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, EstimateForgotten, OfferedWindow, OutOfOrder, PartialAcks,
+    RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase, TimerRestart,
+    WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;

@@ -59,6 +59,10 @@ pub struct TcpOptions {
     pub partial_acks: PartialAcks,
     /// In what numbers the round-trip time is estimated.
     pub rtt_arithmetic: RttArithmetic,
+    /// When timeouts make the sender forget its estimate of the round-trip time.
+    pub estimate_forgotten: EstimateForgotten,
+    /// What the receiver advertises while it keeps segments that arrived ahead of a gap.
+    pub offered_window: OfferedWindow,
     /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
     pub congestion: Congestion,
     /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
@@ -94,6 +98,8 @@ impl Default for TcpOptions {
             duplicate_acks: DuplicateAcks::default(),
             partial_acks: PartialAcks::default(),
             rtt_arithmetic: RttArithmetic::default(),
+            estimate_forgotten: EstimateForgotten::default(),
+            offered_window: OfferedWindow::default(),
             congestion: Congestion::default(),
             pacing_rate: None,
             lose_at_window: None,
@@ -283,6 +289,31 @@ pub enum RttArithmetic {
     TahoeIntegers,
     /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
+}
+
+/// When timeouts make the sender forget its estimate of the round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateForgotten {
+    /// Never, however many there are.
+    #[default]
+    Never,
+    /// At the fourth without a sample between them: the timeout stays as it is, and the next sample counts as the
+    /// first, as BSD has it.
+    AtFourthTimeout,
+    /// At each: `initial_rto` holds again until the next sample.
+    AtEachTimeout,
+}
+
+/// What the receiver advertises while it keeps segments that arrived ahead of a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OfferedWindow {
+    /// All of its window, counted from the next byte expected, as RFC 793 has it.
+    #[default]
+    Whole,
+    /// Less the bytes that it keeps.
+    LessKept,
 }
 
 impl TcpOptions {

@@ -2,11 +2,11 @@
 //!
 //! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. It keeps out-of-order segments,
 //! acknowledges every segment at once unless delayed acknowledgements are on, and sends a duplicate acknowledgement for
-//! each segment that is out of order or repeated. Its application reads at once, so the window it advertises never
-//! shrinks. Where the ends exchange selective acknowledgements, it reports what it keeps, the newest first
+//! each segment that is out of order or repeated. Its application reads at once, so the window it advertises shrinks
+//! only by what it keeps, and only where `offered_window` says so. Where the ends exchange selective acknowledgements, it reports what it keeps, the newest first
 //! (RFC 2018, 4).
 
-use super::options::{DelayedAcks, OutOfOrder};
+use super::options::{DelayedAcks, OfferedWindow, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
 use super::{Ack, Segment, TcpConfig, window_scale};
 
@@ -21,7 +21,10 @@ pub struct Receiver {
     /// selective acknowledgements.
     newest: Vec<u64>,
     selective: bool,
-    window: u16,
+    /// Bytes of the receive window.
+    window: u64,
+    scale: u32,
+    offered: OfferedWindow,
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
     ack_pending: bool,
@@ -46,13 +49,14 @@ impl Receiver {
     pub fn new(config: &TcpConfig) -> Self {
         let options = config.options();
         let scale = window_scale(options.receive_window.bytes);
-        let field = (options.receive_window.bytes >> scale).min(u64::from(u16::MAX));
         Self {
             rcv_nxt: 0,
             kept: Vec::new(),
             newest: Vec::new(),
             selective: config.selective(),
-            window: u16::try_from(field).expect("the scale makes it fit"),
+            window: options.receive_window.bytes,
+            scale,
+            offered: options.offered_window,
             out_of_order: options.out_of_order,
             delayed_acks: options.delayed_acks,
             ack_pending: false,
@@ -125,7 +129,17 @@ impl Receiver {
     fn acknowledge(&mut self) -> Ack {
         self.ack_pending = false;
         self.counters.acks += 1;
-        Ack { ack: self.rcv_nxt, window: self.window }
+        Ack { ack: self.rcv_nxt, window: self.window_field() }
+    }
+
+    /// The window as an acknowledgement sent now advertises it.
+    fn window_field(&self) -> u16 {
+        let kept: u64 = match self.offered {
+            OfferedWindow::Whole => 0,
+            OfferedWindow::LessKept => self.kept.iter().map(|(start, end)| end - start).sum(),
+        };
+        let field = (self.window.saturating_sub(kept) >> self.scale).min(u64::from(u16::MAX));
+        u16::try_from(field).expect("the bound makes it fit")
     }
 
     fn holds(&self, segment: Segment) -> bool {
@@ -205,6 +219,17 @@ mod tests {
     fn a_scaled_window_is_advertised_in_its_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
+    }
+
+    #[test]
+    fn what_is_kept_beyond_a_gap_is_taken_off_the_window_where_that_is_asked_for() {
+        let offered = |offered_window| {
+            let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
+            [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))
+        };
+        assert_eq!(offered(OfferedWindow::Whole), [Some(65535); 7]);
+        let kept = [0, 10, 20, 30, 30, 10, 0];
+        assert_eq!(offered(OfferedWindow::LessKept), kept.map(|kept| Some(65535 - kept)));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 //! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` has the
 //! timeout of 4.3BSD-Tahoe, `fractions` is the same estimator without the rounding.
 
-use super::options::RttArithmetic;
+use super::options::{EstimateForgotten, RttArithmetic};
 
 /// Smoothed round-trip time and variance, and the backoff kept until a valid sample.
 #[derive(Clone, Debug)]
@@ -19,6 +19,12 @@ pub struct RttEstimator {
     /// srtt and rttvar in ticks, when they are kept in fractions and there was a sample.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
+    /// Timeouts since the last valid sample.
+    timeouts: u32,
+    /// When they make the estimate forgotten.
+    forgotten: EstimateForgotten,
+    /// Whether the next sample counts as the first.
+    afresh: bool,
 }
 
 /// Bounds and start of the retransmission timeout, in ticks.
@@ -35,15 +41,38 @@ pub struct RtoLimits {
 /// BSD's `tcp_backoff` table ends its doubling at 64.
 const MAX_DOUBLINGS: u32 = 6;
 
+/// 4.3BSD, `tcp_timers`: `if (tp->t_rxtshift > TCP_MAXRXTSHIFT / 4)`, a quarter of twelve.
+const TIMEOUTS_KEPT: u32 = 3;
+
 impl RttEstimator {
     /// An estimator without a sample.
     pub fn new(limits: RtoLimits, arithmetic: RttArithmetic) -> Self {
-        Self { srtt: 0, rttvar: 0, backoff: 0, limits, fractions: None, arithmetic }
+        Self {
+            srtt: 0,
+            rttvar: 0,
+            backoff: 0,
+            limits,
+            fractions: None,
+            arithmetic,
+            timeouts: 0,
+            forgotten: EstimateForgotten::Never,
+            afresh: false,
+        }
+    }
+
+    /// The same estimator, which timeouts make forget.
+    #[must_use]
+    pub fn forgetting(self, forgotten: EstimateForgotten) -> Self {
+        Self { forgotten, ..self }
     }
 
     /// Takes a sample of `m` ticks, counted from 1 at the instant of sending; ends any backoff.
     pub fn sample(&mut self, m: u32) {
         self.backoff = 0;
+        self.timeouts = 0;
+        if std::mem::take(&mut self.afresh) {
+            self.forget();
+        }
         if self.arithmetic == RttArithmetic::Fractions {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
@@ -58,6 +87,17 @@ impl RttEstimator {
         self.srtt = (self.srtt + delta).max(1);
         let delta = delta.abs() - (self.rttvar >> 2);
         self.rttvar = (self.rttvar + delta).max(1);
+    }
+
+    /// A timeout happened: the estimate may be forgotten.
+    pub fn on_timeout(&mut self) {
+        self.timeouts += 1;
+        match self.forgotten {
+            EstimateForgotten::Never => {}
+            // BSD adds srtt to rttvar and clears srtt, so that the timeout stays about what it was.
+            EstimateForgotten::AtFourthTimeout => self.afresh = self.timeouts > TIMEOUTS_KEPT,
+            EstimateForgotten::AtEachTimeout => self.forget(),
+        }
     }
 
     /// A timeout happened: the next one is twice as long, up to 64 times.
@@ -85,6 +125,10 @@ impl RttEstimator {
         let doublings = (self.backoff + doublings).min(MAX_DOUBLINGS);
         let backed_off = (base << doublings).min(i64::from(self.limits.maximum));
         u32::try_from(backed_off).expect("the maximum is 32 bits")
+    }
+
+    fn forget(&mut self) {
+        (self.srtt, self.rttvar, self.fractions) = (0, 0, None);
     }
 }
 
@@ -178,6 +222,34 @@ mod tests {
         assert_eq!(seen, [6, 12, 24, 48, 96, 192, 192, 192]);
         rtt.sample(1);
         assert!(rtt.rto() <= 3);
+    }
+
+    #[test]
+    fn after_four_timeouts_bsd_keeps_the_timeout_and_takes_the_next_sample_for_the_first() {
+        let after = |forgotten, timeouts| {
+            let mut rtt = estimator().forgetting(forgotten);
+            (0..100).for_each(|_| rtt.sample(1));
+            (0..timeouts).for_each(|_| rtt.on_timeout());
+            let kept = rtt.rto();
+            rtt.sample(5);
+            (kept, rtt.rto())
+        };
+        // A sample of 5 moves srtt from 7 to 11 eighths and rttvar from 3 to 7 quarters: 1 + 7. As the first it is 5 + 10.
+        assert_eq!(after(EstimateForgotten::Never, 9), (3, 8));
+        assert_eq!(after(EstimateForgotten::AtFourthTimeout, 3), (3, 8));
+        assert_eq!(after(EstimateForgotten::AtFourthTimeout, 4), (3, 15));
+        assert_eq!(after(EstimateForgotten::AtEachTimeout, 1), (30, 15), "the initial timeout, then the first sample");
+    }
+
+    #[test]
+    fn what_is_forgotten_in_fractions_starts_with_half_of_a_sample_as_deviation() {
+        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
+        let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
+        rtt.sample(1);
+        rtt.on_timeout();
+        assert_eq!(rtt.rto(), 30);
+        rtt.sample(3);
+        assert_eq!(rtt.rto(), 6, "2 + 4 * 1");
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Sender {
             pending: Pending::Nothing,
             cause: Cause::Timeout,
             board: Scoreboard::default(),
-            rtt: RttEstimator::new(limits, options.rtt_arithmetic),
+            rtt: RttEstimator::new(limits, options.rtt_arithmetic).forgetting(options.estimate_forgotten),
             timer: match options.timer_restart {
                 TimerRestart::EveryNewAck | TimerRestart::WhenAllAcked => {
                     RetransmissionTimer::Common(Countdown::default())
@@ -480,6 +480,7 @@ impl Sender {
 
     fn on_timeout(&mut self) {
         self.counters.timeouts += 1;
+        self.rtt.on_timeout();
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
         }

@@ -138,15 +138,17 @@ impl Making<'_> {
     }
 
     /// Whether a port takes streams. They gain something where single cells come or go: a contended port feeds it, or it
-    /// feeds one. Elsewhere trains stay whole.
+    /// feeds one. Elsewhere trains stay whole. Where cells are pushed out, trains were found to be quicker.
     fn takes_streams(&self, draft: &Draft, ways: Ways) -> bool {
-        let Draft { link, timing, .. } = draft;
+        let Draft { link, timing, policy, .. } = draft;
         let feeders = self.plan.feeders.of(*link);
         let can_gain = timing.every_cell_matters || feeders.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_crossed_by_many = self.routing.vcs[*link].len() >= MANY;
+        let pushes_out = policy.overflow() == Overflow::PushOutFront;
+        let has_batches = is_far && is_crossed_by_many && !pushes_out;
         let wanted = match ways {
-            Ways::Planned => can_gain && ((is_far && is_crossed_by_many) || self.is_last_behind_one(draft)),
+            Ways::Planned => can_gain && (has_batches || self.is_last_behind_one(draft)),
             Ways::Trains => false,
             Ways::Streams => true,
         };
@@ -217,14 +219,12 @@ impl Making<'_> {
         }
         let port = BatchingPort::new(link.buffer, vcs, policy, draws("policy"));
         let port = port.merging(&routing.merging[number]).scheduled(queues);
-        match first_stream {
-            Some(first) => ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing)),
-            None => {
-                let is_read = is_looked_at || timing.marks_above.is_some();
-                let port = if is_read { port } else { port.without_queue() };
-                ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
-            }
+        if let Some(first) = first_stream {
+            return ContendedPort::Queues(QueuePort::new(port, inbox(first, ties, inputs), ways_out(), timing));
         }
+        let is_read = is_looked_at || timing.marks_above.is_some();
+        let port = if is_read { port } else { port.without_queue() };
+        ContendedPort::Trains(TrainPort::new(port, ties, vcs, inputs, timing))
     }
 
     /// Where a VC's cells go from a port of single cells. Of the ports ahead: the places of their first streams, and the

@@ -121,7 +121,8 @@ proptest! {
         let mut ports = [true, false].map(|keeps_queue| case.port(keeps_queue));
         let mut reported = [Reported::default(), Reported::default()];
         let mut until = Time(0);
-        for step in steps.into_iter().chain([END.0]) {
+        // The end of a run settles its last instant too.
+        for step in steps.into_iter().chain([END.0 + 1]) {
             until = (until + Span(step)).min(END + Span(1));
             for (port, reported) in ports.iter_mut().zip(&mut reported) {
                 port.work(until, |run, first_start, period| reported.add(run, first_start, period));
@@ -140,7 +141,10 @@ proptest! {
         prop_assert_eq!(kept.output.port.state(), counted.output.port.state());
         let [of_kept, of_counted] = reported;
         prop_assert_eq!(&of_kept, &of_counted);
-        let waiting: Vec<_> = kept.output.port.per_vc().iter().map(|&cells| u64::from(cells)).collect();
-        prop_assert_eq!(&of_kept.late[..], &waiting[..]);
+        // Where the order is deferred, what waits at the end is not reported.
+        if !kept.output.defers_order {
+            let waiting: Vec<_> = kept.output.port.per_vc().iter().map(|&cells| u64::from(cells)).collect();
+            prop_assert_eq!(&of_kept.late[..], &waiting[..]);
+        }
     }
 }

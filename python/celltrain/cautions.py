@@ -1,0 +1,247 @@
+"""What to look at before a sweep or a comparison is believed: innocent plans that teach what is not so.
+
+An axis that changes nothing, a threshold that stays where it is while the buffer grows, a mean over different networks. Each is
+said before the runs where the plan shows it, after them, and in the report.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain import _core
+from celltrain.cancel import current
+from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.paths import UnknownKeyError, follow
+from celltrain.plan import canonical
+from celltrain.plan.contents import CHECKED_POINTS
+from celltrain.store import parts
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.plan import Plan
+    from celltrain.plan.contents import Group
+    from celltrain.store import Store
+
+#: Thresholds that are named; a network may have thousands of ports.
+MOST_NAMED = 3
+#: Seconds that all tries of a plan may take, and one of them.
+TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
+
+
+def of_plan(plan: Plan) -> list[str]:
+    """What a plan shows before anything is run."""
+    return [*of_points(plan), *_networks(plan)]
+
+
+def of_store(store: Store) -> list[str]:
+    """The same of a store's plan, and the axes that changed nothing in its runs."""
+    try:
+        plan = store.plan
+        told = of_plan(plan)
+    except CelltrainError:
+        # Another version's plan need not be one today.
+        return []
+    return [*told, *_idle(store, plan)]
+
+
+def tried(plan: Plan) -> list[str]:
+    """Axes that seem to change nothing: a few pairs of runs that differ in one alone, none longer than a moment."""
+    found, prints, begun = [], dict[str, str | None](), time.monotonic()
+    stride, strides = 1, list[int]()
+    for group in reversed(plan.groups):
+        strides.insert(0, stride)
+        stride *= len(group)
+    for group, step in zip(plan.groups, strides, strict=True):
+        if len(group) == 1:
+            continue
+        differ, alike = False, 0
+        # At both corners and in the middle of the other axes.
+        for base in dict.fromkeys(at - at // step % len(group) * step for at in (0, stride // 2, stride - 1)):
+            texts = [_canonical(plan.points[base + level * step].scenario) for level in (0, len(group) - 1)]
+            if None in texts or texts[0] == texts[1]:
+                # Here it sets nothing; elsewhere it may.
+                continue
+            for text in texts:
+                if text is not None and text not in prints and time.monotonic() - begun < TRIED_SECONDS:
+                    prints[text] = _print(text, plan.seeds.first)
+            known = [prints.get(text or "") for text in texts]
+            if None in known:
+                continue
+            differ |= known[0] != known[1]
+            alike += known[0] == known[1]
+        if alike and not differ:
+            found.append(
+                f"{_called(group)} seems to change nothing: its first and its last value gave the same run, in "
+                f"{alike} of {alike} {'tries' if alike > 1 else 'try'}; look whether the scenario uses what it sets"
+            )
+    return found
+
+
+def same(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
+    """How many runs could differ from another of their key, where none does; 0 where one does, or none could.
+
+    Args:
+        keys: For each run a number that runs share which differ only in what is asked about.
+        prints: For each run a number that stands for its fingerprint.
+
+    >>> same(np.array([0, 0, 1, 1]), np.array([7, 7, 8, 8])), same(np.array([0, 0, 1]), np.array([7, 8, 8]))
+    (2, 0)
+    """
+    if not len(keys):
+        return 0
+    order = np.lexsort((prints, keys))
+    again = keys[order][1:] == keys[order][:-1]
+    differs = again & (prints[order][1:] != prints[order][:-1])
+    return 0 if differs.any() else int(again.sum())
+
+
+def idle_words(name: str, pairs: int) -> str:
+    """What is said of an axis that changes nothing."""
+    return (
+        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in it alone have the same fingerprint; look "
+        "whether the scenario uses what it sets"
+        if pairs > 1
+        else f"{name} changes nothing in the one pair of runs that differ in it alone"
+    )
+
+
+def thresholds(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Thresholds in cells that stay while the buffer they belong to changes."""
+    shares: dict[str, dict[int, int]] = {}
+    for scenario in scenarios:
+        for port, table in _tables(scenario.get("port")):
+            buffer = table.get("buffer")
+            if not isinstance(buffer, int) or isinstance(buffer, bool) or buffer <= 0:
+                continue
+            for policy, settings in _tables(table.get("policy")):
+                for key, value in settings.items():
+                    path = f"port.{port}.policy.{policy}.{key}"
+                    if isinstance(value, int) and not isinstance(value, bool) and _in_cells(path):
+                        # A threshold that is varied too is somebody's intention.
+                        known = shares.setdefault(path, {})
+                        known[buffer] = value if known.get(buffer, value) == value else -1
+    stays = {path: known for path, known in shares.items() if len(known) > 1 and len(set(known.values())) == 1}
+    for path, known in list(stays.items())[:MOST_NAMED]:
+        (value,) = set(known.values())
+        if value < 0:
+            continue
+        small, large = min(known), max(known)
+        yield (
+            f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
+            f"smallest, {value / large:.0%} of the largest. Give each buffer its threshold, in [[paired]] for example"
+        )
+
+
+def networks(paths: Mapping[str, str]) -> Iterator[str]:
+    """Axes that make other networks of one.
+
+    Args:
+        paths: By the name of each axis that varies its path into the scenario.
+    """
+    names = [name for name, path in paths.items() if path.split(".")[0] == "topology"]
+    if names and len(names) < len(paths):
+        yield (
+            f"a mean over {' and '.join(map(shown, names))} is one over different networks: what is best on the mean may be "
+            "best on none of them. Look at each by itself"
+        )
+
+
+def of_points(plan: Plan) -> Iterator[str]:
+    """What the points of a plan show, whether means over them are taken or not."""
+    count = len(plan.points)
+    chosen = range(count) if count <= CHECKED_POINTS else [count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)]
+    # Most plans vary no buffer, and their points need not be made.
+    if any(axis.path.split(".")[0] == "port" for axis in plan.axes):
+        yield from thresholds([plan.points[index].scenario for index in chosen])
+
+
+def _networks(plan: Plan) -> Iterator[str]:
+    groups = [group for group in plan.groups if len(group) > 1]
+    yield from networks({_called(group): _path(group) for group in groups})
+
+
+def _path(group: Group) -> str:
+    """Of axes that move together the one that makes another network, if one does."""
+    paths = [axis.path for axis in group.axes]
+    return next((path for path in paths if path.split(".")[0] == "topology"), paths[0])
+
+
+def _called(group: Group) -> str:
+    return " with ".join(shown(axis.name) for axis in group.axes)
+
+
+def _idle(store: Store, plan: Plan) -> Iterator[str]:
+    """The axes that changed nothing in the runs that are there."""
+    import pyarrow as pa
+
+    groups = plan.groups
+    columns = ["point", "seed", "fingerprint"]
+    tables = [parts.read(path, columns).select(columns) for path in store.parts()]
+    if not any(len(group) > 1 for group in groups) or not sum(map(len, tables)):
+        return
+    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    prints = rows["fingerprint"].cast(pa.string()).combine_chunks().dictionary_encode()
+    known = ~np.asarray(prints.is_null())
+    if not known.any():
+        return
+    codes = np.asarray(prints.indices.fill_null(-1), dtype=np.int64)
+    runs = np.stack([np.asarray(rows["point"], dtype=np.int64), codes])[:, known]
+    _, seeds = np.unique(np.asarray(rows["seed"], dtype=np.uint64)[known], return_inverse=True)
+    # A run has a row for each measure.
+    runs = np.unique(np.vstack([runs, seeds]), axis=1)
+    point, codes, seeds = runs
+    stride = 1
+    for group in reversed(groups):
+        level = point // stride % len(group)
+        if len(group) > 1:
+            others = point - level * stride
+            if pairs := same(others * (int(seeds.max()) + 1) + seeds, codes):
+                yield idle_words(_called(group), pairs)
+        stride *= len(group)
+
+
+def _canonical(scenario: Mapping[str, Any]) -> str | None:
+    """None for one that does not fit the memory: its rows will say so."""
+    try:
+        return canonical(scenario)
+    except ScenarioError:
+        return None
+
+
+class _Enough(Exception):  # noqa: N818, no error
+    """A try has taken long enough."""
+
+
+def _print(text: str, seed: int) -> str | None:
+    """The fingerprint of a run; None where it takes too long."""
+    begun = time.monotonic()
+
+    def enough(_: float) -> None:
+        if time.monotonic() - begun > TRY_SECONDS:
+            raise _Enough
+
+    try:
+        answer, _ = _core.Scenario(text).run(seed, on_progress=enough, cancel=current())
+    except _Enough:
+        return None
+    return str(json.loads(answer)["fingerprint"])
+
+
+def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tables in a table; a plan's scenario may hold anything."""
+    for name, table in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(table, Mapping):
+            yield str(name), table
+
+
+def _in_cells(path: str) -> bool:
+    with suppress(UnknownKeyError):
+        return follow(path).unit == "cells"
+    return False

@@ -1,0 +1,202 @@
+"""`celltrain compare`: scenarios beside each other under the same seeds; `celltrain run --seeds` is one of them alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import completing, shell, workers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from celltrain.comparing import Compared
+
+# What fits a screen; --json, --csv and --out give everything.
+MOST_ROWS = 60
+
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES", help="What is measured, with commas, such as efficiency,ports.bottleneck.max_queue_cells."
+    ),
+]
+Width = Annotated[str, typer.Option(metavar="WIDTH", help="Of the figure: page, or column for a paper's column.")]
+Style = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of the figure: a style of matplotlib, such as grayscale, or its file."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(
+        "compare",
+        epilog="For example: celltrain compare lan-tail-drop lan-epd lan-selective-drop --seeds 20 --plot policies.svg; "
+        "celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd:threshold=800,selective_drop",
+    )(compare)
+
+
+@shell.command
+def compare(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.",
+            autocompletion=completing.scenarios,
+        ),
+    ],
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=VALUES",
+            help="Settings, with commas: port.bottleneck.buffer=1000,2000 or port.bottleneck.policy=tail_drop,epd:threshold=800. "
+            "Of one FILE the values are compared; of several, all are compared at each. One value sets it for all. "
+            "May be repeated.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Runs of each.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, metavar="K", help="The first seed; the others follow.")] = 1,
+    measures: Measures = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="Draw means with intervals there: .svg, .pdf or .png.")
+    ] = None,
+    width: Width = "page",
+    style: Style = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="Write means, intervals and differences there, as CSV.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write means, differences and all runs there, as CSV and JSON.")
+    ] = None,
+    jobs: workers.Jobs = None,
+    as_json: shell.Json = False,
+) -> int:
+    """Run scenarios under the same seeds: means with 95 % intervals, and paired differences from the first."""
+    from celltrain.comparing import compare as put_beside
+    from celltrain.comparing.figure import check
+    from celltrain.comparing.settings import of_texts
+
+    varied = of_texts(vary or [])
+    if plot is not None:
+        check(plot, width, style)
+    with shell.waiting("comparing") as progress:
+        compared = put_beside(
+            *files, vary=varied, seeds=seeds, first_seed=seed, measures=listed(measures), jobs=jobs, progress=progress
+        )
+    return answered(compared, plot=plot, width=width, style=style, csv=csv, out=out, as_json=as_json)
+
+
+def listed(texts: list[str] | None) -> list[str] | None:
+    """Names that stand in options, with commas between; nothing where there is no option."""
+    return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def answered(
+    compared: Compared,
+    *,
+    plot: Path | None,
+    width: str,
+    style: str | None,
+    csv: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Writes what is asked for, and prints the rest; the exit code."""
+    from celltrain.text import shown
+
+    written: list[Path] = []
+    if out is not None:
+        written += compared.write(shell.folder(out))
+    if csv is not None:
+        written.append(compared.write_csv(csv))
+    if plot is not None:
+        compared.plot(plot, width=width, style=style)
+        written.append(plot)
+    if as_json:
+        shell.answer(compared.to_dict())
+    else:
+        console = shell.console()
+        show(compared, console)
+        for path in written:
+            console.print(f"wrote {shown(path)}", soft_wrap=True)
+    for failure in compared.failures[:1]:
+        also = f", and {len(compared.failures) - 1:,} more failed" if len(compared.failures) > 1 else ""
+        shell.complain(f"{failure.name}, seed {failure.seed}: {failure.error}{also}; they count nowhere")
+    return shell.NO if compared.failures else shell.DONE
+
+
+def show(compared: Compared, console: Console) -> None:
+    """Prints a comparison for people."""
+    seeds = compared.seeds
+    said = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    alone = len(compared.names) == 1
+    console.print(f"{', '.join(compared.names)}: {said}{'' if alone else ' each'}", style="bold")
+    if alone and not compared.conditions:
+        _one(compared, console)
+    else:
+        _several(compared, console)
+    if len(seeds) > 1:
+        console.print("±: half the 95 % interval of the mean (Student's t over the seeds)")
+
+
+def _one(compared: Compared, console: Console) -> None:
+    """A scenario alone: a row for each measure."""
+    from celltrain.pages.words import estimated, figure
+    from celltrain.pages.words import measure as worded
+
+    grid = shell.grid("measure", "mean", "least", "largest", left=("measure",))
+    for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
+        values = compared.values[0, 0, :, i]
+        known = values[values == values]
+        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else ["none", "none"]
+        mean = estimated(float(means.mean[0]), float(means.half[0]))
+        grid.add_row(worded(measure.name, measure.unit), mean, *ends)
+    console.print(grid)
+
+
+def _several(compared: Compared, console: Console) -> None:
+    """A block of rows for each measure: what is compared at each combination, and what it has more than the first."""
+    from celltrain.pages.words import measure as worded
+
+    conditions = [axis.name for axis in compared.conditions]
+    against = [] if len(compared.names) == 1 else [f"more than {compared.names[0]}"]
+    grid = shell.grid("", compared.what, *conditions, "mean", *against, left=("", compared.what))
+    each = len(compared.names) * len(compared.settings)
+    shown = max(1, MOST_ROWS // each)
+    for i, measure in enumerate(compared.measures[:shown]):
+        label = worded(measure.name, measure.unit)
+        for number, cells in enumerate(_cells(compared, i)):
+            grid.add_row(label if number == 0 else "", *(cells if against else cells[:-1]))
+        if i < shown - 1:
+            grid.add_section()
+    console.print(grid)
+    if against and len(compared.seeds) > 1:
+        console.print(
+            "*: beyond the seeds' spread; the 95 % interval of the differences, paired by seed, leaves zero out"
+        )
+    if (left := len(compared.measures) - shown) > 0:
+        more = "measure is" if left == 1 else "measures are"
+        console.print(f"{left} more {more} in --json, --csv and --out; --measures chooses")
+
+
+def _cells(compared: Compared, measure: int) -> Iterator[list[str]]:
+    """Name, combination, mean and difference of each case, the combinations one after the other."""
+    from celltrain.pages.words import estimated, valued
+
+    means, more = compared.means[measure], compared.differences[measure]
+    names = len(compared.names)
+    for place, settings in enumerate(compared.settings):
+        values = [valued(settings[axis.name], axis.unit) for axis in compared.conditions]
+        for name in range(names):
+            case = name * len(compared.settings) + place
+            mean = estimated(float(means.mean[case]), float(means.half[case]))
+            difference = float(more.difference[case])
+            text = "" if math.isnan(difference) else estimated(difference, float(more.half[case]))
+            sign, mark = "+" if difference > 0 else "", " *" if more.beyond[case] else "  "
+            yield [compared.names[name], *values, mean, f"{sign}{text}{mark}" if text else ""]

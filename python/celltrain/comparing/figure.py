@@ -1,0 +1,140 @@
+"""The figure of a comparison: a panel for each measure, a dot or a line for each of what is compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from celltrain.axes import require_matplotlib, save
+from celltrain.errors import Fault, InputError
+from celltrain.pages import words
+from celltrain.pages.drawing import Look
+from celltrain.pages.groups import Across, Group, Panel, dots, lines
+from celltrain.plan import Axis
+from celltrain.text import shown
+from celltrain.writing import writing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from celltrain.comparing.compared import Compared
+
+FORMATS = (".svg", ".pdf", ".png")
+#: Measures that are drawn where nothing is said.
+MOST_MEASURES = 3
+#: Values of a second condition that get panels.
+MOST_PANELS = 6
+
+
+def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> Look:
+    """Whether a figure can be drawn so, before anything is run; raises `InputError`, `MissingExtraError`."""
+    if file is not None and Path(file).suffix.lower() not in FORMATS:
+        raise InputError(
+            [Fault.of_option("plot", shown(file), f"is no picture; its name ends in {', '.join(FORMATS)}")]
+        )
+    require_matplotlib()
+    return Look.of(width, style)
+
+
+def draw(
+    compared: Compared,
+    file: str | os.PathLike[str] | None,
+    *,
+    measures: Sequence[str] | None,
+    width: str,
+    style: str | None,
+) -> Figure:
+    """Draws a comparison, and writes it where a file is named."""
+    look = check(file, width, style)
+    chosen = _chosen(compared, measures)
+    with look.applied():
+        figure = _drawn(compared, chosen, look)
+        if file is not None:
+            with writing(file):
+                save(figure, Path(file))
+    return figure
+
+
+def _chosen(compared: Compared, measures: Sequence[str] | None) -> list[int]:
+    known = [measure.name for measure in compared.measures]
+    if measures is None:
+        return list(range(min(len(known), MOST_MEASURES)))
+    faults = [
+        Fault.of_option("measures", name, f"was not measured; there are {', '.join(known)}")
+        for name in measures
+        if name not in known
+    ]
+    if faults or not measures:
+        raise InputError(faults or [Fault.of_option("measures", "[]", "names nothing to draw")])
+    return [known.index(name) for name in dict.fromkeys(measures)]
+
+
+def _drawn(compared: Compared, measures: Sequence[int], look: Look) -> Figure:
+    names, settings = compared.names, compared.settings
+    if not compared.conditions:
+        panels = [
+            Panel(
+                label=_label(compared, measure),
+                groups=[_group(compared, measure, name, [0], runs=True) for name in range(len(names))],
+            )
+            for measure in measures
+        ]
+        return dots(panels, look)
+    # Lines go over the numbers with most values; what is left makes panels.
+    across, *others = sorted(compared.conditions, key=lambda axis: (not axis.is_number, -len(axis)))
+    cells: dict[tuple[float | str, ...], list[int]] = {}
+    for place, one in enumerate(settings):
+        cells.setdefault(tuple(one[axis.name] for axis in others), []).append(place)
+    if len(cells) > MOST_PANELS:
+        drawn = ", ".join(axis.name for axis in others)
+        problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} are drawn"
+        raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or draw from the table")])
+    values = list(dict.fromkeys(one[across.name] for one in settings))
+    order = np.argsort(values) if across.is_number else np.arange(len(values))
+    panels = [
+        Panel(
+            label=_label(compared, measure),
+            title=", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True)),
+            groups=[
+                _group(compared, measure, name, [places[i] for i in order], runs=False) for name in range(len(names))
+            ],
+        )
+        for measure in measures
+        for cell, places in cells.items()
+    ]
+    return lines(panels, _across(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
+
+
+def _group(compared: Compared, measure: int, name: int, places: Sequence[int], *, runs: bool) -> Group:
+    cases = [name * len(compared.settings) + place for place in places]
+    means, found = compared.means[measure], []
+    for place in places if runs else ():
+        values = compared.values[name, place, :, measure]
+        found.append(values[~np.isnan(values)])
+    return Group(name=compared.names[name], mean=means.mean[cases], half=means.half[cases], runs=found)
+
+
+def _label(compared: Compared, measure: int) -> str:
+    about = compared.measures[measure]
+    return words.labelled(words.measure(about.name, about.unit), "")
+
+
+def _titled(axis: Axis, value: float | str) -> str:
+    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
+
+
+def _across(axis: Axis, values: Sequence[float | str]) -> Across:
+    if not axis.is_number:
+        return Across(
+            label=words.labelled(words.setting(axis.name), ""),
+            places=np.arange(len(values), dtype=np.float64),
+            words=[str(one) for one in values],
+        )
+    numbers = np.array(values, dtype=np.float64)
+    unit, size = words.ruler(axis.unit, numbers.tolist())
+    wide = bool(len(numbers) > 2 and numbers[0] > 0 and numbers[-1] >= 20 * numbers[0])
+    return Across(label=words.labelled(words.setting(axis.name), unit), places=numbers / size, logarithmic=wide)

@@ -1,0 +1,265 @@
+"""Runs scenarios beside each other, every one with the same seeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain.arguments import Time, checked
+from celltrain.cancel import Cancel, endable
+from celltrain.comparing import settings
+from celltrain.comparing.alike import judge
+from celltrain.comparing.compared import MOST_SEEDS, Compared, Failure
+from celltrain.errors import Fault, InputError, ScenarioError, warn
+from celltrain.pages.words import valued
+from celltrain.plan import Axis, Plan
+from celltrain.plan.plan import canonical_with_memory
+from celltrain.running import Chunk, Rows, Task, Worker, worker_of
+from celltrain.store.columns import measured
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from celltrain.models import Scenario
+
+#: What is measured where nothing is said.
+MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
+
+
+@checked()
+@endable
+def compare(
+    *scenarios: Scenario | str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    vary: Mapping[str, Any] | None = None,
+    seeds: int = 10,
+    first_seed: int = 1,
+    measures: Sequence[str] | None = None,
+    limit: Time | None = None,
+    jobs: int | None = None,
+    client: Client | None = None,
+    worker: Worker | None = None,
+    progress: Callable[[float], object] | None = None,
+    cancel: Cancel | None = None,
+) -> Compared:
+    """Runs scenarios under the same seeds: means with 95 % intervals, and differences from the first, paired by seed.
+
+    Several scenarios are compared with the first of them; of one scenario the values of the first axis in `vary` are
+    compared with the first value. What else is varied are conditions: everything is compared at each of them.
+
+    Args:
+        scenarios: Scenarios, paths of TOML files, or names of shipped ones.
+        names: What the scenarios are called in the answer; their files or names when None.
+        vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`; values may be classes such as
+            `celltrain.Epd(threshold_cells=800)`, or a table as in a plan's `[axes]`. One value sets it for all.
+        seeds: How many runs of each; all have the same seeds.
+        first_seed: The first of them; the others follow.
+        measures: What is measured, as in a plan; efficiency, fairness, goodput, losses and timeouts when None.
+        limit: What a run may take in real time, such as `"60s"`.
+        jobs: Threads; one for each core when None.
+        client: A Dask cluster's, to run there instead of here; needs `pip install celltrain[cluster]`.
+        worker: Whatever else runs chunks.
+        progress: Called now and then with the share of the runs that is done, 0 to 1.
+        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        InputError: With everything that is wrong with a scenario, a setting or a measure, and where the measures of two
+            scenarios do not mean the same.
+        CancelledError: When `cancel` ended it.
+
+    >>> import celltrain as ct
+    >>> compared = ct.compare("lan-tail-drop", "lan-epd", vary={"duration": ["100ms"]}, seeds=4)
+    >>> compared.names
+    ('lan-tail-drop', 'lan-epd')
+    >>> compared.table.column_names[:5]
+    ['name', 'measure', 'n', 'mean', 'sd']
+    """
+    sides = _sides(scenarios, names, vary, seeds, first_seed, measures, limit)
+    warnings = judge([(side.name, side.plan) for side in sides])
+    where = worker_of(jobs, client, worker)
+    work = _Work(sides, where.chunk_runs)
+    total = sum(side.plan.runs for side in sides)
+
+    def take(rows: Rows) -> None:
+        work.keep(rows)
+        if progress is not None:
+            progress(len(work.kept) / total)
+
+    where.work(work.chunks(), take)
+    compared = _compared(sides, work, warnings)
+    warn(compared.warnings)
+    return compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """A scenario with its points."""
+
+    name: str
+    plan: Plan
+
+
+def _sides(
+    scenarios: Sequence[Any],
+    names: Sequence[str] | None,
+    vary: Mapping[str, Any] | None,
+    seeds: int,
+    first_seed: int,
+    measures: Sequence[str] | None,
+    limit: str | None,
+) -> list[_Side]:
+    faults = []
+    if not scenarios:
+        faults.append(Fault.of_option("scenarios", "", "names nothing to run; for example lan-tail-drop and lan-epd"))
+    if names is not None and len(names) != len(scenarios):
+        faults.append(Fault.of_option("names", list(names), f"is not a name for each of {len(scenarios)} scenarios"))
+    if not 1 <= seeds <= MOST_SEEDS:
+        faults.append(Fault.of_option("seeds", seeds, f"is not a number of runs from 1 to {MOST_SEEDS:,}"))
+    if not 0 <= first_seed < (1 << 64) - MOST_SEEDS:
+        faults.append(Fault.of_option("first_seed", first_seed, "is not a whole number from 0 to nearly 2^64"))
+    if faults:
+        raise InputError(faults)
+    document: dict[str, Any] = {
+        "axes": settings.axes(vary or {}),
+        "seeds": {"first": first_seed, "count": seeds},
+        "measures": list(MEASURES if measures is None else measures),
+        **({} if limit is None else {"limits": {"time": limit}}),
+    }
+    called = _called(scenarios) if names is None else list(names)
+    if again := next((name for name in called if called.count(name) > 1), None):
+        problem = "is the name of two scenarios" if names else "is given twice"
+        raise InputError([Fault.of_option("names" if names else "scenarios", again, problem)])
+    sides = []
+    for name, scenario in zip(called, scenarios, strict=True):
+        try:
+            sides.append(_Side(name=name, plan=Plan.of(scenario, document, file=name)))
+        except InputError as error:
+            faults.extend(error.faults)
+    if faults:
+        # What is wrong with a setting is wrong with it in every scenario.
+        raise InputError(list(dict.fromkeys(faults)))
+    return sides
+
+
+def _called(scenarios: Sequence[Any]) -> list[str]:
+    """What scenarios are called: by their file where no other has its name, or their own name, or a number."""
+    found = []
+    for number, scenario in enumerate(scenarios, 1):
+        if isinstance(scenario, str | os.PathLike):
+            found.append(shown(scenario))
+        else:
+            found.append(getattr(scenario, "name", "") or f"scenario {number}")
+    short = [Path(name).stem if name.endswith(".toml") else name for name in found]
+    return [one if short.count(one) == 1 else whole for one, whole in zip(short, found, strict=True)]
+
+
+@dataclass
+class _Work:
+    """The runs of all sides, and what came of them."""
+
+    sides: Sequence[_Side]
+    most: int
+    kept: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """By case and seed."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Seed by seed within a case, so that a scenario is read once a chunk."""
+        first = self.sides[0].plan
+        configurations: list[str] = []
+        memory: list[int] = []
+        tasks: list[Task] = []
+
+        def chunk() -> Chunk:
+            made = Chunk(
+                configurations=tuple(configurations),
+                tasks=tuple(tasks),
+                measures=first.measures,
+                limit_s=first.limit_s,
+                recording=None,
+                memory=tuple(memory),
+            )
+            for gathered in (configurations, memory, tasks):
+                gathered.clear()
+            return made
+
+        case = 0
+        for side in self.sides:
+            for point in side.plan.points:
+                try:
+                    text, size = canonical_with_memory(point.scenario)
+                except ScenarioError as error:
+                    # It fitted the memory when it was checked.
+                    raise InputError(error.faults) from None
+                configurations.append(text)
+                memory.append(size)
+                for seed in range(first.seeds.first, first.seeds.first + first.seeds.count):
+                    if len(tasks) == self.most:
+                        yield chunk()
+                        configurations.append(text)
+                        memory.append(size)
+                    place = len(configurations) - 1
+                    tasks.append(Task(run_key=f"{case}/{seed}", point=case, seed=seed, configuration=place))
+                case += 1
+        if tasks:
+            yield chunk()
+
+    def keep(self, rows: Rows) -> None:
+        """Runs as they end; one may come twice."""
+        for record in rows.runs:
+            self.kept[record.point, record.seed] = record
+
+
+def _compared(sides: Sequence[_Side], work: _Work, warnings: Sequence[str]) -> Compared:
+    """The runs in order: by what is compared, condition, seed and measure."""
+    plan = sides[0].plan
+    conditions = [axis for axis in plan.axes if len(axis) > 1]
+    settings_of = [plan.points.places(index) for index in range(len(plan.points))]
+    if len(sides) > 1 or not conditions:
+        what, called = "scenario", tuple(side.name for side in sides)
+    else:
+        first, *conditions = conditions
+        what = first.name
+        called = tuple(_worded(first, place) for place in range(len(first)))
+    # Of one scenario the axis that is compared may stand anywhere; what is left keeps its order.
+    wanted = [{axis.name: place for axis, place in one} for one in settings_of]
+    rest = list(dict.fromkeys(tuple(one[axis.name] for axis in conditions) for one in wanted))
+    seeds = range(plan.seeds.first, plan.seeds.first + plan.seeds.count)
+    shape = (len(called), len(rest), len(seeds))
+    values = np.full((*shape, len(plan.measures)), np.nan)
+    prints = np.full(shape, "", dtype=object)
+    failures = []
+    for (case, seed), record in sorted(work.kept.items()):
+        side, point = divmod(case, len(plan.points))
+        at = wanted[point]
+        one = side if what == "scenario" else at[what]
+        place = one, rest.index(tuple(at[axis.name] for axis in conditions)), seed - seeds[0]
+        if record.error is not None:
+            failures.append(Failure(name=called[one], seed=seed, error=record.error))
+            continue
+        values[place] = [np.nan if value is None else value for value in record.values]
+        prints[place] = record.fingerprint
+    return Compared._of(
+        what=what,
+        names=called,
+        conditions=tuple(conditions),
+        settings=tuple(
+            {axis.name: axis.column(place) for axis, place in zip(conditions, places, strict=True)} for places in rest
+        ),
+        measures=tuple(map(measured, plan.measures)),
+        seeds=tuple(seeds),
+        values=values,
+        fingerprints=prints,
+        failures=tuple(failures),
+        said=tuple(warnings),
+    )
+
+
+def _worded(axis: Axis, place: int) -> str:
+    """A value that is compared, with its unit."""
+    return valued(axis.column(place), axis.unit)

@@ -1,0 +1,157 @@
+"""Figures of means with their intervals: a row of dots for each group, or lines over an axis. Panels by measure.
+
+Their texts are laid out for the width that is asked for: no label lies on another, and error bars are whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from celltrain.axes import legible
+from celltrain.pages.drawing import COLOURS, INK, MARKERS, MOST_ACROSS, PALE, Look, fit, panelled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Characters of a group's name beside its dot, by the width of the figure.
+LONGEST_NAME = {"column": 22, "page": 30}
+#: What lines are apart at one value of the axis, so that no error bar hides another: a part of the axis's length.
+APART = 0.012
+#: Inches of a row of dots, and of what is around the rows of a panel.
+ROW, AROUND = 0.24, 0.75
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Means that are drawn alike: one dot, or a line."""
+
+    name: str
+    mean: NDArray[np.float64]
+    half: NDArray[np.float64]
+    """Half the width of the 95 % interval of each mean; NaN where there is none."""
+    runs: Sequence[NDArray[np.float64]] = field(default=())
+    """The values behind each mean, drawn pale; empty where they are not shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One pair of axes: a measure, at one setting of what panels are made by."""
+
+    label: str
+    """Of the measure, with its unit."""
+    groups: Sequence[Group]
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Across:
+    """What lines go over."""
+
+    label: str
+    places: NDArray[np.float64]
+    """Numbers in the unit of the label; 0, 1, ... where values are words."""
+    words: Sequence[str] = ()
+    """The values where they are words."""
+    logarithmic: bool = False
+
+
+def dots(panels: Sequence[Panel], look: Look) -> Figure:
+    """A row for each group, its name at the left; panels beside each other as the width allows."""
+    rows = len(panels[0].groups)
+    _, across = look.shape(len(panels), MOST_ACROSS)
+    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3)
+    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        for row, group in enumerate(panel.groups):
+            colour, marker = _marked(row)
+            for values in group.runs:
+                axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
+            half = np.nan_to_num(group.half)
+            bars: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
+            axes.errorbar(group.mean, [row], xerr=half, color=colour, **bars)
+        axes.set_yticks(range(rows), names if place % across == 0 else [""] * rows)
+        axes.set_ylim(rows - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(panel.label)
+        axes.set_title(panel.title)
+        axes.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def lines(panels: Sequence[Panel], across: Across, look: Look, *, columns: int = 1, zero: bool = False) -> Figure:
+    """A line for each group over an axis; panels row by row, so many in each where the width allows.
+
+    With `zero` a thin line stands where nothing differs.
+    """
+    # Panels of one measure stand in one row; measures alone fill theirs.
+    columns = look.shape(len(panels), MOST_ACROSS if columns == 1 else columns)[1]
+    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    beside = look.columns(names)
+    extra = 0.2 * math.ceil(len(names) / beside) - 0.2
+    figure, grid = panelled(len(panels), look, height=2.3 if look.narrow else 2.5, extra=extra, most=columns)
+    turned = sum(map(len, across.words)) * columns > look.inches * 9
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        for row, group in enumerate(panel.groups):
+            colour, marker = _marked(row)
+            at = _beside(across, row, len(panel.groups))
+            bars: dict[str, Any] = {"marker": marker, "capsize": 2, "elinewidth": 1.1, "markersize": 4, "zorder": 3}
+            bars |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
+            half = np.nan_to_num(group.half)
+            axes.errorbar(at, group.mean, yerr=half, color=colour, label=names[row], **bars)
+        if zero:
+            axes.axhline(0, color=PALE, linewidth=1, zorder=1)
+        _ruled(axes, across, turned=turned)
+        axes.set_title(panel.title)
+        axes.set_ylabel(panel.label)
+        if place + columns >= len(panels):
+            axes.set_xlabel(across.label)
+    if len(names) > 1:
+        handles, _ = grid[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=beside, fontsize="small")
+    return figure
+
+
+def _marked(row: int) -> tuple[str, str]:
+    """Colour and mark of a group, the colours as the style has them; no two groups have both the same for long."""
+    from matplotlib import rcParams
+
+    colours = rcParams["axes.prop_cycle"].by_key().get("color", list(COLOURS))
+    return str(colours[row % len(colours)]), MARKERS[(row + row // len(colours)) % len(MARKERS)]
+
+
+def _beside(across: Across, row: int, rows: int) -> NDArray[np.float64]:
+    """Where a group's means stand: a trifle beside those of the others."""
+    places = across.places
+    shift = (row - (rows - 1) / 2) * APART
+    if across.words:
+        return places + shift * 10
+    if across.logarithmic:
+        return np.asarray(places * (places.max() / places.min()) ** shift)
+    return places + shift * float(np.ptp(places) if len(places) > 1 else 1.0)
+
+
+def _ruled(axes: Axes, across: Across, *, turned: bool) -> None:
+    """The axis that lines go over: a tick at each value where these are few."""
+    if across.words:
+        rotation: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+        axes.set_xticks(range(len(across.words)), [legible(word, 22) for word in across.words], **rotation)
+        axes.set_xlim(-0.5, len(across.words) - 0.5)
+        axes.grid(visible=False, axis="x")
+        return
+    if across.logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    texts = [f"{place:g}" for place in across.places]
+    if len(texts) <= 6 and fit(axes, across.places.tolist(), texts, logarithmic=across.logarithmic):
+        axes.set_xticks(across.places, texts, color=INK)
+        axes.minorticks_off()
+    elif not across.logarithmic:
+        axes.locator_params(axis="x", nbins=4)

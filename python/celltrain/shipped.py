@@ -1,0 +1,64 @@
+"""Scenarios and plans that came with celltrain, by name. They are compiled into the bridge, so every wheel has them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from celltrain import _core
+
+#: Where the shipped files of a kind stand, which is how they are shown in messages.
+FOLDERS = {"scenario": "scenarios", "plan": "plans"}
+#: What may be a name: no folder before it, and no character that a name never has.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.toml)?")
+
+
+def names(kind: str) -> list[str]:
+    """The names of all shipped files of a kind, `scenario` or `plan`.
+
+    >>> "lan-epd" in names("scenario"), "selective-drop-rz" in names("plan")
+    (True, True)
+    """
+    folder = FOLDERS[kind]
+    files = [path.removeprefix(f"{folder}/") for path in _core.data_names(f"{folder}/")]
+    return [file.removesuffix(".toml") for file in files if file.endswith(".toml")]
+
+
+def found(said: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
+    """The file, as messages show it, and the text of a shipped scenario or plan; None where this is no name of one.
+
+    Args:
+        said: The name, with `.toml` or without.
+        kind: `scenario` or `plan`.
+        folder: A file of this name in there goes first; None for no folder.
+
+    >>> found("lan-epd", "scenario")[0], found("no-such-thing", "scenario")
+    ('scenarios/lan-epd.toml', None)
+    """
+    text = os.fspath(said)
+    if not isinstance(text, str) or not _NAME.fullmatch(text):
+        return None
+    file = f"{FOLDERS[kind]}/{text.removesuffix('.toml')}.toml"
+    content = _core.data(file)
+    if content is None or (folder is not None and (folder / text).is_file()):
+        return None
+    return file, content
+
+
+def advice(path: Path, kind: str) -> str:
+    """What to say of a path that leads to no file, after that it does: how a shipped one of about this name is called.
+
+    >>> advice(Path("lan-edp"), "scenario")
+    ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
+    >>> advice(Path("elsewhere/lan-epd.toml"), "scenario")
+    '; there is a shipped scenario, celltrain explain lan-epd prints it: write lan-epd for it'
+    """
+    stem = path.name.removesuffix(".toml")
+    known = names(kind)
+    if str(path) != path.name or _NAME.fullmatch(path.name) is None:
+        return f"; there is a shipped {kind}, celltrain explain {stem} prints it: write {stem} for it" * (stem in known)
+    near = difflib.get_close_matches(stem, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"

@@ -1,0 +1,167 @@
+"""What turns an innocent sweep into a wrong lecture is said before the runs, after them, and in the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import celltrain as ct
+from celltrain import cautions
+from celltrain.plan import Plan
+
+NAME = "sweep.toml"
+
+
+def planned(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / NAME
+    path.write_text(f'scenario = "lan-epd"\nseeds = 2\nmeasures = ["efficiency", "fairness"]\n{text}')
+    return path
+
+
+IDLE = """[axes]
+buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
+ticks = { path = "tcp.vanilla.timer_granularity", values = ["100ms", "10ms"] }
+duration = ["500ms"]
+"""
+
+
+def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
+    """EPD with 800 cells never lets more than a thousand wait, so a buffer of 5000 gives the very same runs."""
+    plan, store = planned(tmp_path, IDLE), tmp_path / "store"
+    foretold = celltrain("sweep", plan, "--dry-run")
+    assert foretold.code == 0
+    assert "warning: buffer seems to change nothing: its first and its last value gave the same run" in foretold.err
+    assert "ticks" not in foretold.err
+    stays = "port.bottleneck.policy.epd.threshold stays 800 cells while the buffer goes from 1,000 to 5,000: 80% of the"
+    ended = celltrain("sweep", plan, "--store", store)
+    assert ended.code == 0
+    report = celltrain("report", store)
+    for answer in (ended, report):
+        assert "warning: buffer changes nothing: all 4 pairs of runs that differ in it alone" in answer.err
+        assert "ticks" not in answer.err
+    for answer in (foretold, ended, report):
+        assert stays in answer.err
+    page = (store / "report" / "report.html").read_text()
+    assert "buffer changes nothing: all 4 pairs" in page
+    assert "stays 800 cells" in page
+    again = celltrain("sweep", plan, "--dry-run", "--json")
+    assert len(again.json["warnings"]) == 2
+    assert celltrain("report", store, "--json").json["warnings"] == list(ct.report(store).warnings)
+
+
+def test_python_warns_at_the_end_of_a_sweep(tmp_path):
+    with pytest.warns(ct.CelltrainWarning, match="buffer changes nothing"):
+        ct.sweep(Plan.load(planned(tmp_path, IDLE)))
+
+
+def test_a_threshold_that_moves_with_its_buffer_is_no_matter(tmp_path):
+    text = """[[paired]]
+buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
+threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
+"""
+    assert cautions.of_plan(Plan.load(planned(tmp_path, text))) == []
+
+
+def test_shares_and_times_are_no_thresholds_in_cells(tmp_path):
+    """Selective Drop's threshold is a share of the buffer, and goes with it."""
+    text = """[axes]
+policy = { path = "port.bottleneck.policy", values = { sd = { selective_drop = {} }, tail = { tail_drop = {} } } }
+buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
+"""
+    assert cautions.of_plan(Plan.load(planned(tmp_path, text))) == []
+
+
+def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(celltrain, tmp_path):
+    answer = celltrain("sweep", planned(tmp_path, '[axes]\n"port.bottleneck.buffer" = [500, 1000]\n'), "--dry-run")
+    assert answer.code == 2
+    assert f"{NAME}:4: port.bottleneck.policy.epd.threshold = 800 is above the buffer of 500 cells" in answer.err
+    assert "at point 0 (port.bottleneck.buffer = 500)" in answer.err
+
+
+def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
+    """Not where the network is all that varies: then there is no mean over it."""
+    sources = '"topology.n_source.sources" = [3, 5]\n'
+    answer = celltrain(
+        "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"
+    )
+    assert "warning: a mean over topology.n_source.sources is one over different networks" in answer.err
+    alone = Plan.load(planned(tmp_path, f"[axes]\n{sources}"))
+    assert cautions.of_plan(alone) == []
+
+
+def test_what_moves_together_is_one_axis(celltrain, tmp_path):
+    """The buffer alone would be idle; with its threshold it is not."""
+    text = """[[paired]]
+buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
+threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
+"""
+    store = tmp_path / "store"
+    answer = celltrain("sweep", planned(tmp_path, f'{text}[axes]\nduration = ["200ms"]\n'), "--store", store)
+    assert "changes nothing" not in answer.err
+
+
+def test_pairs_are_counted_by_what_else_is_the_same():
+    rng = np.random.default_rng(20)
+    keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
+    assert cautions.same(keys, keys * 7) == 40 - len(np.unique(keys))
+    prints[3] = 1
+    assert cautions.same(keys, prints) == 0
+    assert cautions.same(np.arange(4), np.arange(4)) == 0
+    assert cautions.same(np.array([], np.int64), np.array([], np.int64)) == 0
+
+
+CROSSED = """[axes]
+policy = { path = "port.bottleneck.policy", values = { tail = { tail_drop = {} }, epd = { epd = {} }, sd = { selective_drop = {} } } }
+duration = ["100ms"]
+[[paired]]
+buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
+threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
+"""
+
+
+def test_paired_settings_are_crossed_with_policies(tmp_path):
+    """EPD's threshold goes with the buffer, and the points of the other policies have no place for it."""
+    plan = Plan.load(planned(tmp_path, CROSSED))
+    made = [point.scenario["port"]["bottleneck"] for point in plan.points]
+    assert [(one["buffer"], one["policy"]) for one in made] == [
+        (1000, {"tail_drop": {}}),
+        (5000, {"tail_drop": {}}),
+        (1000, {"epd": {"threshold": 800}}),
+        (5000, {"epd": {"threshold": 4800}}),
+        (1000, {"selective_drop": {}}),
+        (5000, {"selective_drop": {}}),
+    ]
+    assert cautions.of_plan(plan) == []
+    assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
+
+
+def test_policies_may_be_paired_and_their_settings_crossed(celltrain, tmp_path):
+    """Wherever the axes stand; a setting of another policy makes no run of its own."""
+    text = """[axes]
+z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
+[[paired]]
+policy = { path = "port.bottleneck.policy", values = { epd = { epd = { threshold = 800 } }, sd = { selective_drop = {} } } }
+duration = ["100ms", "200ms"]
+"""
+    plan, store = planned(tmp_path, text), tmp_path / "store"
+    policies = [point.scenario["port"]["bottleneck"]["policy"] for point in Plan.load(plan).points]
+    assert policies == [
+        {"epd": {"threshold": 800}},
+        {"selective_drop": {"z": 0.5}},
+        {"epd": {"threshold": 800}},
+        {"selective_drop": {"z": 0.8}},
+    ]
+    assert celltrain("sweep", plan, "--store", store).code == 0
+    rows = ct.Store.open(store).wide(["efficiency"]).to_pylist()
+    assert [(row["policy"], row["z"]) for row in rows[::2]] == [("epd", 0.5), ("sd", 0.5), ("sd", 0.8)]
+    configuration = json.loads(ct.Store.open(store).table()["configuration"][0].as_py())
+    assert configuration["port"]["bottleneck"]["policy"] == {"epd": {"threshold": 800}}
+
+
+def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(tmp_path):
+    """Nothing chose Selective Drop: it is a slip of the pen."""
+    with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
+        Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))

@@ -1,0 +1,280 @@
+"""`celltrain compare`, `celltrain run --seeds` and `celltrain.compare`: the same seeds, means, paired differences, figures."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import celltrain as ct
+from celltrain.comparing.settings import of_texts
+
+POLICIES = {"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold_cells=60), ct.SelectiveDrop()]}
+
+
+@pytest.fixture(scope="module")
+def lan() -> ct.Scenario:
+    return ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="50ms", name="lan")
+
+
+@pytest.fixture(scope="module")
+def compared(lan) -> ct.Compared:
+    return ct.compare(lan, vary=POLICIES, seeds=4)
+
+
+def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
+    """Run by run, in plain arithmetic; 3.182446 is the upper 2.5 % point of Student's t with 3 degrees of freedom."""
+    assert compared.names == ("tail_drop", "epd", "selective_drop")
+    port = lan.port["bottleneck"]
+    by_hand = [
+        [ct.run(lan.replace(port={"bottleneck": port.replace(policy=policy)}), seed=seed) for seed in (1, 2, 3, 4)]
+        for policy in POLICIES["port.bottleneck.policy"]
+    ]
+    efficiency = np.array([[run.efficiency for run in runs] for runs in by_hand])
+    assert np.ptp(efficiency[1] - efficiency[0]) > 0
+    rows = [row for row in compared.table.to_pylist() if row["measure"] == "efficiency"]
+    more = efficiency - efficiency[0]
+    for place, row in enumerate(rows):
+        half = 3.182446 * efficiency[place].std(ddof=1) / 2
+        assert row["mean"] == pytest.approx(efficiency[place].mean())
+        assert (row["low"], row["high"]) == pytest.approx((row["mean"] - half, row["mean"] + half), rel=1e-5)
+        if place:
+            half = 3.182446 * more[place].std(ddof=1) / 2
+            assert row["difference"] == pytest.approx(more[place].mean())
+            assert row["difference_low"] == pytest.approx(more[place].mean() - half, rel=1e-5)
+    assert rows[0]["difference"] is None
+    assert compared.fingerprints[2, 0].tolist() == [run.fingerprint for run in by_hand[2]]
+
+
+def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
+    """The same runs twice differ by nothing, however wide their spread."""
+    with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
+        twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
+    [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
+    assert more["high"] > more["mean"]
+    assert (more["difference"], more["difference_low"], more["difference_high"]) == (0, 0, 0)
+
+
+def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
+    """Policies at two buffers and two delays; the order of the axes is that of the call."""
+    vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
+    with pytest.warns(ct.CelltrainWarning) as said:
+        crossed = ct.compare(lan, vary=vary, seeds=2, measures=["efficiency"])
+    told = [str(one.message) for one in said]
+    assert len(told) == 2
+    assert "stays 60 cells while the buffer goes from 100 to 200" in told[0]
+    assert "epd: port.bottleneck.buffer changes nothing: all 4 pairs" in told[1]
+    assert [axis.name for axis in crossed.conditions] == ["port.bottleneck.buffer", "topology.n_source.link_delay"]
+    assert crossed.settings[1] == {"port.bottleneck.buffer": 100.0, "topology.n_source.link_delay": 5e-5}
+    alone = lan.replace(
+        port={"bottleneck": ct.Port(buffer_cells=200, policy=ct.SelectiveDrop())},
+        topology=lan.topology.replace(link_delay="50us"),
+    )
+    assert crossed.values[2, 3, 1, 0] == ct.run(alone, seed=2).efficiency
+    answer = crossed.to_dict()
+    assert len(answer["scenarios"]) == 12
+    assert len(answer["differences"]) == 8
+    assert answer["differences"][0]["settings"] == crossed.settings[0]
+
+
+def test_several_scenarios_take_what_is_varied_as_conditions(lan):
+    other = lan.replace(name="other", port={"bottleneck": ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())})
+    both = ct.compare(lan, other, vary={"port.bottleneck.buffer": [100, 150]}, seeds=2, measures=["fairness"])
+    assert both.names == ("lan", "other")
+    assert both.values.shape == (2, 2, 2, 1)
+    assert both.runs.num_rows == 8
+    assert both.runs.column_names == ["name", "port.bottleneck.buffer", "seed", "fingerprint", "fairness"]
+
+
+def test_the_command_says_the_same_as_the_call(celltrain, tmp_path):
+    """With every way to have the answer; the JSON is a promise."""
+    folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
+    options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
+    files = ("--out", folder, "--csv", table, "--plot", picture)
+    answer = celltrain("compare", "lan-tail-drop", "lan-epd", *options, *files, "--json")
+    assert answer.code == 0
+    called = ct.compare(
+        "lan-tail-drop",
+        "lan-epd",
+        vary={"duration": ["50ms"]},
+        seeds=3,
+        measures=["efficiency", "fairness", "goodput_mbps"],
+    )
+    assert answer.json == called.to_dict() == json.loads((folder / "comparison.json").read_text())
+    assert answer.json["seeds"] == 3
+    first, second = answer.json["scenarios"]
+    assert first["name"] == "lan-tail-drop"
+    assert set(second["efficiency"]) == {"mean", "low", "high", "n"}
+    [difference] = answer.json["differences"]
+    assert (difference["name"], difference["baseline"]) == ("lan-epd", "lan-tail-drop")
+    assert set(difference["fairness"]) == {"mean", "low", "high"}
+    assert table.read_text() == (folder / "comparison.csv").read_text()
+    rows = list(csv.DictReader(table.open()))
+    assert [row["name"] for row in rows] == ["lan-tail-drop"] * 3 + ["lan-epd"] * 3
+    assert float(rows[3]["mean"]) == second["efficiency"]["mean"]
+    drawn = picture.read_text()
+    assert drawn.startswith("<?xml")
+    for text in ("lan-tail-drop", "lan-epd", "efficiency", "goodput (Mb/s)"):
+        assert text in re.sub(r"<!--(.*?)-->", r"\1", drawn)
+
+
+def test_the_table_for_people_marks_what_is_beyond_the_spread(celltrain):
+    answer = celltrain("compare", "lan-tail-drop", "lan-epd", "--seeds", 3, "--vary", "duration=50ms")
+    assert "lan-tail-drop, lan-epd: seeds 1 to 3 each" in answer.out
+    assert "more than lan-tail-drop" in answer.out
+    assert re.search(r"cells discarded.*lan-tail-drop +0 ", answer.out)
+    assert re.search(r"lan-epd .*\+[0-9.,]+ ± [0-9.,]+ \*", answer.out)
+
+
+def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_path):
+    answer = celltrain("run", small, "--seeds", 4, "--seed", 7, "--json")
+    [one] = answer.json["scenarios"]
+    values = [ct.run(small, seed=seed).efficiency for seed in range(7, 11)]
+    assert one["efficiency"]["mean"] == pytest.approx(sum(values) / 4)
+    assert (answer.json["seeds"], answer.json["first_seed"], answer.json["differences"]) == (4, 7, [])
+    told = celltrain("run", small, "--seeds", 4, "--out", tmp_path / "out", "--plot")
+    assert "small: seeds 1 to 4" in told.out
+    assert "±" in told.out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "comparison.csv",
+        "comparison.json",
+        "runs.csv",
+        "seeds.svg",
+    ]
+
+
+def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
+    answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
+    assert answer.code == 2
+    assert "--trace = given looks into a single run; goes with --seed, not with --seeds 4" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["lan-epd", "lan-epd"], "scenarios = lan-epd is given twice"),
+        (["lan-epd", "lan-edp"], "lan-edp: there is no such file, and no shipped scenario has this name; did you mean"),
+        (["lan-epd", "--vary", "port.bottleneck.buffer"], "is not PATH=VALUE,VALUE"),
+        (["lan-epd", "--vary", "port.bottleneck.buffer=1,,2"], "is not PATH=VALUE,VALUE"),
+        (["lan-epd", "--vary", "prot.bottleneck.buffer=1"], "'prot' is unknown; did you mean port?"),
+        (["lan-epd", "--vary", "port.bottleneck.policy=edp"], "did you mean epd? There are tail_drop"),
+        (
+            ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
+            "has '800' for a setting of epd; write epd:KEY=VALUE",
+        ),
+        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], "threshold = 800 is above the buffer of 500 cells"),
+        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, and so does another"),
+        (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
+        (["lan-epd", "--measures", "efficency"], "is not a measure of these runs"),
+        (["lan-epd", "--plot", "figure.jpg"], "is no picture; its name ends in .svg, .pdf, .png"),
+        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is no width of a figure; choose column or page"),
+        (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_runs(celltrain, tmp_path, monkeypatch, arguments, expected):
+    monkeypatch.chdir(tmp_path)
+    answer = celltrain("compare", *arguments)
+    assert answer.code == 2
+    assert expected in answer.err
+    assert "Traceback" not in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_measures_that_do_not_mean_the_same_are_refused(lan):
+    """Counts and rates over other times; delays of files of other sizes."""
+    policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
+    longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
+    with pytest.raises(ct.InputError, match="longer lasts 60ms, and lan 50ms: rates and counts would be of different"):
+        ct.compare(lan, longer, seeds=1)
+    assert ct.compare(lan, longer, seeds=1, vary={"duration": ["20ms"]}).names == ("lan", "longer")
+    small, large = (
+        lan.replace(name=size, measure=ct.MeasureOptions(file_size=size), duration="200ms") for size in ("1kB", "100kB")
+    )
+    # It changes no run, and no measure but the delays.
+    with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB are the same runs"):
+        assert ct.compare(small, large, seeds=1, measures=["efficiency"]).names == ("1kB", "100kB")
+    with pytest.raises(
+        ct.InputError, match=r"100kB has measure.file_size = .*file_delay_ms.mean would not mean the same"
+    ):
+        ct.compare(small, large, seeds=1, measures=["file_delay_ms.mean"])
+
+
+def test_what_to_look_at_first_is_said(lan):
+    """Other networks; a setting that changes no run; a condition that changes none of one scenario's."""
+    wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
+    with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
+        ct.compare(lan, wan, seeds=1)
+    with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB are the same runs under every seed"):
+        ct.compare(lan, vary={"aal5.max_sdu": ["65535B", "10000B"]}, seeds=2)
+    epd = ct.n_source(sources=3, link_delay="5us", buffer_cells=400, policy=ct.Epd(threshold_cells=60), duration="50ms")
+    with pytest.warns(ct.CelltrainWarning) as said:
+        ct.compare(lan, epd.replace(name="epd"), vary={"port.bottleneck.buffer": [400, 500]}, seeds=2)
+    told = [str(one.message) for one in said]
+    assert any("epd: port.bottleneck.buffer changes nothing: all 2 pairs of runs" in text for text in told), told
+    assert any(
+        "stays 60 cells while the buffer goes from 400 to 500: 15% of the smallest, 12%" in text for text in told
+    )
+
+
+def test_one_seed_has_a_mean_and_no_interval(lan):
+    one = ct.compare(lan, seeds=1, measures=["efficiency"])
+    [row] = one.table.to_pylist()
+    assert (row["n"], row["sd"], row["low"], row["high"]) == (1, None, None, None)
+    assert one.to_dict()["scenarios"][0]["efficiency"]["low"] is None
+    assert repr(one) == "Compared(lan: 1 seed)"
+
+
+def test_runs_that_fail_are_named_and_count_nowhere(celltrain, small, failing):
+    """The second seed panics; the others are compared all the same."""
+    failing.append(2)
+    answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
+    assert answer.code == 1
+    assert answer.json["scenarios"][0]["efficiency"]["n"] == 2
+    assert [one["seed"] for one in answer.json["failures"]] == [2]
+    assert "small, seed 2:" in answer.err
+
+
+def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
+    """Error bars lie within their axes, and no label lies on another."""
+    for width, inches in (("column", 3.5), ("page", 7.2)):
+        figure = compared.plot(width=width)
+        assert figure.get_size_inches()[0] == inches
+        figure.draw_without_rendering()
+        for axes, measure in zip(figure.axes, compared.means, strict=False):
+            low, high = axes.get_xlim()
+            assert low <= np.nanmin(measure.low)
+            assert np.nanmax(measure.high) <= high
+            # matplotlib has ticks beyond both ends, which it does not draw.
+            ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+            boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
+            assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
+
+
+def test_every_condition_has_its_place_in_the_figure(lan):
+    """Numbers across, words as panels."""
+    vary = {
+        "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
+        "port.bottleneck.buffer": [100, 200, 400],
+        "switch.tie_order": ["random", "fixed"],
+    }
+    crossed = ct.compare(lan, vary=vary, seeds=2, measures=["efficiency", "fairness"])
+    figure = crossed.plot()
+    assert [axes.get_title() for axes in figure.axes] == ["tie order random", "tie order fixed"] * 2
+    assert figure.axes[2].get_xlabel() == "buffer (cells)"
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["tail_drop", "selective_drop"]
+    with pytest.raises(ct.InputError, match="was not measured; there are efficiency, fairness"):
+        crossed.plot(measures=["goodput_mbps"])
+
+
+def test_values_of_the_command_line_are_as_toml_has_them():
+    assert of_texts(["port.bottleneck.buffer=1000,infinite"]) == {"port.bottleneck.buffer": [1000, "infinite"]}
+    assert of_texts(["topology.n_source.link_delay=5us,5ms"]) == {"topology.n_source.link_delay": ["5us", "5ms"]}
+    [axis] = of_texts(["port.bottleneck.policy=selective_drop:threshold=0.9:z=.8"]).values()
+    assert axis["values"] == {"selective_drop:threshold=0.9:z=.8": {"selective_drop": {"threshold": 0.9, "z": 0.8}}}
+    assert not math.isnan(axis["values"]["selective_drop:threshold=0.9:z=.8"]["selective_drop"]["z"])

@@ -1,0 +1,148 @@
+"""The joint search over a paper's open choices: its questions, its store, its scores, and the pages made of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import joint_page
+import joint_runs
+import wan_search
+from celltrain.reproduction.score import Scored
+from celltrain.scenario import Reading
+from joint_runs import Runs, Scores, Space, after, log_likelihood
+from joint_search import Search
+
+PAPERS = ["af-96-1269", "draft-jagan"]
+
+
+@pytest.fixture(scope="module", params=PAPERS)
+def space(request: pytest.FixtureRequest) -> Space:
+    return Space(request.param)
+
+
+@pytest.fixture
+def wan() -> Space:
+    """96-1269, of every run a fifth of a second."""
+    space = Space("af-96-1269")
+    space.duration = "200ms"
+    return space
+
+
+def test_every_answer_changes_some_row_and_the_core_accepts_it_everywhere(space: Space) -> None:
+    rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
+    before = space.scenarios(space.default, rows)
+    for configuration in space.alone():
+        scenarios = space.scenarios(configuration, rows)
+        faults = [fault for one in scenarios.values() for fault in Reading.of_table(one, "x").faults]
+        assert faults == [], space.text(configuration)
+        measured = [space.measured_from(configuration, network) for network in space.networks]
+        assert scenarios != before or any(measured), space.text(configuration)
+
+
+def test_the_first_stages_rows_are_in_all_later_ones(space: Space) -> None:
+    for earlier, later in zip(space.stages, space.stages[1:], strict=False):
+        assert set(earlier.numbers) < set(later.numbers)
+        assert earlier.numbers
+
+
+def test_a_configuration_is_named_by_its_answers(wan: Space) -> None:
+    assert wan.text(wan.default) == "the defaults"
+    changed = wan.with_answer(0, 2, wan.with_answer(2, 1))
+    assert wan.text(changed) == "ties in a fixed order; segments out of order discarded"
+    assert len(set(wan.alone())) == sum(len(question.answers) - 1 for question in wan.questions)
+
+
+def test_an_answer_for_one_network_leaves_the_other_alone(wan: Space) -> None:
+    wan.duration = None
+    [place] = [i for i, question in enumerate(wan.questions) if question.name == "WAN window"]
+    changed = wan.with_answer(place, 1)
+    assert wan.overrides(changed, "WAN") == {"tcp.vanilla.receive_window": "580000B"}
+    assert wan.overrides(changed, "LAN") == {}
+
+
+def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
+    flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
+    answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
+    series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
+    # From 1 s on 100 and 300 of 800 bytes in three of four seconds: half of the bytes in three quarters of the time.
+    late = after(answer, series, 1.0)
+    assert late["efficiency"] == pytest.approx(0.8 * 0.5 / 0.75)
+    assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
+
+
+def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path: Path) -> None:
+    [row] = {wan.numbers[i].configuration for i in wan.stages[0].numbers if wan.numbers[i].network == "WAN"}
+    results = {row: {"efficiency": "efficiency", "fairness": "fairness"}}
+    runs = Runs(wan, tmp_path / "store.sqlite")
+    scenarios = wan.scenarios(wan.default, [row])
+    [whole] = runs._run(scenarios, [(row, 1)], results, None, 1).values()
+    [late] = runs._run(scenarios, [(row, 1)], results, 0.1, 1).values()
+    assert whole is not None
+    assert late is not None
+    # 200 ms of a WAN are slow start, in which the last 100 ms have nearly all.
+    assert 1.5 * whole["efficiency"] < late["efficiency"] < 2 * whole["efficiency"]
+    runs.close()
+
+
+def test_the_likelihood_is_that_of_the_earlier_search(wan: Space) -> None:
+    number = wan.numbers[0]
+    scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3))
+    assert number.published is not None
+    assert log_likelihood(number.published, scored.mean, scored.sd or 0.0) == wan_search.log_likelihood(scored)
+
+
+def test_what_the_store_holds_is_not_run_again(wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = wan.stages[0].numbers
+    first = Runs(wan, tmp_path / "store.sqlite")
+    first.run(wan.default, numbers, [1, 2], 1)
+    first.ask(wan.default, "all")
+    kept = first.figures
+    first.close()
+    monkeypatch.setattr(joint_runs._core, "run_many", None)
+    again = Runs(wan, tmp_path / "store.sqlite")
+    again.run(wan.default, numbers, [1, 2], 1)
+    assert again.figures == kept
+    assert list(again.asked) == [wan.default]
+    assert len(kept) == 2 * len({wan.numbers[number].configuration for number in numbers})
+    again.close()
+
+
+def test_a_search_asks_the_defaults_first_never_twice_and_stops_the_worse(wan: Space, tmp_path: Path) -> None:
+    wan.stages = wan.stages[:2]
+    runs = Runs(wan, tmp_path / "store.sqlite")
+    search = Search(runs, "all", 1, 1)
+    search.go(9, float("inf"), ["ties", "service"])
+    asked = list(runs.asked)
+    assert asked[:6] == [first + wan.default[2:] for first in ("00", "01", "10", "11", "20", "21")]
+    assert len(asked) == len(set(asked)) == 9
+    assert len(search.seen[0]) == 9
+    best = search.best(1)[0]
+    last = Scores(runs, range(1, 7)).screening(best, 1)
+    assert last is not None
+    assert search.value(last) == max(search.seen[1])
+    runs.close()
+
+
+def test_an_unknown_question_is_named(wan: Space, tmp_path: Path) -> None:
+    runs = Runs(wan, tmp_path / "store.sqlite")
+    with pytest.raises(SystemExit, match="no question is called weather; there are ties, service"):
+        Search(runs, "all", 1, 1).go(1, float("inf"), ["weather"])
+    runs.close()
+
+
+@pytest.mark.parametrize("paper", ["af-96-1269"])
+def test_the_page_is_that_of_the_table_beside_the_paper(paper: str) -> None:
+    space = Space(paper)
+    with (ROOT / "papers" / paper / "joint.csv").open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert rows[0]["answers"] == space.default
+    for row in rows:
+        digits = zip(space.questions, map(int, row["answers"]), strict=True)
+        assert all(answer < len(question.answers) for question, answer in digits)
+    page = (ROOT / "docs" / "papers" / f"{paper}.md").read_text(encoding="utf-8")
+    assert joint_page.replaced(page, "joint", joint_page.tables(space, rows)) == page

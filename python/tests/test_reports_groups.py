@@ -1,0 +1,199 @@
+"""Lines with intervals, differences from a baseline inside one store, widths and styles of a report's figures."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from test_reports import made
+
+import celltrain as ct
+from celltrain.reports import groups
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+POLICIES = {
+    "path": "port.bottleneck.policy",
+    "values": {"tail": {"tail_drop": {}}, "fba": {"fba": {}}, "ppd": {"ppd": {}}},
+}
+AXES = {
+    "network": {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}},
+    "policy": POLICIES,
+    "buffer": {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 400]},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Values made so that all effects are known: 24 points, 4 seeds, efficiency and fairness."""
+    rng = np.random.default_rng(20)
+    network, policy, buffer, seed = np.ogrid[:2, :3, :4, :4]
+    shared = rng.normal(0, 0.05, (1, 1, 1, 4))
+    own = rng.normal(0, 0.002, (2, 3, 4, 4))
+    efficiency = 0.3 + 0.2 * network + 0.05 * policy + 0.03 * buffer + shared + own + 0 * seed
+    values = np.stack([efficiency, 1 - efficiency / 2], axis=-1).reshape(24, 4, 2)
+    return made(tmp_path_factory.mktemp("groups") / "store", values.tolist(), axes=AXES), efficiency
+
+
+def drawn(report, name, **options):
+    [drawing] = [one for one in report.drawings(**options) if one.name == name]
+    drawing.figure.draw_without_rendering()
+    return drawing
+
+
+def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
+    """Networks get panels, and every mean and bar is that of its seeds."""
+    report = ct.report(store[0])
+    names = [factor.axis.name for factor in report.layout.named]
+    assert names == ["buffer", "policy", "network"]
+    lan, wan = drawn(report, "lines-efficiency").figure.axes
+    assert (lan.get_title(), wan.get_title()) == ("LAN", "WAN")
+    assert lan.get_ylabel() == "efficiency"
+    efficiency = store[1]
+    for axes, of_network in ((lan, efficiency[0]), (wan, efficiency[1])):
+        for container, of_policy in zip(axes.containers, of_network, strict=True):
+            line, _, (bars,) = container.lines
+            assert line.get_ydata() == pytest.approx(of_policy.mean(axis=1))
+            # Student's t with 3 degrees of freedom.
+            half = 3.182446 * of_policy.std(axis=1, ddof=1) / 2
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            assert ends[:, 1] - ends[:, 0] == pytest.approx(2 * half, rel=1e-4)
+            low, high = axes.get_ylim()
+            assert low < ends.min() and ends.max() < high
+
+
+def test_any_axis_may_go_anywhere(store, tmp_path):
+    report = ct.report(store[0], lines=["policy", "network"])
+    [axes] = drawn(report, "lines-efficiency").figure.axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["tail", "fba", "ppd"]
+    line = axes.containers[1].lines[0]
+    assert line.get_ydata() == pytest.approx(store[1][1].mean(axis=(1, 2)))
+    assert "Averaged over buffer." in drawn(report, "lines-fairness").caption
+
+
+def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
+    """The spread that all policies share is gone: what is left is a twentieth of it."""
+    report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
+    efficiency = store[1]
+    rows = [row for row in report.differences.to_pylist() if row["measure"] == "efficiency"]
+    assert len(rows) == 16
+    by_place = {(row["network"], row["policy"], row["buffer"]): row for row in rows}
+    for n, network in enumerate(("LAN", "WAN")):
+        for p, policy in ((1, "fba"), (2, "ppd")):
+            for b, buffer in enumerate((80.0, 90.0, 100.0, 400.0)):
+                more = efficiency[n, p, b] - efficiency[n, 0, b]
+                row = by_place[network, policy, buffer]
+                assert row["difference"] == pytest.approx(more.mean())
+                half = 3.182446 * more.std(ddof=1) / 2
+                assert (row["low"], row["high"]) == pytest.approx((more.mean() - half, more.mean() + half), rel=1e-4)
+                assert row["n"] == 4
+    assert report.baseline.beyond(0, 1) == (8, 8)
+    whole = (efficiency[:, 2] - efficiency[:, 0]).mean(axis=(0, 1))
+    assert report.baseline.of_levels[0].mean[2] == pytest.approx(whole.mean())
+    assert report.baseline.of_levels[0].half[2] == pytest.approx(3.182446 * whole.std(ddof=1) / 2, rel=1e-4)
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert "Against policy = tail" in page
+    assert (tmp_path / "page" / "baseline.csv").read_text().count("\n") == 33
+    lan = drawn(report, "differences-efficiency").figure.axes[0]
+    assert [text.get_text() for text in lan.figure.legends[0].get_texts()] == ["fba", "ppd"]
+    assert lan.get_ylabel() == "efficiency\nmore than tail"
+
+
+def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
+    values = [[[0.1 * point + 0.01 * seed, 0.5] for seed in range(4)] for point in range(3)]
+    gone = made(tmp_path / "store", values, axes={"policy": POLICIES}, errors={(0, 2): "gone"})
+    report = ct.report(gone, baseline="policy=tail")
+    assert {row["n"] for row in report.differences.to_pylist()} == {3}
+
+
+def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
+    folder = store[0].path
+    options = (
+        "--baseline",
+        "policy=tail",
+        "--lines",
+        "buffer,policy",
+        "--style",
+        "grayscale",
+        "--measures",
+        "efficiency",
+    )
+    answer = celltrain("report", folder, *options, "--out", tmp_path / "page")
+    assert answer.code == 0
+    assert "efficiency: fba differs from tail beyond the seeds' spread at 8 of 8 points" in answer.out
+    svg = (tmp_path / "page" / "figures" / "lines-efficiency.svg").read_text()
+    assert "#0072b2" not in svg.lower()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--baseline", "policy"], "is not AXIS=VALUE, such as policy=tail_drop"),
+        (["--baseline", "polcy=tail"], "did you mean policy? There are network, policy, buffer"),
+        (["--baseline", "policy=epd"], "is not a value of policy; there are tail, fba, ppd"),
+        (["--lines", "bufer"], "is no axis that is varied on a grid; did you mean buffer?"),
+        (["--lines", "buffer,buffer"], "is there twice, or moves together with another of them"),
+        (["--lines", "a,b,c,d"], "is not one to three axes"),
+        (["--style", "grayscal"], "is no style of matplotlib, nor a file; did you mean grayscale?"),
+    ],
+)
+def test_what_is_no_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
+    answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
+    assert answer.code == 2
+    assert expected in answer.err
+
+
+def test_a_style_file_that_is_none_is_named(store, tmp_path):
+    style = tmp_path / "mine.mplstyle"
+    style.write_text("lines.linewidth: 3\n")
+    report = ct.report(store[0], style=str(style), measures=["efficiency"])
+    assert next(report.drawings()).figure is not None
+    with pytest.raises(ct.InputError, match="is no style of matplotlib, nor a file"):
+        ct.report(store[0], style=str(tmp_path / "nowhere.mplstyle"))
+
+
+def test_figures_fit_a_column_and_no_label_lies_on_another(store):
+    """Nothing is shrunk: the letters of a narrow figure are as large as those of a wide one."""
+    report = ct.report(store[0], measures=["efficiency"], baseline="policy=tail")
+    wide, narrow = (list(report.drawings(width=width)) for width in ("page", "column"))
+    assert [one.name for one in wide] == [one.name for one in narrow]
+    for drawing, inches in itertools.chain(((one, 7.2) for one in wide), ((one, 3.5) for one in narrow)):
+        figure = drawing.figure
+        assert figure.get_size_inches()[0] == inches
+        svg = drawing.save("svg").decode()
+        assert float(re.search(r'width="([\d.]+)pt"', svg)[1]) == pytest.approx(inches * 72)
+        edge = figure.bbox.padded(1)
+        for axes in figure.axes:
+            low, high = sorted(axes.get_xlim())
+            texts = [
+                text for text in axes.get_xticklabels() if text.get_text() and low <= text.get_position()[0] <= high
+            ]
+            boxes = [text.get_window_extent() for text in texts]
+            if not any(text.get_rotation() for text in axes.get_xticklabels()):
+                assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes)), drawing.name
+            for label in (axes.xaxis.label, axes.yaxis.label):
+                box = label.get_window_extent()
+                assert not label.get_text() or (box.x0 >= edge.x0 and box.y1 <= edge.y1), (drawing.name, inches)
+
+
+def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
+    """Buffer and threshold move together; the lines go over the buffer."""
+    paired = [
+        {
+            "buffer": {"path": "port.bottleneck.buffer", "values": [80, 400]},
+            "threshold": {"path": "port.bottleneck.policy.epd.threshold", "values": [60, 380]},
+        }
+    ]
+    base = ct.n_source(sources=3, link_delay="5us", buffer_cells=80, policy=ct.Epd(threshold_cells=60), duration="20ms")
+    store = ct.sweep(
+        base, over={"switch.tie_order": ["random", "fixed"]}, paired=paired, seeds=2, measures=["efficiency"]
+    )
+    report = ct.report(store)
+    assert report.layout.over.axis.name == "buffer, threshold"
+    [axes] = drawn(report, "lines-efficiency").figure.axes
+    assert axes.get_xlabel() == "buffer (cells)"
+    assert axes.get_xticks().tolist() == [80, 400]
+    assert groups.factor_of(report.data, "threshold", "lines") is report.layout.over

@@ -1,0 +1,93 @@
+"""Shipped scenarios and plans by name, from any folder; what shells complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import celltrain as ct
+from celltrain import shipped
+from celltrain.cli import completing
+from celltrain.plan import Plan
+from celltrain.tuning import TunePlan
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder in which nothing is."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_shipped_scenario_goes_by_its_name_wherever_a_file_does(celltrain):
+    """What the name gives is what the file in the repository gives."""
+    file = Path(__file__).parents[2] / "scenarios" / "lan-epd.toml"
+    assert ct.load("lan-epd") == ct.load(file) == ct.load("lan-epd.toml")
+    assert ct.check("lan-epd") == []
+    assert ct.max_min_shares("lan-epd") == ct.max_min_shares(file)
+    short = ct.load("lan-epd").replace(duration="20ms")
+    assert ct.run(short).scenario == "five sources, LAN, EPD"
+    assert celltrain("check", "lan-epd").out == "lan-epd: nothing is wrong\n"
+    assert celltrain("run", "lan-reno", "--json").json["scenario"] == ct.load("lan-reno").name
+
+
+def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
+    """The plans' scenarios too: nothing lies beside them here."""
+    assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
+    for name in shipped.names("scenario"):
+        assert ct.check(name) == []
+    for name in shipped.names("plan"):
+        assert (TunePlan if name.startswith("tune-") else Plan).load(name).name
+
+
+def test_a_file_goes_before_a_shipped_scenario_of_its_name():
+    """A folder of that name does not."""
+    Path("lan-epd").mkdir()
+    assert ct.load("lan-epd").topology.sources == 5
+    shortened = ct.load("lan-epd").replace(duration="1ms")
+    ct.save(shortened, "lan-reno.toml")
+    assert ct.load("lan-reno.toml") == shortened
+    assert ct.load("lan-reno").duration == "10s"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("lan-edp", "there is no such file, and no shipped scenario has this name; did you mean lan-epd?"),
+        ("qqqq", "there is no such file, and no shipped scenario has this name. See: celltrain list scenarios"),
+        ("nowhere/lan-epd.toml", "there is no such file; there is a shipped scenario"),
+        ("nowhere/mine.toml", "there is no such file"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_told_the_nearest(celltrain, said, expected):
+    """Two letters changed places, nothing near, a path that is right in the repository alone, and one that is nowhere."""
+    answer = celltrain("run", said)
+    assert answer.code == 2
+    assert expected in answer.err
+    with pytest.raises(ct.ScenarioError, match="there is no such file"):
+        ct.load(said)
+
+
+def test_a_plan_that_leads_nowhere_is_told_the_nearest(celltrain):
+    """It was called a scenario."""
+    answer = celltrain("sweep", "selective-drop-zr", "--dry-run")
+    assert answer.code == 2
+    assert "no shipped plan has this name; did you mean selective-drop-rz?" in answer.err
+
+
+def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
+    """A file of its name where somebody happens to be is not what the plan means."""
+    Path("lan-selective-drop").write_text("no scenario")
+    assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
+
+
+def test_shells_complete_names_and_files():
+    """Files by their beginning, folders with a stroke; the last of several series."""
+    Path("land.toml").write_text("")
+    Path("lanes").mkdir()
+    assert completing.scenarios("lan-e") == ["lan-epd"]
+    assert completing.scenarios("land") == ["land.toml"]
+    assert completing.scenarios("lane") == ["lanes/"]
+    assert "selective-drop-rz" in completing.plans("")
+    assert completing.explained("selective") == ["selective_drop", "selective-drop-rz"]
+    assert completing.series("queue,cw") == ["queue,cwnd"]

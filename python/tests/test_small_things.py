@@ -1,0 +1,129 @@
+"""Slips that people make, and what they are told to write."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+
+import pydantic
+import pytest
+
+import celltrain as ct
+from celltrain.base import Model
+
+LAN = {"sources": 2, "link_delay": "5us", "buffer_cells": 100, "policy": ct.TailDrop(), "duration": "10ms"}
+
+
+@pytest.fixture(scope="module")
+def lan() -> ct.Scenario:
+    return ct.n_source(**LAN)
+
+
+def test_a_store_opens_by_its_folder(lan, tmp_path):
+    """It was a TypeError about `manifest`."""
+    made = ct.sweep(lan, seeds=1, store=tmp_path / "store")
+    assert ct.Store(tmp_path / "store").wide() == ct.Store(str(tmp_path / "store")).wide() == made.wide()
+    with pytest.raises(ct.StoreError, match="is not there"):
+        ct.Store(tmp_path / "nowhere")
+    with pytest.raises(ct.StoreError, match="path = 5 is not a path"):
+        ct.Store(5)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            lambda: ct.n_source(**{**LAN, "link_delay": 5e-6}),
+            'link_delay = 5e-06 is not a time with its unit, such as "5us"',
+        ),
+        (
+            lambda: ct.n_source(**{**LAN, "link_rate": 155}),
+            'link_rate = 155 is not a rate with its unit, such as "155.52Mbps"',
+        ),
+        (lambda: ct.NSource(sources=5, link_delay=5e-6), 'link_delay = 5e-06 is not a text with a unit, such as "5us"'),
+        (lambda: ct.Vanilla(mss=512), 'mss = 512 is not a text with a unit, such as "512B"'),
+        (lambda: ct.n_source(**LAN).replace(duration=5), 'duration = 5 is not a text with a unit, such as "5us"'),
+        (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
+    ],
+)
+def test_a_plain_number_is_told_what_to_write(call, expected):
+    with pytest.raises(ct.ScenarioError) as refused:
+        call()
+    assert expected in str(refused.value)
+
+
+def test_a_congestion_control_is_no_tcp_but_a_setting_of_one(celltrain, tmp_path, small):
+    path = tmp_path / "cubic.toml"
+    path.write_text(f"{small.read_text()}\n[tcp.cubic]\n")
+    answer = celltrain("check", path)
+    assert answer.code == 2
+    assert (
+        'tcp.cubic is unknown: cubic is a congestion control; write congestion = "cubic" below [tcp.vanilla]'
+        in answer.err
+    )
+    path.write_text(f"{small.read_text()}\n[tcp.cubick]\n")
+    assert "It must be one of vanilla" in celltrain("check", path).err
+    with pytest.raises(AttributeError, match=r'congestion control of a TCP: Vanilla\(congestion="cubic"\)'):
+        ct.Cubic  # noqa: B018
+
+
+def test_classes_are_spelt_as_the_field_spells_them():
+    """Names of before go on working."""
+    assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
+    assert ct.Newreno is ct.NewReno
+    assert ct.NewrenoHoe is ct.NewRenoHoe
+    assert "NewReno" in dir(ct)
+    with pytest.raises(AttributeError, match="did you mean SelectiveDrop"):
+        ct.SelectivDrop  # noqa: B018
+
+
+def test_a_port_that_there_is_not_lists_those_that_there_are(celltrain, lan, tmp_path):
+    """Those of the node that was named come first."""
+    with pytest.raises(
+        ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; there are sw\d->'
+    ) as refused:
+        ct.run(lan, trace="queue", ports="sw2")
+    named = str(refused.value).partition("there are ")[2].split(", ")
+    assert "sw2" in named[0]
+    assert "sw1->sw2" in named
+    answer = celltrain("run", "lan-epd", "--trace", "queue", "--port", "sw2", "--out", tmp_path / "out")
+    assert answer.code == 2
+    assert "and 14 more" in answer.err
+
+
+def test_what_our_own_checks_say_comes_without_pydantics_word():
+    """A check that raises ValueError is "Value error, ..." in pydantic's words."""
+
+    class Even(Model):
+        cells: int
+
+        @pydantic.field_validator("cells")
+        @classmethod
+        def even(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError("Is odd")
+            return value
+
+    with pytest.raises(ct.ScenarioError, match=r"^Even: cells = 3 is refused: is odd$"):
+        Even(cells=3)
+
+
+def test_the_titles_of_plots_say_what_is_plotted(lan):
+    pytest.importorskip("matplotlib")
+    plot = ct.run(lan.replace(name="two"), trace=["queue", "occupancy", "cwnd", "delivered"]).plot
+    titles = [getattr(plot, name)().get_title().splitlines() for name in ("queue", "occupancy", "cwnd", "delivered")]
+    assert [first for first, _ in titles] == [
+        "Queue at sw1->sw2",
+        "Cells of each connection in the queue",
+        "Congestion windows",
+        "Goodput",
+    ]
+    assert {second for _, second in titles} == {"two, seed 1"}
+
+
+def test_help_shows_options_and_an_example():
+    """Through the check of its arguments."""
+    text = pydoc.plain(pydoc.render_doc(ct.sweep))
+    assert "over: 'Mapping[str, Any] | None'" in text
+    assert ">>> store = ct.sweep(lan, over=" in text
+    assert next(iter(inspect.signature(ct.compare).parameters)) == "scenarios"

@@ -1,0 +1,184 @@
+"""What `joint_search.py --report` writes: papers/<id>/joint.csv and the tables of the paper's page, between the marks `joint`.
+
+A line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), how many stages it
+reached, its score there by network (or quantity), and where it was confirmed its score with fresh seeds on all rows. Without
+a store the page is made from the CSV alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from celltrain.writing import replace
+from joint_runs import REFUSED, Runs, Scores, Space
+from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
+from paper_page import ROOT, grid, replaced
+
+Row = dict[str, str]
+
+
+def report(space: Space, store: Path) -> int:
+    """Writes the table from the store, where there is one, and the page from the table."""
+    table = ROOT / "papers" / space.paper_id / "joint.csv"
+    if store.exists():
+        runs = Runs(space, store)
+        rows = lines(space, runs)
+        runs.close()
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        replace(table, text.getvalue())
+        print(f"wrote {table}")
+    with table.open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    page = ROOT / "docs" / "papers" / f"{space.paper_id}.md"
+    before = page.read_text(encoding="utf-8")
+    page.write_text(replaced(before, "joint", tables(space, rows)), encoding="utf-8")
+    print(f"wrote {page}")
+    return 0
+
+
+def lines(space: Space, runs: Runs) -> list[Row]:
+    """A line for each configuration, in the order in which they were asked, the defaults first."""
+    search = Search(runs, "all", None, 1)
+    scores = Scores(runs, REFERENCE)
+    defaults, _ = search.examine(space.default, run=False)
+    groups = list(scores.screening(space.default, 0) or {})
+    numbers, confirmed = confirmed_on(space, runs)
+    found = []
+    for configuration in dict.fromkeys([space.default, *runs.asked]):
+        values, _ = search.examine(configuration, run=False)
+        reached = len(values)
+        row = {"answers": configuration, "stages": str(reached)}
+        parts = scores.screening(configuration, reached - 1) if reached and values[-1] > REFUSED else None
+        row["gain"] = f"{values[-1] - defaults[reached - 1]:.3f}" if parts else ""
+        row |= {group: f"{parts[group]:.3f}" if parts else "" for group in groups}
+        final = scores.final(configuration, CONFIRMATION, numbers) if configuration in confirmed else None
+        row["fresh numbers"] = str(len(numbers)) if final else ""
+        row |= {f"{group} fresh": f"{final[group]:.3f}" if final else "" for group in groups}
+        if space.measure == "likelihood":
+            for group in groups:
+                inside = scores.inside(configuration, CONFIRMATION, group, numbers) if final else None
+                row[f"{group} inside"] = f"{inside[0]} of {inside[1]}" if inside else ""
+        found.append(row)
+    return found
+
+
+def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
+    """The numbers that the defaults and others were confirmed on, all or those of the last stage, and who was."""
+    for numbers in (range(len(space.numbers)), space.stages[-1].numbers):
+        rows = {space.numbers[number].configuration for number in numbers}
+        needed = {(row, seed) for row in rows for seed in CONFIRMATION}
+        confirmed = {one for one in (space.default, *runs.asked) if all((one, *run) in runs.figures for run in needed)}
+        if space.default in confirmed and len(confirmed) > 1:
+            return numbers, confirmed
+    return (), set()
+
+
+def tables(space: Space, rows: Sequence[Row]) -> str:
+    """How far the search came, the best, and every answer's effect."""
+    groups = [name for name in rows[0] if f"{name} fresh" in rows[0]]
+    stages = len(space.stages)
+    reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(2, stages + 1)]
+    default = rows[0]
+    parts = [
+        f"{len(rows)} configurations; {', '.join(map(str, reached[:-1]))} and {reached[-1]} of them reached stages 2 to "
+        f"{stages}. Version 0.1.0."
+    ]
+    if confirmed := [row for row in rows if row["fresh numbers"]]:
+        order = sorted(confirmed, key=lambda row: -total(space, row, [f"{group} fresh" for group in groups]))
+        heads = ["configuration", *(word(space, group) for group in groups)]
+        if space.measure == "likelihood":
+            heads += [f"{group} inside" for group in groups]
+        body = [
+            [name(space, row["answers"])]
+            + [difference(space, row, default, f"{group} fresh") for group in groups]
+            + ([row[f"{group} inside"] for group in groups] if space.measure == "likelihood" else [])
+            for row in order[: CONFIRMED + 1]
+        ]
+        parts += [
+            f"With fresh seeds, {CONFIRMATION[0]} to {CONFIRMATION[-1]}, on {default['fresh numbers']} of {len(space.numbers)} numbers:",
+            grid(heads, body, left=("configuration",)),
+        ]
+    finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]
+    order = sorted(finished, key=lambda row: (-total(space, row, groups), len(space.answers(row["answers"]))))
+    distinct = list({tuple(row[group] for group in groups): row for row in reversed(order)}.values())[::-1]
+    body = [
+        [name(space, row["answers"])] + [difference(space, row, default, group) for group in groups]
+        for row in distinct[:CONFIRMED]
+    ]
+    body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
+    parts += [
+        f"The best of the {len(finished)} that were run on all screened rows, with seed 1; of those that do the same the one "
+        "with the fewest changes:",
+        grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
+        "Every answer: in how many configurations it was tried; alone, the last stage that it reached and its gain over the "
+        "defaults there; and the best configuration that has it and was run on all screened rows, if there is one:",
+        effects(space, rows, groups),
+    ]
+    return "\n\n".join(parts)
+
+
+def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
+    """A table of all answers that are not the default."""
+    stage = len(space.stages)
+    default = rows[0]
+    by_answers = {row["answers"]: row for row in rows}
+    body = []
+    for place, question in enumerate(space.questions):
+        for answer in range(1, len(question.answers)):
+            alone = by_answers.get(space.with_answer(place, answer))
+            having = [row for row in rows if row["answers"][place] == str(answer)]
+            finished = [row for row in having if int(row["stages"]) == stage and row[groups[0]]]
+            best = max(finished, key=lambda row: total(space, row, groups), default=None)
+            body.append(
+                [
+                    question.id,
+                    question.text(answer),
+                    str(len(having)),
+                    *(("", "") if alone is None else gain(space, alone)),
+                ]
+                + ["" if best is None else difference(space, best, default, group) for group in groups]
+            )
+    heads = ["id", "answer", "tried", "stage", "alone", *(f"best: {word(space, group)}" for group in groups)]
+    return grid(heads, body, left=("id", "answer"))
+
+
+def gain(space: Space, alone: Row) -> tuple[str, str]:
+    """The stage a configuration reached, and its gain over the defaults there."""
+    if not alone["gain"]:
+        return alone["stages"], "no result"
+    return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
+
+
+def total(space: Space, row: Row, groups: Sequence[str]) -> float:
+    """What the search goes by."""
+    if space.measure == "likelihood":
+        return sum(float(row[group]) for group in groups)
+    return sum((2 if group.startswith("goodput") else 1) * float(row[group]) for group in groups)
+
+
+def word(space: Space, group: str) -> str:
+    """A network's or a quantity's column."""
+    if space.measure == "likelihood":
+        return f"{group} log-likelihood"
+    return {"goodput_mbps": "R off by", "delay_ms": "D off by"}[group]
+
+
+def difference(space: Space, row: Row, default: Row, column: str) -> str:
+    """A likelihood over that of the defaults; an error as it is."""
+    if not row[column]:
+        return ""
+    if space.measure == "likelihood":
+        return "0" if row is default else f"{float(row[column]) - float(default[column]):+.0f}"
+    return f"{-float(row[column]):.1%}"
+
+
+def name(space: Space, answers: str) -> str:
+    """A configuration in words, the defaults in bold."""
+    text = space.text(answers)
+    return f"**{text}**" if answers == space.default else text

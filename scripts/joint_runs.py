@@ -1,0 +1,343 @@
+"""What `joint_search.py` runs and keeps: questions with their answers, configurations, rows of a paper's tables, scores.
+
+The questions stand in papers/<id>/joint.toml. A configuration is an answer to each, written as a text of digits in the
+questions' order, "0" for the default: papers/<id>/joint.csv and the store name it so. New questions go to the end.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import sqlite3
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from celltrain import _core
+from celltrain.expressions import measure, wanted
+from celltrain.paths import set_key
+from celltrain.reproduction.paper import Number, Paper, load, matches
+from celltrain.reproduction.score import Scored
+from celltrain.scenario import Reading
+from paper_page import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Of the density a printed number counts with; as in wan_search.py.
+FLOOR, FREEDOM, PRINTED_UNIT = 0.01, 4, 0.01
+#: What stands for the score of a configuration that is refused.
+REFUSED = -1e6
+CONSTANT = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(FREEDOM * math.pi) / 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A choice that the paper leaves open: its id in the register, its name, and its answers, the default first."""
+
+    id: str
+    name: str
+    answers: tuple[dict[str, Any], ...]
+
+    def text(self, answer: int) -> str:
+        """An answer in words."""
+        return f"{self.name} {self.answers[answer]['text']}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Rows that are added, how many seeds they get, and the share of configurations that goes on behind it."""
+
+    keep: float
+    seeds: int
+    numbers: tuple[int, ...]
+    """Indices into `Space.numbers`, those of earlier stages included."""
+
+
+class Space:
+    """A paper's questions and numbers."""
+
+    def __init__(self, paper_id: str) -> None:
+        declared = tomllib.loads((ROOT / "papers" / paper_id / "joint.toml").read_text(encoding="utf-8"))
+        self.paper_id = paper_id
+        self.paper: Paper = load(paper_id)
+        self.measure: str = declared["measure"]
+        self.networks: list[str] = declared["networks"]
+        self.duration: str | None = declared.get("duration")
+        """Of every screening run, where it is another than the paper's."""
+        self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
+        self.numbers: list[Number] = [
+            number
+            for number in self.paper.numbers(tables=declared["tables"], networks=self.networks)
+            if number.scored and not number.point
+        ]
+        screened = [i for i, number in enumerate(self.numbers) if number.table in declared["screened"]]
+        self.stages: list[Stage] = []
+        reached: set[int] = set()
+        for entry in declared["stages"]:
+            reached |= {i for i in screened if any(matches(self.numbers[i].keys, row) for row in entry["rows"])}
+            self.stages.append(Stage(entry["keep"], entry["seeds"], tuple(sorted(reached))))
+        self.default = "0" * len(self.questions)
+
+    def answers(self, configuration: str) -> list[tuple[Question, int]]:
+        """The answers that are not the default."""
+        pairs = zip(self.questions, map(int, configuration), strict=True)
+        return [(question, answer) for question, answer in pairs if answer]
+
+    def text(self, configuration: str) -> str:
+        """A configuration in words."""
+        return "; ".join(question.text(answer) for question, answer in self.answers(configuration)) or "the defaults"
+
+    def with_answer(self, place: int, answer: int, configuration: str | None = None) -> str:
+        """A configuration with one answer changed, by default that of the defaults."""
+        before = configuration or self.default
+        return f"{before[:place]}{answer}{before[place + 1 :]}"
+
+    def alone(self) -> list[str]:
+        """Every answer alone."""
+        return [
+            self.with_answer(place, answer)
+            for place, question in enumerate(self.questions)
+            for answer in range(1, len(question.answers))
+        ]
+
+    def overrides(self, configuration: str, network: str | None) -> dict[str, Any]:
+        """What a configuration sets in the scenarios of a network."""
+        values: dict[str, Any] = {} if self.duration is None else {"duration": self.duration}
+        for question, answer in self.answers(configuration):
+            declared = question.answers[answer]
+            values |= declared.get("set", {}) | declared.get(f"set_{network}", {})
+        return values
+
+    def measured_from(self, configuration: str, network: str | None) -> float | None:
+        """The second at which measuring begins, if that is not the start."""
+        froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
+        return next((begin[str(network)] for begin in froms if begin is not None), None)
+
+    def scenarios(self, configuration: str, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """The scenarios of rows (indices of the paper's configurations) under a configuration."""
+        rows = list(rows)
+        network = {row: self.paper.configurations[row].network for row in rows}
+        overrides = {name: self.overrides(configuration, name) for name in set(network.values())}
+        if any("{" in f"{path}{value}" for values in overrides.values() for path, value in values.items()):
+            # Values named after keys of the paper: its own reader knows them. All networks have the same then.
+            [values] = overrides.values()
+            changed = load(self.paper_id, overrides=values)
+            tables = list(dict.fromkeys(number.table for number in self.numbers))
+            old, new = (paper.numbers(tables=tables, networks=self.networks) for paper in (self.paper, changed))
+            place = {before.configuration: after.configuration for before, after in zip(old, new, strict=True)}
+            return {row: self.renamed(changed.configurations[place[row]].scenario, configuration) for row in rows}
+        scenarios = {}
+        for row in rows:
+            scenarios[row] = copy.deepcopy(self.paper.configurations[row].scenario)
+            for path, value in overrides[network[row]].items():
+                set_key(scenarios[row], path, value)
+            scenarios[row] = self.renamed(scenarios[row], configuration)
+        return scenarios
+
+    def renamed(self, scenario: dict[str, Any], configuration: str) -> dict[str, Any]:
+        """A scenario whose newreno is the TCP that an answer puts in its place."""
+        for question, answer in self.answers(configuration):
+            variant = question.answers[answer].get("variant")
+            if variant is not None and "newreno" in scenario["tcp"]:
+                return {**scenario, "tcp": {variant: scenario["tcp"]["newreno"]}}
+        return scenario
+
+
+class Runs:
+    """A store of runs, a SQLite file: what every number of a row was with a configuration and a seed."""
+
+    def __init__(self, space: Space, path: Path) -> None:
+        self.space = space
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.connection = sqlite3.connect(path)
+        self.connection.executescript(
+            "PRAGMA journal_mode = WAL;"
+            "CREATE TABLE IF NOT EXISTS asked (place INTEGER PRIMARY KEY, configuration TEXT UNIQUE, focus TEXT);"
+            "CREATE TABLE IF NOT EXISTS runs (configuration TEXT, row INTEGER, seed INTEGER, figures TEXT,"
+            " PRIMARY KEY (configuration, row, seed));"
+        )
+        #: Quantities by configuration, row and seed; None where there is no result.
+        self.figures: dict[tuple[str, int, int], dict[str, float] | None] = {
+            (configuration, row, seed): json.loads(figures)
+            for configuration, row, seed, figures in self.connection.execute("SELECT * FROM runs")
+        }
+        self.asked: dict[str, str] = dict(
+            self.connection.execute("SELECT configuration, focus FROM asked ORDER BY place")
+        )
+
+    def ask(self, configuration: str, focus: str) -> None:
+        """Notes that a configuration is searched now."""
+        self.asked[configuration] = focus
+        self.connection.execute("INSERT INTO asked (configuration, focus) VALUES (?, ?)", (configuration, focus))
+        self.connection.commit()
+
+    def run(self, configuration: str, numbers: Sequence[int], seeds: Sequence[int], threads: int) -> None:
+        """Runs what the store does not hold of the rows of some numbers."""
+        space = self.space
+        rows: dict[int, dict[str, str]] = {}
+        for number in map(space.numbers.__getitem__, numbers):
+            rows.setdefault(number.configuration, {})[number.quantity.name] = number.result
+        missing = [(row, seed) for row in rows for seed in seeds if (configuration, row, seed) not in self.figures]
+        if not missing:
+            return
+        scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing))
+        begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
+        found: dict[tuple[int, int], dict[str, float] | None] = {}
+        # Runs that are measured from a later second on are traced, so they go apart.
+        for begin in dict.fromkeys(begins.values()):
+            some = [run for run in missing if begins[run[0]] == begin]
+            found |= self._run({run[0]: scenarios[run[0]] for run in some}, some, rows, begin, threads)
+        for (row, seed), figures in found.items():
+            self.figures[configuration, row, seed] = figures
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)",
+            [(configuration, row, seed, json.dumps(figures)) for (row, seed), figures in found.items()],
+        )
+        self.connection.commit()
+
+    def _run(
+        self,
+        scenarios: Mapping[int, dict[str, Any]],
+        runs: Sequence[tuple[int, int]],
+        rows: Mapping[int, dict[str, str]],
+        begin: float | None,
+        threads: int,
+    ) -> dict[tuple[int, int], dict[str, float] | None]:
+        place = {row: index for index, row in enumerate(scenarios)}
+        found: dict[tuple[int, int], dict[str, float] | None] = {}
+        handles = {}
+        for row, scenario in scenarios.items():
+            reading = Reading.of_table(scenario, "scenario")
+            if reading.handle is None:
+                return dict.fromkeys(runs)
+            handles[row] = reading.handle
+
+        def on_result(index: int, text: str, series: Mapping[str, Any] | None = None) -> None:
+            row = runs[index][0]
+            answer = {**json.loads(text), "scenario": scenarios[row]}
+            if begin is None:
+                found[runs[index]] = {name: measure(result, answer) for name, result in rows[row].items()}
+            else:
+                assert series is not None, "a run that is traced has a trace"
+                late = after(answer, series, begin)
+                found[runs[index]] = {name: late[name] for name in rows[row]}
+
+        texts = {result for results in rows.values() for result in results.values()}
+        columns = wanted(sorted(texts))
+        if begin is not None:
+            columns = {**columns, "flows": ["name", "delivered_bytes"]}
+        _core.run_many(
+            [handles[row] for row in place],
+            [(place[row], seed) for row, seed in runs],
+            threads,
+            on_result,
+            on_error=lambda index, _: found.__setitem__(runs[index], None),
+            trace=("delivered",) if begin is not None else (),
+            step=f"{round(begin * 1000)}ms" if begin is not None else None,
+            wanted=columns,
+        )
+        return found
+
+    def values(self, configuration: str, number: int, seeds: Sequence[int]) -> list[float] | None:
+        """A number's values with some seeds; None unless all runs have a result."""
+        one = self.space.numbers[number]
+        figures = [self.figures.get((configuration, one.configuration, seed)) for seed in seeds]
+        return None if any(f is None for f in figures) else [f[one.quantity.name] for f in figures if f is not None]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.connection.close()
+
+
+def after(answer: Mapping[str, Any], series: Mapping[str, Any], begin: float) -> dict[str, float]:
+    """Efficiency and fairness from an instant on, in seconds: by the bytes delivered since."""
+    [place] = np.flatnonzero(np.isclose(series["time_s"], begin))
+    whole = np.array([flow["delivered_bytes"] for flow in answer["flows"]], dtype=float)
+    late = whole - series["delivered_bytes"][place]
+    duration = answer["duration_s"]
+    share = (late.sum() / whole.sum()) * duration / (duration - begin)
+    squares = len(late) * float((late**2).sum())
+    return {
+        "efficiency": answer["efficiency"] * share,
+        "fairness": float(late.sum() ** 2) / squares if squares else 1.0,
+    }
+
+
+class Scores:
+    """How well configurations fit, from the runs there are. Higher is better."""
+
+    def __init__(self, runs: Runs, reference: Sequence[int]) -> None:
+        self.runs = runs
+        self.space = runs.space
+        self.reference = reference
+        """Seeds of the defaults whose spread stands for that of every configuration while there are few seeds."""
+
+    @cached_property
+    def spread(self) -> dict[int, float]:
+        """The defaults' standard deviation of every number that the last stage has."""
+        found = {}
+        for number in self.space.stages[-1].numbers:
+            values = self.runs.values(self.space.default, number, self.reference)
+            assert values is not None, "the defaults were run with the seeds of reference"
+            found[number] = float(np.std(values, ddof=1))
+        return found
+
+    def screening(self, configuration: str, stage: int) -> dict[str, float] | None:
+        """By network, and for relative errors by quantity, the score on a stage's rows; None while rows are missing."""
+        stage_ = self.space.stages[stage]
+        seeds = range(1, stage_.seeds + 1)
+        return self._sum(configuration, stage_.numbers, list(seeds), own=False)
+
+    def final(
+        self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None
+    ) -> dict[str, float] | None:
+        """The same on all rows, by default, with the spread of these seeds."""
+        return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
+
+    def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
+        """Numbers in the seeds' range, give or take a printed unit, and how many there are of a network."""
+        scored = []
+        for place in numbers:
+            number = self.space.numbers[place]
+            if number.network == network:
+                values = self.runs.values(configuration, place, seeds)
+                assert values is not None, "they were run"
+                scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds)))
+        return sum(bool(one.inside) for one in scored), len(scored)
+
+    def _sum(
+        self, configuration: str, numbers: Iterable[int], seeds: Sequence[int], *, own: bool
+    ) -> dict[str, float] | None:
+        parts: dict[str, list[float]] = {}
+        for place in numbers:
+            number = self.space.numbers[place]
+            values = self.runs.values(configuration, place, seeds)
+            if values is None:
+                return None
+            assert number.published is not None, "only printed numbers are scored"
+            if self.space.measure == "likelihood":
+                group = str(number.network)
+                spread = float(np.std(values, ddof=1)) if own else self.spread[place] * math.sqrt(1 + 1 / len(values))
+                score = log_likelihood(number.published, float(np.mean(values)), spread)
+            else:
+                group = number.quantity.name
+                score = -abs(float(np.mean(values)) - number.published) / number.published
+            parts.setdefault(group, []).append(score)
+        total = sum if self.space.measure == "likelihood" else np.mean
+        return {group: float(total(scores)) for group, scores in parts.items()}
+
+
+def log_likelihood(printed: float, mean: float, spread: float) -> float:
+    """Of a printed number: a Student density of 4 degrees of freedom around the mean; see wan_search.py."""
+    scale = math.hypot(spread, FLOOR)
+    z = (printed - mean) / scale
+    return CONSTANT - (FREEDOM + 1) / 2 * math.log1p(z * z / FREEDOM) + math.log(PRINTED_UNIT / scale)

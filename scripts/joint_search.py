@@ -1,0 +1,251 @@
+"""Searches all open choices of a paper jointly for the configurations that fit its printed numbers best.
+
+    python scripts/joint_search.py af-96-1269 --configurations 1500
+    python scripts/joint_search.py af-96-1269 --confirm
+    python scripts/joint_search.py af-96-1269 --report
+
+The questions and their answers stand in papers/<id>/joint.toml; nothing is set for single rows. Three steps:
+
+1. search: the defaults, every answer alone, then what Optuna's TPE sampler proposes (categorical, multivariate), and between it
+   the best so far with a few answers drawn anew. A configuration goes from stage to stage, each with more rows, while it is
+   among the best. --focus searches for one network alone, or one quantity.
+2. confirm: the best by the last stage run again with other seeds on the rows of the third, and the best ten of these with seeds
+   that neither had, on the rows of the last stage and then on all rows of all tables.
+3. report: papers/<id>/joint.csv, a line for each configuration, and the tables of the paper's page.
+
+Every run is kept in out/joint/<id>.sqlite and never run again: stopped anywhere, the same command goes on. How a printed number
+counts is said in wan_search.py (likelihood) and internetwork_search.py (relative error). While there is one seed, the spread of
+a number is that of the defaults with six seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from celltrain.tuning.ask import quiet, silent_optuna
+from joint_runs import REFUSED, Runs, Scores, Space
+from paper_page import ROOT
+
+#: Seeds of the defaults that give a number's spread, of the choice among the best, and of the confirmation.
+REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
+SELECTED, CONFIRMED = 30, 10
+#: The share of proposals that are the defaults, or one of so many of the best, with up to so many answers drawn anew.
+NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
+#: Configurations a stage has seen before any is stopped there.
+PATIENCE = 4
+
+
+class Search:
+    """One search: its store, the stages' scores so far, the sampler."""
+
+    def __init__(self, runs: Runs, focus: str, threads: int | None, seed: int) -> None:
+        self.runs, self.space, self.focus, self.threads = runs, runs.space, focus, threads
+        self.scores = Scores(runs, REFERENCE)
+        self.random = random.Random(seed)
+        optuna = silent_optuna()
+        with quiet(optuna):
+            sampler = optuna.samplers.TPESampler(multivariate=True, n_startup_trials=40, seed=seed)
+            self.study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.distributions = {
+            str(place): optuna.distributions.CategoricalDistribution(range(len(question.answers)))
+            for place, question in enumerate(self.space.questions)
+        }
+        #: What was seen at each stage.
+        self.seen: list[list[float]] = [[] for _ in self.space.stages]
+
+    def jobs(self) -> int:
+        """Threads: as asked for, else two while the machine has room for them, or one."""
+        return self.threads or (2 if os.getloadavg()[0] < 2 else 1)
+
+    def value(self, parts: dict[str, float] | None) -> float:
+        """What is searched for: a network's or a quantity's score, or all together; for errors, R counts twice."""
+        if parts is None:
+            return REFUSED
+        if self.focus != "all":
+            return parts[self.focus]
+        if self.space.measure == "likelihood":
+            return sum(parts.values())
+        return 2 * parts["goodput_mbps"] + parts["delay_ms"]
+
+    def examine(self, configuration: str, *, run: bool = True) -> tuple[list[float], bool]:
+        """The value at each stage reached, and whether it is the last; without `run`, as far as the store has it."""
+        values: list[float] = []
+        for place, stage in enumerate(self.space.stages):
+            seeds = range(1, stage.seeds + 1)
+            if run:
+                self.runs.run(configuration, stage.numbers, seeds, self.jobs())
+            elif not self.has(configuration, stage.numbers, seeds):
+                break
+            values.append(self.value(self.scores.screening(configuration, place)))
+            self.seen[place].append(values[-1])
+            if values[-1] == REFUSED or (run and not self.goes_on(place, values[-1])):
+                break
+        return values, len(values) == len(self.space.stages)
+
+    def has(self, configuration: str, numbers: Sequence[int], seeds: Sequence[int]) -> bool:
+        """Whether the store has a result, or a refusal, for all of these."""
+        rows = {self.space.numbers[number].configuration for number in numbers}
+        return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
+
+    def goes_on(self, place: int, value: float) -> bool:
+        """Whether a value is among the best of a stage."""
+        seen = self.seen[place]
+        return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
+
+    def tell(self, configuration: str, values: list[float], complete: bool) -> None:
+        """Adds a configuration to what the sampler knows."""
+        optuna = silent_optuna()
+        states = optuna.trial.TrialState
+        trial = optuna.trial.create_trial(
+            state=states.COMPLETE if complete else states.PRUNED,
+            params={name: int(digit) for name, digit in zip(self.distributions, configuration, strict=True)},
+            distributions=self.distributions,
+            intermediate_values=dict(enumerate(values)),
+            value=values[-1] if complete else None,
+        )
+        self.study.add_trial(trial)
+
+    def propose(self) -> str:
+        """A configuration that was not asked before."""
+        if self.random.random() < NEAR:
+            configuration = self.random.choice([self.space.default, *self.best(NEIGHBOURS)])
+            changes = self.random.randint(1, MOST_CHANGES)
+        else:
+            optuna = silent_optuna()
+            with quiet(optuna):
+                trial = self.study.ask(self.distributions)
+                configuration = "".join(str(trial.params[name]) for name in self.distributions)
+                self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            changes = 0
+        while changes > 0 or configuration in self.runs.asked:
+            place = self.random.randrange(len(self.space.questions))
+            answer = self.random.randrange(len(self.space.questions[place].answers))
+            configuration = self.space.with_answer(place, answer, configuration)
+            changes -= 1
+        return configuration
+
+    def crossed(self, names: Sequence[str]) -> list[str]:
+        """Every combination of the answers to some questions."""
+        places = [place for place, question in enumerate(self.space.questions) if question.name in names]
+        unknown = set(names) - {question.name for question in self.space.questions}
+        if unknown:
+            known = ", ".join(question.name for question in self.space.questions)
+            sys.exit(f"no question is called {', '.join(sorted(unknown))}; there are {known}")
+        found = [self.space.default]
+        for place in places:
+            answers = range(len(self.space.questions[place].answers))
+            found = [self.space.with_answer(place, answer, one) for one in found for answer in answers]
+        return found
+
+    def go(self, configurations: int, until: float, crossed: Sequence[str] = ()) -> None:
+        """Searches until the store has so many configurations, or until an instant."""
+        if self.space.measure == "likelihood":
+            self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
+        for configuration in self.runs.asked:
+            self.tell(configuration, *self.examine(configuration, run=False))
+        planned = [self.space.default, *(self.crossed(crossed) if crossed else self.space.alone())]
+        first = [one for one in dict.fromkeys(planned) if one not in self.runs.asked]
+        best = max((v for v in self.seen[-1]), default=REFUSED)
+        while len(self.runs.asked) < configurations and time.time() < until:
+            configuration = first.pop(0) if first else self.propose()
+            values, complete = self.examine(configuration)
+            self.runs.ask(configuration, self.focus)
+            self.tell(configuration, values, complete)
+            count = len(self.runs.asked)
+            if complete and values[-1] > best:
+                best = values[-1]
+                print(f"{count:5} {best:9.2f}  {self.space.text(configuration)}", flush=True)
+            elif count % 50 == 0:
+                print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
+
+    def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
+        """The best by the last stage; of those that do the same in every row the one with the fewest changes."""
+        last = len(self.space.stages) - 1
+        found = {}
+        for configuration in configurations or self.runs.asked:
+            stage = self.space.stages[last]
+            if self.has(configuration, stage.numbers, range(1, stage.seeds + 1)):
+                found[configuration] = self.value(self.scores.screening(configuration, last))
+        fewest = sorted(found, key=lambda one: (-found[one], len(self.space.answers(one))))
+        return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
+
+    def confirm(self, selected: int, confirmed: int, until: float) -> None:
+        """Other seeds choose among the best; others again confirm, on the screened rows and then on all."""
+        chosen = self.best(selected)
+        if len(chosen) > confirmed:
+            some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers
+            values: dict[str, float] = {}
+            for configuration in chosen:
+                self.runs.run(configuration, some, SELECTION, self.jobs())
+                values[configuration] = self.value(self.scores.final(configuration, SELECTION, some))
+                print(f"{values[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
+            chosen = sorted(chosen, key=lambda one: -values[one])
+        final = [self.space.default, *(one for one in chosen if one != self.space.default)][: confirmed + 1]
+        for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
+            for configuration in final:
+                if time.time() > until:
+                    print("out of time; the same command goes on", file=sys.stderr)
+                    return
+                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs())
+                parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
+                figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
+                print(f"{len(numbers)} numbers: {figures}  {self.space.text(configuration)}", flush=True)
+
+
+def main() -> int:
+    """Search, confirm or report."""
+    parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
+    parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
+    parser.add_argument("--configurations", type=int, default=1500, help="how many the store shall have (1500)")
+    parser.add_argument("--focus", default="all", help="a network or quantity alone, such as WAN (all)")
+    parser.add_argument(
+        "--cross", action="append", default=[], metavar="QUESTION", help="first all combinations of these questions"
+    )
+    parser.add_argument("--minutes", type=float, default=1e6, help="end after so long")
+    parser.add_argument("--jobs", type=int, help="threads; one, or two while the machine is idle, when absent")
+    parser.add_argument("--seed", type=int, default=1, help="of the sampler (1)")
+    parser.add_argument("--confirm", action="store_true", help="run the best again with other seeds")
+    parser.add_argument("--selected", type=int, default=SELECTED, help=f"chosen among by other seeds ({SELECTED})")
+    parser.add_argument("--confirmed", type=int, default=CONFIRMED, help=f"confirmed on all rows ({CONFIRMED})")
+    parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")
+    parser.add_argument("--store", type=Path, help="the SQLite file; out/joint/<paper>.sqlite when absent")
+    arguments = parser.parse_args()
+    space = Space(arguments.paper)
+    if arguments.report:
+        from joint_page import report
+
+        return report(space, arguments.store or store(arguments.paper))
+    runs = Runs(space, arguments.store or store(arguments.paper))
+    until = time.time() + 60 * arguments.minutes
+    search = Search(runs, arguments.focus, arguments.jobs, arguments.seed)
+    try:
+        if arguments.confirm:
+            search.confirm(arguments.selected, arguments.confirmed, until)
+        else:
+            search.go(arguments.configurations, until, arguments.cross)
+    except KeyboardInterrupt:
+        print("interrupted; the store keeps what is done", file=sys.stderr)
+        return 130
+    finally:
+        runs.close()
+    print(f"{len(runs.asked)} configurations, {len(runs.figures)} runs in {arguments.store or store(arguments.paper)}")
+    return 0
+
+
+def store(paper: str) -> Path:
+    """Where a paper's runs are kept."""
+    place: Any = ROOT / "out" / "joint" / f"{paper}.sqlite"
+    return Path(place)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
