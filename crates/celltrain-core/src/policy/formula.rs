@@ -123,6 +123,10 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        // What is wrong whatever the VCs is told once, of the policy.
+        if !self.check(capacity).is_empty() {
+            return Vec::new();
+        }
         Rules::of(self, &PortFacts { capacity, ..PortFacts::unknown() }, Some(vcs)).err().unwrap_or_default()
     }
 
