@@ -12,7 +12,7 @@ import pathlib
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
@@ -251,3 +251,12 @@ def _has_name(value: object, name: str) -> bool:
     from celltrain import models
 
     return not isinstance(vars(models).get(name, type), type)
+
+
+def names_of(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """One name or several, as several; None stays.
+
+    >>> names_of("sw1"), names_of(["sw1", "sw2"]), names_of(None)
+    (('sw1',), ('sw1', 'sw2'), None)
+    """
+    return (given,) if isinstance(given, str) else None if given is None else tuple(given)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from celltrain.arguments import checked
+from celltrain.arguments import checked, names_of
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.text import shown
 from celltrain.writing import making, replacing, writing
@@ -74,7 +74,7 @@ class Capture:
         """
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
-        self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
+        self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
         self._end = b""
         faults = []
         if kind not in KINDS:
@@ -172,7 +172,3 @@ def _interruption(end: bytes) -> tuple[float, bytes]:
     options += struct.pack("<HH", _END_TIME, 8) + stamp + struct.pack("<HH", 0, 0)
     length = struct.pack("<I", 24 + len(options))
     return seconds, struct.pack("<I", _STATISTICS) + length + struct.pack("<I", interface) + stamp + options + length
-
-
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return (given,) if isinstance(given, str) else None if given is None else tuple(given)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from celltrain import files
-from celltrain.arguments import checked
+from celltrain.arguments import checked, names_of
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.measures import EVENTS
 from celltrain.tables import column_of, csv_rows, csv_schema
@@ -70,8 +70,8 @@ class Events:
             ScenarioError: When an option is refused.
         """
         self.folder = Path(folder)
-        self.kinds = _names(kinds) or ()
-        self.ports, self.vcs, self.flows = _names(ports), _names(vcs), _names(flows)
+        self.kinds = names_of(kinds) or ()
+        self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
         self.window = window
         self.format = format
         self.rows: dict[str, int] = {}
@@ -185,10 +185,6 @@ def said(run: Mapping[str, str]) -> str:
     digest = run.get("scenario_sha256", "")[:8]
     name, seed = run.get("scenario") or "scenario", run.get("seed", "unknown")
     return f"{shown(name)}, seed {seed}{f', digest {digest}' if digest else ''}"
-
-
-def _names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return names if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 class _Table:

@@ -238,8 +238,11 @@ impl Run<'_> {
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
         let mut footprint = needed(&checked, &network, how, stop)?;
-        // The results of shorter runs wait for that of the whole.
-        let shorter = [scenario.measure.from, scenario.measure.to].into_iter().flatten().count() as u64;
+        // A run that ends where the measuring begins, and one where it ends, where that is not the end of the whole.
+        let within = |bound: &units::Duration| *bound > units::Duration::default() && *bound < scenario.duration;
+        let parts = [scenario.measure.from, scenario.measure.to].map(|bound| bound.filter(within));
+        // Their results wait for that of the whole.
+        let shorter = parts.iter().flatten().count() as u64;
         footprint.bytes = footprint.bytes.saturating_add(shorter * footprint.kept);
         if until.is_some() {
             let telling = checked.footprint(&network, teller, stop)?;
@@ -249,13 +252,10 @@ impl Run<'_> {
         let _kept = memory::keep(&footprint, self.stopped)?.ok_or(Interrupted)?;
         self.limit.put_off(waited.elapsed());
         let begun = Instant::now();
-        let parts = [scenario.measure.from, scenario.measure.to];
         let mut shares = Shares::new(&parts, scenario.duration);
         let mut bounds = [None, None];
         for (bound, part) in bounds.iter_mut().zip(parts) {
-            let Some(part) = part.filter(|&part| part > units::Duration::default() && part < scenario.duration) else {
-                continue;
-            };
+            let Some(part) = part else { continue };
             network.ends_at = Some(part);
             *bound = Some(how.engine.run(&network, &mut Nothing, |done| {
                 self.share.set(shares.of(part, done));

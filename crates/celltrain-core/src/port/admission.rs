@@ -34,6 +34,8 @@ struct VcState {
     mode: Mode,
     /// The next cell starts a frame: there is no start marker, so this means "the last one seen ended one".
     at_start: bool,
+    /// The frame under way is counted among those that were cut.
+    is_cut: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +54,6 @@ struct Refused {
     remainder: u64,
     frames: u64,
     cut_frames: u64,
-    /// The frame under way is counted among those.
-    is_cut: bool,
 }
 
 impl Refused {
@@ -61,13 +61,6 @@ impl Refused {
         self.overflow + self.pushed_out + self.frame + self.remainder
     }
 
-    /// A cell finds no room; whether it is the first of its frame.
-    fn cut(&mut self) -> Loss {
-        self.overflow += 1;
-        let cuts = !std::mem::replace(&mut self.is_cut, true);
-        self.cut_frames += u64::from(cuts);
-        Loss::NoRoom { cuts }
-    }
 }
 
 /// Memory of what is kept of a VC: its frame under way, and what was refused of it.
@@ -112,7 +105,7 @@ pub(crate) enum Verdict {
 impl Admission {
     /// That of a port crossed by so many VCs.
     pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true };
+        let start = VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true, is_cut: false };
         Self {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],
@@ -208,18 +201,20 @@ impl Admission {
     /// A frame starts about which no policy need be asked.
     #[inline]
     pub(crate) fn pass_frame(&mut self, label: Label) {
-        self.vcs[label].mode = Mode::Pass;
-        self.refused[label].is_cut = false;
+        let vc = &mut self.vcs[label];
+        (vc.mode, vc.is_cut) = (Mode::Pass, false);
     }
 
     /// Asks the policy about the frame whose first cell has arrived; whether it may enter.
     #[inline]
     pub(crate) fn judge_frame(&mut self, view: &View<'_>, label: Label) -> bool {
         let admitted = self.policy.admit_frame(view, label, &mut self.rng);
-        self.vcs[label].mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
-        let refused = &mut self.refused[label];
-        refused.frames += u64::from(!admitted);
-        refused.is_cut = false;
+        let vc = &mut self.vcs[label];
+        vc.mode = if admitted { Mode::Pass } else { Mode::RefuseFrame };
+        vc.is_cut = false;
+        if !admitted {
+            self.refused[label].frames += 1;
+        }
         admitted
     }
 
@@ -260,7 +255,7 @@ impl Admission {
                 Overflow::LoseCell => return self.final_verdict(cell, is_full),
             };
             self.vcs[vc].mode = Mode::RefuseRest { keep_last_cell };
-            let loss = self.refused[vc].cut();
+            let loss = self.cut(vc);
             return if holds { Verdict::DiscardHeld(loss) } else { Verdict::Refuse(loss) };
         }
         self.final_verdict(cell, is_full)
@@ -279,9 +274,18 @@ impl Admission {
                 refused.remainder += 1;
                 Loss::WithRest
             }
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => refused.cut(),
+            Mode::Pass | Mode::RefuseRest { .. } if is_full => self.cut(vc),
             Mode::Pass | Mode::RefuseRest { .. } => return Verdict::Enter,
         })
+    }
+
+    /// A cell finds no room; whether it is the first of its frame.
+    fn cut(&mut self, label: Label) -> Loss {
+        let refused = &mut self.refused[label];
+        refused.overflow += 1;
+        let cuts = !std::mem::replace(&mut self.vcs[label].is_cut, true);
+        refused.cut_frames += u64::from(cuts);
+        Loss::NoRoom { cuts }
     }
 
     /// Cells of a frame that waited to become whole were discarded.
@@ -301,7 +305,7 @@ impl Admission {
         let arrives = is_of_frame(arriving, victim);
         if arrives || (!frame.at_start && frame.current == victim.frame) {
             frame.mode = Mode::RefuseRest { keep_last_cell: true };
-            refused.is_cut = true;
+            frame.is_cut = true;
         }
     }
 

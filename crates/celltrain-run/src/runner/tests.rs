@@ -50,6 +50,22 @@ fn what_counts_of_a_run_may_be_a_part_of_it() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
+#[test]
+fn a_window_to_the_end_of_the_run_is_no_second_run_whose_share_never_comes() {
+    let of = |measure: &str| {
+        let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
+        text["measure"] = serde_json::from_str(measure).unwrap();
+        let share = Share::default();
+        let how = How::default();
+        one(&Handle::of_text(text.to_string()), None, how, &AtomicBool::new(false), &share).unwrap();
+        share.done()
+    };
+    let whole = of("{}");
+    assert!(whole > 0.9, "{whole}");
+    assert_eq!(of(r#"{"from":"0s","to":"10ms"}"#), whole);
+    assert!(of(r#"{"from":"5ms"}"#) >= whole, "the first of two runs counts as done");
+}
+
 /// Nobody waits for its end.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))

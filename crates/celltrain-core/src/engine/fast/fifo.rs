@@ -23,8 +23,11 @@ pub(super) struct Fifo {
     longest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut.
+    /// Cells that were admitted, oldest first: those that wait, and those that went since the list was last cut. Where
+    /// nobody asks who waits before the end of the run, those that may wait then.
     admitted: Pipe<Label>,
+    /// From when on cells are noted in `admitted`.
+    noted_from: Time,
     /// Of these, how many are in `counts`.
     counted: usize,
     counts: Counts,
@@ -44,20 +47,24 @@ pub(super) const BYTES_PER_VC: u64 = 4;
 
 impl Fifo {
     /// An empty buffer of a port that so many VCs cross. `serves_first`: the departure of an instant comes before its
-    /// arrivals.
+    /// arrivals. `asked_at`: who waits is asked no sooner.
     pub(super) fn new(
         vcs: usize,
         (capacity, policy, rng): (Option<u32>, Box<dyn BufferPolicy>, rng::Stream),
         cell_time: Span,
-        serves_first: bool,
+        (serves_first, asked_at): (bool, Time),
     ) -> Self {
         let capacity = capacity.unwrap_or(u32::MAX);
+        let counts_vcs = policy.reads_counts();
+        // Nobody waits longer than a full buffer takes, and a cell or two where the departure comes first.
+        let longest = cell_time.0.saturating_mul(u64::from(capacity) + 2);
         Self {
             free_at: Time::default(),
             full: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
             longest: 0,
             cell_time,
-            counts_vcs: policy.reads_counts(),
+            counts_vcs,
+            noted_from: Time(if counts_vcs { 0 } else { asked_at.0.saturating_sub(longest) }),
             admission: Admission::new(vcs, policy, rng),
             admitted: Pipe::EMPTY,
             counted: 0,
@@ -103,7 +110,9 @@ impl Fifo {
         self.longest = self.longest.max(wait + 1);
         let start = now + Span(wait);
         self.free_at = start + self.cell_time;
-        self.admitted.push(cell.label());
+        if now >= self.noted_from {
+            self.admitted.push(cell.label());
+        }
         Some(start)
     }
 
@@ -170,14 +179,14 @@ impl Fifo {
         self.counted = waiting as usize;
     }
 
-    /// Cuts what has gone before `until` off the list of cells, where nobody counts them.
+    /// Cuts what has gone before `until` off the list of cells.
     #[inline]
     pub(super) fn forget(&mut self, until: Time) {
-        let waiting = self.waiting_before(until);
         if self.counts_vcs {
-            self.count(waiting);
-        } else {
-            self.admitted.take(self.admitted.rest().len() - waiting as usize);
+            self.count(self.waiting_before(until));
+        } else if self.admitted.first().is_some() {
+            let noted = self.admitted.rest().len();
+            self.admitted.take(noted.saturating_sub(self.waiting_before(until) as usize));
         }
     }
 
@@ -187,9 +196,10 @@ impl Fifo {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Brings the counts to `until`; everything before it is settled.
+    /// Brings the counts to `until`; everything before it is settled. No sooner than it was said that this is asked.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
+        assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");
         if !self.counts_vcs {
             self.counts = Counts::new(self.counts.per_vc.len());
             for &label in self.admitted.rest() {

@@ -1,20 +1,17 @@
 //! What is on its way to a port in the streams of its links, and the order in which it arrives.
 
-use super::stream::{self, Batch, Stream, place, since};
+use super::stream::{self, Batch, NEVER, Stream, place, since};
 use crate::cell::Cell;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port, and its batch: what arrives before an instant, in order, ties as the scenario says.
+/// The streams of a port; it makes batches of them: what arrives before an instant, in order, ties as the scenario says.
 pub(super) struct Inbox {
     ties: TieBreaker,
     /// Its streams are a row among all.
     first_stream: usize,
     /// Numbers of its links at the node, which decide ties.
     at_node: Vec<u32>,
-    batch: Batch,
-    /// The first place of each input's cells in it, where ties are decided by inputs.
-    firsts: Vec<u32>,
     /// The first arrival, among what is on its way, that matters elsewhere.
     next_to_matter: Option<Time>,
     /// Everything before is settled.
@@ -38,8 +35,6 @@ impl Inbox {
             ties,
             first_stream,
             at_node,
-            batch: Batch::default(),
-            firsts: Vec::new(),
             next_to_matter: None,
             reached: Time::default(),
             most_in_one_go: Span(least_spacing.0.saturating_mul(each)).min(stream::LONGEST),
@@ -70,33 +65,29 @@ impl Inbox {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
             return until;
         }
-        let first = self.own(streams).iter().filter_map(Stream::next).min().unwrap_or(until);
+        let first = self.own(streams).iter().map(Stream::next).min().unwrap_or(until).min(until);
         until.min(first_of(first).max(self.reached) + self.most_in_one_go)
     }
 
-    /// Collects what arrives before `until`, in order.
+    /// Collects what arrives before `until`, in order. The batch is empty.
     #[inline]
-    pub(super) fn gather(&mut self, until: Time, streams: &mut [Stream]) {
+    pub(super) fn gather(&mut self, until: Time, streams: &mut [Stream], batch: &mut Batch) {
         let own = &mut streams[self.first_stream..self.first_stream + self.at_node.len()];
-        let batch = &mut self.batch;
         batch.base = self.reached;
         if until > self.reached && until - self.reached > self.most_in_one_go {
-            batch.base = own.iter().filter_map(Stream::next).min().unwrap_or(until);
+            batch.base = own.iter().map(Stream::next).min().unwrap_or(until).min(until);
         }
-        self.firsts.clear();
-        let mut to_matter = None::<Time>;
+        let mut to_matter = NEVER;
         for stream in own {
-            self.firsts.push(u32::try_from(batch.len()).expect("places fit 16 bits"));
-            if stream.next().is_some_and(|next| next < until) {
+            batch.begin_input();
+            if stream.next() < until {
                 batch.begin_run();
                 stream.take_before(until, batch);
             }
-            if let Some(arrival) = stream.next_to_matter() {
-                to_matter = Some(to_matter.map_or(arrival, |first| first.min(arrival)));
-            }
+            to_matter = to_matter.min(stream.next_to_matter());
         }
         assert!(batch.len() <= stream::MOST, "a batch has a place for each cell");
-        self.next_to_matter = to_matter;
+        self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
         // Places follow the numbers of the inputs, so cells that tie are in that order.
         batch.sort();
@@ -106,9 +97,9 @@ impl Inbox {
     /// instant.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
-    pub(super) fn hand_over(&mut self, mut arrive: impl FnMut(Time, Cell, bool)) {
-        let base = self.batch.base;
-        let (keys, cells) = self.batch.keys();
+    pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, bool)) {
+        let base = batch.base;
+        let (keys, cells, firsts) = batch.parts();
         // Where the cells end that tie with the one under way.
         let (mut i, mut tied) = (0, 0);
         while i < keys.len() {
@@ -116,12 +107,12 @@ impl Inbox {
             if begins && keys.get(i + 1).is_some_and(|&next| since(next) == since(keys[i])) {
                 let with = keys[i..].iter().take_while(|&&other| since(other) == since(keys[i])).count();
                 tied = i + with;
-                tie(&mut self.ties, &self.firsts, &self.at_node, &mut keys[i..tied]);
+                tie(&mut self.ties, firsts, &self.at_node, &mut keys[i..tied]);
             }
             arrive(base + since(keys[i]), cells[place(keys[i])], begins);
             i += 1;
         }
-        self.batch.clear();
+        batch.clear();
     }
 }
 

@@ -28,7 +28,7 @@ impl Engine<'_> {
         self.settle(self.end, stop)?;
         for number in 0..self.contended_ports.len() {
             let link = self.plan.contended[number];
-            let (port, mut onwards) = self.at_port(number, link);
+            let (port, _, mut onwards) = self.at_port(number, link);
             port.report_all_gathered(&mut onwards);
         }
         let mut ports: TiVec<LinkIndex, _> = ti_vec![PortState::default(); self.plan.roles.len()];

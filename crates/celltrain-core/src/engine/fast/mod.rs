@@ -59,7 +59,7 @@ use onwards::{Onwards, join};
 use output::Arrival;
 use plan::{HostExit, PassedPorts, Plan, Role, Stage, StageEnd};
 use rm::{RmEvent, RmEvents, What};
-use stream::Stream;
+use stream::{Batch, Stream};
 use tournament_tree::{Key, Rank, TournamentTree};
 
 /// Runs a network to its end, unless the run is interrupted.
@@ -117,6 +117,8 @@ struct Engine<'a> {
     contended_ports: Vec<ContendedPort>,
     /// What comes in at stream ports, as [`ports`] has put it in a row.
     streams: Vec<Stream>,
+    /// What the port at work takes of its streams.
+    batch: Batch,
     lanes: Vec<VecDeque<Delivery>>,
     starts: VecDeque<(Time, FlowIndex)>,
     rate_control: RateControl,
@@ -162,6 +164,7 @@ impl<'a> Engine<'a> {
             nics: all(plan.hosts.iter().map(nic))?,
             contended_ports,
             streams,
+            batch: Batch::default(),
             lanes: vec![VecDeque::new(); plan.lanes.len()],
             starts: starts.into(),
             rm_events: RmEvents::new(&plan),
@@ -256,9 +259,9 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// The fabric, the contended ports, and what comes in at those that take streams.
+    /// The fabric, the contended ports, what comes in at those that take streams, and the batch that is lent to them.
     #[inline]
-    fn parts(&mut self) -> (Fabric<'_>, &mut [ContendedPort], &mut [Stream]) {
+    fn parts(&mut self) -> (Fabric<'_>, &mut [ContendedPort], &mut [Stream], &mut Batch) {
         let fabric = Fabric {
             plan: &self.plan,
             lanes: &mut self.lanes,
@@ -270,23 +273,23 @@ impl<'a> Engine<'a> {
             end: self.end,
             contended_ports: self.contended_ports.len(),
         };
-        (fabric, &mut self.contended_ports, &mut self.streams)
+        (fabric, &mut self.contended_ports, &mut self.streams, &mut self.batch)
     }
 
-    /// A contended port, and where its cells go.
+    /// A contended port, the batch it borrows, and where its cells go.
     #[inline]
-    fn at_port(&mut self, number: usize, link: LinkIndex) -> (&mut ContendedPort, Onwards<'_>) {
-        let (fabric, contended_ports, streams) = self.parts();
+    fn at_port(&mut self, number: usize, link: LinkIndex) -> (&mut ContendedPort, &mut Batch, Onwards<'_>) {
+        let (fabric, contended_ports, streams, batch) = self.parts();
         let (before, rest) = contended_ports.split_at_mut(number);
         let (port, behind) = rest.split_first_mut().expect("it has this number");
-        (port, Onwards { link, fabric, streams, before, behind })
+        (port, batch, Onwards { link, fabric, streams, before, behind })
     }
 
     /// Hands cells that start on the link of a host's or a shaped port to the fabric, and on to the contended port they
     /// reach next.
     #[inline]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        let (mut fabric, contended_ports, streams) = self.parts();
+        let (mut fabric, contended_ports, streams, _) = self.parts();
         if let Some(onward) = fabric.go(link, run, first_start, period) {
             let port = &mut contended_ports[onward.contended_port as usize];
             join(port, onward, streams, &mut fabric);
@@ -310,9 +313,9 @@ impl<'a> Engine<'a> {
     #[inline]
     fn work_in_one_go(&mut self, number: usize, since: Time, until: Time) -> Time {
         let link = self.plan.contended[number];
-        let (port, mut onwards) = self.at_port(number, link);
+        let (port, batch, mut onwards) = self.at_port(number, link);
         let until = port.reach(since, until, onwards.streams);
-        port.work(until, &mut onwards);
+        port.work(until, batch, &mut onwards);
         self.contended_ports[number].take_arrivals(|Arrival { run, first, period }| {
             let vc = self.routing.vcs[link][run.last.label()];
             self.rate_control.on_arrival(link, vc, run, first, period);

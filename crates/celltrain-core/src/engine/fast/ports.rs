@@ -205,7 +205,8 @@ impl Making<'_> {
         };
         if let (Some(first_stream), true) = (first_stream, is_plain) {
             let admission = (link.buffer, policy, draws("policy"));
-            let fifo = Fifo::new(vcs, admission, timing.cell_time, timing.serve_first);
+            let asked_at = if is_looked_at { Time::default() } else { self.end };
+            let fifo = Fifo::new(vcs, admission, timing.cell_time, (timing.serve_first, asked_at));
             return ContendedPort::Stream(StreamPort::new(
                 inbox(first_stream, ties, inputs),
                 fifo,

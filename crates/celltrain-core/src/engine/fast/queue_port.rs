@@ -10,7 +10,7 @@ use super::inbox::Inbox;
 use super::onwards::Onwards;
 use super::outlet::Outlet;
 use super::output::{Output, Timing};
-use super::stream::Stream;
+use super::stream::{Batch, Stream};
 use crate::cell::Run;
 use crate::units::{Span, Time};
 
@@ -34,10 +34,10 @@ impl QueuePort {
 
     /// Settles everything before `until`.
     #[inline(never)]
-    pub(super) fn work(&mut self, until: Time, onwards: &mut Onwards<'_>) {
+    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, onwards: &mut Onwards<'_>) {
         let Self { inbox, output, outlet } = self;
-        inbox.gather(until, onwards.streams);
-        inbox.hand_over(|now, cell, begins_instant| {
+        inbox.gather(until, onwards.streams, batch);
+        inbox.hand_over(batch, |now, cell, begins_instant| {
             if begins_instant {
                 output.catch_up(now);
             }

@@ -58,12 +58,14 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one.
+/// What comes in on one link of a stream port: cells from a contended port, or trains from a host's or a shaped one. It is
+/// one line of a processor's cache, as a port looks at all of its streams for each batch.
+#[repr(align(64))]
 pub(super) struct Stream {
+    /// The arrival of the next cell; [`NEVER`] where none is on its way.
+    next: Time,
     cells: Pipe<Arriving>,
-    trains: VecDeque<Train>,
-    /// Where only whole frames matter: the arrivals of last cells and RM cells, of those in `cells`.
-    ends: Pipe<Time>,
+    apart: Option<Box<Apart>>,
     /// The number of the port among contended ports.
     pub(super) port: u32,
     /// Whether cells that end no frame have an effect elsewhere.
@@ -75,22 +77,34 @@ pub(super) struct Stream {
     pub(super) is_taken_at_once: bool,
 }
 
+/// What most streams do not have.
+#[derive(Default)]
+struct Apart {
+    trains: VecDeque<Train>,
+    /// Where only whole frames matter: the arrivals of last cells and RM cells, of those in `cells`.
+    ends: VecDeque<Time>,
+}
+
+/// Later than all.
+pub(super) const NEVER: Time = Time(u64::MAX);
+
 /// Memory of a stream, with room for some cells.
-pub(super) const BYTES: u64 = size::<Stream>();
+pub(super) const BYTES: u64 = size::<Stream>() + size::<Apart>();
 /// Memory of a cell on its way, with what lists that double keep free.
 pub(super) const BYTES_PER_CELL: u64 = 2 * size::<Arriving>();
 
 impl Stream {
     /// Nothing, on its way to a port.
     pub(super) fn new(port: u32, in_trains: bool, every_cell_matters: bool, is_taken_at_once: bool) -> Self {
+        let is_plain = every_cell_matters && !in_trains;
         Self {
-            is_taken_at_once,
+            next: NEVER,
             cells: Pipe::EMPTY,
-            trains: VecDeque::new(),
-            ends: Pipe::EMPTY,
+            apart: (!is_plain).then(Box::default),
             port,
             every_cell_matters,
             in_trains,
+            is_taken_at_once,
         }
     }
 
@@ -98,9 +112,11 @@ impl Stream {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> Option<Time> {
-        let arriving = Arriving { time, cell };
-        let is_first = self.cells.first().is_none();
-        self.cells.push(arriving);
+        let is_first = self.next == NEVER;
+        self.cells.push(Arriving { time, cell });
+        if is_first {
+            self.next = time;
+        }
         if self.every_cell_matters {
             return is_first.then_some(time);
         }
@@ -109,8 +125,13 @@ impl Stream {
 
     #[inline(never)]
     fn push_end(&mut self, time: Time) -> Option<Time> {
-        self.ends.push(time);
-        (self.ends.rest().len() == 1).then_some(time)
+        let ends = &mut self.apart_mut().ends;
+        ends.push_back(time);
+        (ends.len() == 1).then_some(time)
+    }
+
+    fn apart_mut(&mut self) -> &mut Apart {
+        self.apart.as_mut().expect("a stream of trains or whole frames has what most do not")
     }
 
     /// A train is on its way, likewise.
@@ -119,9 +140,13 @@ impl Stream {
         if !self.in_trains {
             return self.push_each(train);
         }
-        let is_first = self.trains.is_empty();
-        if !self.trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
-            self.trains.push_back(train);
+        let is_first = self.next == NEVER;
+        if is_first {
+            self.next = train.next;
+        }
+        let trains = &mut self.apart_mut().trains;
+        if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
+            trains.push_back(train);
         }
         if self.every_cell_matters {
             return is_first.then_some(train.next);
@@ -142,34 +167,35 @@ impl Stream {
 
     /// Removes the last cells due, which have not started.
     pub(super) fn take_back(&mut self, mut cells: u32) {
+        let trains = &mut self.apart_mut().trains;
         while cells > 0 {
-            let tail = self.trains.back_mut().expect("no more is taken back than was to come");
+            let tail = trains.back_mut().expect("no more is taken back than was to come");
             cells -= tail.give_back(cells);
             if tail.cells == 0 {
-                self.trains.pop_back();
+                trains.pop_back();
             }
         }
+        if trains.is_empty() {
+            self.next = NEVER;
+        }
     }
 
-    /// The arrival of the next cell.
+    /// The arrival of the next cell; one that never is where none is on its way.
     #[inline]
-    pub(super) fn next(&self) -> Option<Time> {
-        if self.in_trains {
-            return self.trains.front().map(|train| train.next);
-        }
-        self.cells.first().map(|arriving| arriving.time)
+    pub(super) fn next(&self) -> Time {
+        self.next
     }
 
-    /// The first arrival that matters elsewhere, of what is on its way.
+    /// The first arrival that matters elsewhere, of what is on its way; one that never is where there is none.
     #[inline]
-    pub(super) fn next_to_matter(&self) -> Option<Time> {
-        if self.every_cell_matters {
-            self.next()
-        } else if self.in_trains {
-            self.trains.front().map(Train::last)
-        } else {
-            self.ends.first().copied()
-        }
+    pub(super) fn next_to_matter(&self) -> Time {
+        if self.every_cell_matters { self.next } else { self.next_end() }
+    }
+
+    fn next_end(&self) -> Time {
+        let Some(apart) = &self.apart else { return NEVER };
+        let end = if self.in_trains { apart.trains.front().map(Train::last) } else { apart.ends.front().copied() };
+        end.unwrap_or(NEVER)
     }
 
     /// Hands over the cells that arrive before `until`.
@@ -182,26 +208,36 @@ impl Stream {
         let rest = self.cells.rest();
         let taken = rest.iter().take_while(|arriving| arriving.time < until).count();
         batch.extend(&rest[..taken]);
+        self.next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
         self.cells.take(taken);
-        if !self.every_cell_matters {
-            let ended = self.ends.rest().iter().take_while(|&&end| end < until).count();
-            self.ends.take(ended);
+        if let Some(apart) = &mut self.apart {
+            while apart.ends.front().is_some_and(|&end| end < until) {
+                apart.ends.pop_front();
+            }
         }
     }
 
     fn take_from_trains(&mut self, until: Time, batch: &mut Batch) {
-        while let Some(train) = self.trains.front_mut().filter(|train| train.next < until) {
+        let trains = &mut self.apart.as_mut().expect("trains are kept apart").trains;
+        while let Some(train) = trains.front_mut() {
+            if train.next >= until {
+                self.next = train.next;
+                return;
+            }
             let (first, period) = (train.next, train.period);
             batch.extend_with_train(train.take_before(until), first, period);
             if train.cells > 0 {
+                self.next = train.next;
                 return;
             }
-            self.trains.pop_front();
+            trains.pop_front();
         }
+        self.next = NEVER;
     }
 }
 
-/// Cells that are put in order of arrival, those that tie in the order in which they were added.
+/// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to whichever
+/// port is at work, so it stays near the processor.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The instant from which times count.
@@ -209,6 +245,8 @@ pub(super) struct Batch {
     /// Of each cell its time since `base` and, in the low bits, its place in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
+    /// The first place of each input's cells, by which ties are decided.
+    firsts: Vec<u32>,
     /// The first place of each run of keys in order.
     runs: Vec<u32>,
     /// Room for merging.
@@ -227,7 +265,13 @@ impl Batch {
         self.cells.len()
     }
 
-    /// What is added next comes in on another link.
+    /// What is added next comes in on the next link, if anything does.
+    #[inline]
+    pub(super) fn begin_input(&mut self) {
+        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 16 bits"));
+    }
+
+    /// What is added next is in order.
     #[inline]
     pub(super) fn begin_run(&mut self) {
         self.runs.push(u32::try_from(self.cells.len()).expect("places fit 16 bits"));
@@ -235,14 +279,15 @@ impl Batch {
 
     pub(super) fn clear(&mut self) {
         self.runs.clear();
+        self.firsts.clear();
         self.keys.clear();
         self.cells.clear();
     }
 
-    /// The keys, and the cells that stand at their places.
+    /// The keys, the cells that stand at their places, and the first place of each input.
     #[inline]
-    pub(super) fn keys(&mut self) -> (&mut [u64], &[Cell]) {
-        (&mut self.keys, &self.cells)
+    pub(super) fn parts(&mut self) -> (&mut [u64], &[Cell], &[u32]) {
+        (&mut self.keys, &self.cells, &self.firsts)
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use super::fifo::Fifo;
 use super::inbox::Inbox;
 use super::onwards::Onwards;
 use super::outlet::Outlet;
-use super::stream::Stream;
+use super::stream::{Batch, Stream};
 use crate::cell::Cell;
 use crate::units::{Span, Time};
 
@@ -34,10 +34,10 @@ impl StreamPort {
 
     /// Settles everything before `until`.
     #[inline(never)]
-    pub(super) fn work(&mut self, until: Time, onwards: &mut Onwards<'_>) {
+    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, onwards: &mut Onwards<'_>) {
         let Self { inbox, fifo, outlet, .. } = self;
-        inbox.gather(until, onwards.streams);
-        inbox.hand_over(|now, cell, begins_instant| {
+        inbox.gather(until, onwards.streams, batch);
+        inbox.hand_over(batch, |now, cell, begins_instant| {
             if begins_instant {
                 fifo.begin_instant();
             }
