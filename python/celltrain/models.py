@@ -709,10 +709,9 @@ class Epd(Model):
     Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5.
     """
 
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.",
     )
 
@@ -724,16 +723,14 @@ class DoubleEpd(Model):
     Source: Bonaventure 1997.
     """
 
-    tagged_threshold_cells: int = Field(
+    tagged_threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="tagged_threshold",
         serialization_alias="tagged_threshold",
-        ge=0,
         description="LBO: waiting cells above which no tagged frame may start.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="HBO: waiting cells above which no frame may start.",
     )
 
@@ -750,10 +747,9 @@ class PerVcAccounting(Model):
         ge=0.0,
         description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -770,10 +766,9 @@ class PerVcAccountingFixed(Model):
         ge=0.0,
         description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -794,10 +789,9 @@ class VirtualQueuing(Model):
             " frame."
         ),
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -818,10 +812,9 @@ class VirtualQueuingThreshold(Model):
             "a frame."
         ),
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: the cells of all virtual queues together that are shared out among those that have some.",
     )
 
@@ -851,10 +844,9 @@ class VirtualQueuingWeighted(Model):
             "most 1 together."
         )
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -866,11 +858,8 @@ class SelectiveDrop(Model):
     Source: ATM Forum 96-1269, section 6 and Table 4.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
 
@@ -882,11 +871,8 @@ class Wba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(
@@ -906,11 +892,8 @@ class Fba(Model):
     Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(
         default=0.8,
@@ -926,11 +909,8 @@ class WeightedFba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(
@@ -969,11 +949,10 @@ class Dfba(Model):
     Source: ATM Forum 97-0831, section 4.
     """
 
-    congestion_threshold_cells: int | None = Field(
+    congestion_threshold_cells: Annotated[int, Field(ge=0)] | str | None = Field(
         default=None,
         validation_alias="congestion_threshold",
         serialization_alias="congestion_threshold",
-        ge=1,
         description=(
             "R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole "
             "buffer when absent."
@@ -1008,17 +987,11 @@ class Dfba1998(Model):
             "for the queue."
         ),
     )
-    high_threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="H / K: the share of the buffer above which no frame may start, 0 to 1.",
+    high_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="H / K: the share of the buffer above which no frame may start, 0 to 1."
     )
-    low_threshold: float = Field(
-        default=0.5,
-        le=1.0,
-        ge=0.0,
-        description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    low_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.5, description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(

@@ -264,29 +264,6 @@ pub trait Configure {
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
-/// A policy whose formula needs the buffer's size refuses a buffer without limit.
-pub(crate) fn needs_a_limit(capacity: Option<u32>, key: &str, threshold: f64) -> Vec<Fault> {
-    match capacity {
-        Some(_) => Vec::new(),
-        None => vec![Fault::new(
-            key,
-            threshold,
-            "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"",
-        )],
-    }
-}
-
-/// A threshold in cells is refused above the buffer.
-pub(crate) fn within_the_buffer(capacity: Option<u32>, key: &str, threshold: u32) -> Vec<Fault> {
-    match capacity {
-        Some(k) if threshold > k => {
-            let problem = format!("is above the buffer of {k} cells; a threshold is at most the buffer");
-            vec![Fault::new(key, threshold, problem)]
-        }
-        _ => Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]

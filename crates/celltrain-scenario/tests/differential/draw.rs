@@ -768,6 +768,11 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
         return Some(Range::Words(words));
     }
     let is_in_cells = own["x-unit"] == "cells";
+    // A number, or a text that stands for one.
+    let [number, text] = [&schema["anyOf"][0], &schema["anyOf"][1]];
+    if text["x-text"].is_string() && !is_in_cells {
+        return range(number, number);
+    }
     // A number for all VCs, or for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
