@@ -76,12 +76,12 @@ fn selective_drop_fba_and_wba_are_formulas() {
         for capacity in [1000, 97] {
             let constants = [("R", text(&format!("{threshold} * K"))), ("Z", number(z))];
             let ours = formula("X <= R or Y * N / X <= Z", &constants);
-            is_the_same(&ours, &selective_drop::Config { threshold, z }, capacity);
+            is_the_same(&ours, &selective_drop::Config { threshold: threshold.into(), z }, capacity);
             let ours = formula("X <= R or Y * N / X <= Z * (K - R) / (X - R)", &constants);
-            is_the_same(&ours, &fba::Config { threshold, z }, capacity);
+            is_the_same(&ours, &fba::Config { threshold: threshold.into(), z }, capacity);
             let mut ours = formula("X <= R or Y * sum(W) / (W * X) <= Z", &constants);
             ours.constants.insert("W".into(), Constant::Value(weights.clone()));
-            is_the_same(&ours, &wba::Config { weights: weights.clone(), threshold, z }, capacity);
+            is_the_same(&ours, &wba::Config { weights: weights.clone(), threshold: threshold.into(), z }, capacity);
         }
     }
 }
@@ -89,8 +89,9 @@ fn selective_drop_fba_and_wba_are_formulas() {
 #[test]
 fn dfba_of_1997_is_a_formula() {
     let thresholds = by_name(&[("vc0", 200.0), ("vc1-2", 333.0)]);
-    for (z, congestion_threshold) in [(1.5, None), (1.37, Some(700)), (4.0, Some(900))] {
+    for (z, congestion_threshold) in [(1.5, None), (1.37, Some(700_u32)), (4.0, Some(900))] {
         let r = congestion_threshold.map_or(text("K"), |cells| number(cells.into()));
+        let congestion_threshold = congestion_threshold.map(Into::into);
         let admit = "Y < Ri or not (Y > Z * Ri or X >= R or tagged) and \
                      (let p = Ri / R * (Y - Ri) / (Ri * (Z - 1)); p == 0 or random() >= p)";
         let mut ours = formula(admit, &[("Ri", Constant::Value(thresholds.clone())), ("Z", number(z)), ("R", r)]);
@@ -117,7 +118,8 @@ fn dfba_of_1998_is_a_formula() {
             ("w", text("W / sum(W)")),
             ("Z", z.clone().map_or(text("1 - W / sum(W)"), Constant::Value)),
         ];
-        let theirs = dfba_1998::Config { weights: weights.clone(), low_threshold: low, high_threshold: high, alpha, z };
+        let [low_threshold, high_threshold] = [low, high].map(Into::into);
+        let theirs = dfba_1998::Config { weights: weights.clone(), low_threshold, high_threshold, alpha, z };
         is_the_same(&formula(admit, &constants), &theirs, 1000);
     }
 }
