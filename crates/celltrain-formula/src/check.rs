@@ -190,14 +190,12 @@ impl<'a> Checker<'a> {
                     Node::Name(name) if self.named.iter().all(|(named, _)| named != name) => self.vocabulary.find(name),
                     _ => None,
                 };
-                match word {
-                    Some(Word { meaning: Meaning::ByVc { .. }, kind, .. }) => Ok(*kind),
-                    _ => {
-                        self.kind(&parts[0])?;
-                        let problem = "is no constant by VC, of which sum() adds up those of all VCs";
-                        Err(Fault::new(parts[0].at.clone(), problem))
-                    }
+                if let Some(Word { meaning: Meaning::ByVc { .. }, kind, .. }) = word {
+                    return Ok(*kind);
                 }
+                self.kind(&parts[0])?;
+                let problem = "is no constant by VC, of which sum() adds up those of all VCs";
+                Err(Fault::new(parts[0].at.clone(), problem))
             }
             Function::Abs => Ok(Kind::Number(self.number(&parts[0], "abs")?)),
             Function::Sqrt => match self.number(&parts[0], "sqrt")? {
@@ -239,6 +237,6 @@ fn alike(a: Option<Unit>, b: Option<Unit>, at: &Expression, what: &str) -> Resul
                 format!("does not fit in its units: {what} what is alike, and here one is {a}, the other {b}");
             Err(Fault::new(at.at.clone(), problem))
         }
-        (unit, None) | (None, unit) | (unit, _) => Ok(unit),
+        (None, unit) | (unit, _) => Ok(unit),
     }
 }

@@ -281,7 +281,7 @@ impl<'a> Writer<'a> {
         (free, into): (usize, Option<u8>),
         at: &'a Expression,
     ) -> Result<Place, Fault> {
-        let (fold, make): (fn(f64, &mut Replaced) -> f64, fn(u8, u8) -> Instruction) = match function {
+        let (fold, make): (fn(f64, &mut Replaced) -> f64, OfOne) = match function {
             Function::Random => {
                 self.draws = true;
                 let to = self.target(into, at)?;
@@ -384,6 +384,8 @@ fn is_arithmetic(operator: Binary) -> bool {
 }
 
 type Fold = fn(f64, f64, &mut Replaced) -> f64;
+/// The instruction of a function of one number: from a register, into one.
+type OfOne = fn(u8, u8) -> Instruction;
 
 fn arithmetic_of(operator: Binary) -> (Fold, fn(u8, u8, u8) -> Instruction) {
     match operator {

@@ -66,13 +66,11 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
                     format!("has {mark}, which is not of the language; {here}"),
                 ));
             }
-            match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-                Some(mark) => (Piece::Mark(mark), mark.len()),
-                None => {
-                    let problem = format!("has {first:?}, which is not of the language");
-                    return Err(Fault::new(start..start + first.len_utf8(), problem));
-                }
-            }
+            let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(**mark)) else {
+                let problem = format!("has {first:?}, which is not of the language");
+                return Err(Fault::new(start..start + first.len_utf8(), problem));
+            };
+            (Piece::Mark(mark), mark.len())
         };
         tokens.push(Token { piece, at: start..start + length });
         start += length;

@@ -18,7 +18,7 @@ impl Draws {
     }
 
     fn below(&mut self, bound: u32) -> u32 {
-        u32::try_from((self.next() >> 32) * u64::from(bound) >> 32).unwrap()
+        u32::try_from(((self.next() >> 32) * u64::from(bound)) >> 32).unwrap()
     }
 }
 
@@ -172,12 +172,12 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         // What an earlier run left behind does not matter.
         registers[128..REGISTERS].fill(f64::from(draws.below(9)));
         let seed = draws.next();
-        let (mut replaced, mut drawn) = (0, Draws(seed));
-        let answer = program.run(&mut registers, &mut || f64::from(drawn.below(1000)) / 1000.0, &mut replaced);
+        let (mut replaced, mut stream) = (0, Draws(seed));
+        let answer = program.run(&mut registers, &mut || f64::from(stream.below(1000)) / 1000.0, &mut replaced);
         let mut walker = Walker { values, named: Vec::new(), drawn: Draws(seed), replaced: 0 };
         let expected = walker.value(&tree);
         assert!(answer.is_finite(), "{text}");
-        assert_eq!((answer, replaced, drawn.0), (expected, walker.replaced, walker.drawn.0), "{text} of {values:?}");
+        assert_eq!((answer, replaced, stream.0), (expected, walker.replaced, walker.drawn.0), "{text} of {values:?}");
         assert_eq!(registers[..6], values, "{text} writes into a name's register");
         assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
     }

@@ -104,7 +104,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
     let (runs, seed) = (number("CELLTRAIN_FORMULA_RUNS", 1_500), number("CELLTRAIN_FORMULAS_SEED", 1));
     let half = move |half: u64| {
-        let mut seen = Seen::default();
+        let mut tally = Seen::default();
         for number in (half..runs).step_by(2) {
             let mut draws = Draws::new(seed.wrapping_mul(1 << 40) + number);
             let (topology, vc) = small::topology(&mut draws);
@@ -112,7 +112,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
             let reading =
                 read_json(&small::scenario(&mut draws, &topology, &policy).to_string(), "drawn", Machine::default());
             let Some(scenario) = reading.scenario.filter(|_| reading.faults.is_empty()) else {
-                seen.refused += 1;
+                tally.refused += 1;
                 continue;
             };
             let network = build::network(&scenario, number);
@@ -121,9 +121,9 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
                 let fast = by(ways, &network);
                 assert!(fast == reference, "{number} of seed {seed}, {ways:?}: {policy:#}\n{fast:?}\n{reference:?}");
             }
-            seen.note(&scenario, &reference);
+            tally.note(&scenario, &reference);
         }
-        seen
+        tally
     };
     let threads = [0, 1].map(|which| std::thread::spawn(move || half(which)));
     let [a, b] = threads.map(|thread| thread.join().expect("no formula does harm"));

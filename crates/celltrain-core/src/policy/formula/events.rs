@@ -25,6 +25,7 @@ pub(super) struct Running {
     pub(super) replaced: u64,
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
 impl Running {
     /// The policy at a port, crossed by VCs of these names. A scenario whose formulas cannot be read is refused, and does
     /// not run; until then such a policy admits every frame.

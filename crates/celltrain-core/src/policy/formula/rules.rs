@@ -149,6 +149,7 @@ fn when(event: &str) -> When {
 }
 
 impl<'a> Reading<'a> {
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn rules(&mut self) -> Option<Rules> {
         let config = self.config;
         self.names();
@@ -220,8 +221,8 @@ impl<'a> Reading<'a> {
             self.vocabulary.words.iter().position(is_it)
         };
         let found = |tree: &Expression, vocabulary: &Vocabulary| {
-            let hints = vocabulary.hints(tree).into_iter();
-            hints.filter_map(|(name, unit)| Some((unknown(name)?, Kind::Number(Some(unit))))).next()
+            let hints = vocabulary.hints(tree);
+            hints.into_iter().find_map(|(name, unit)| Some((unknown(name)?, Kind::Number(Some(unit)))))
         };
         let frame = self.vocabulary(When::Frame);
         if let Some(found) = found(&self.trees["admit"], &frame) {
@@ -244,6 +245,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks what is worked out during the run, and compiles it.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let config = self.config;
         let mut compiler = Compiler::new(self.next);
@@ -300,6 +302,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether the user's own names are names, and each is one thing.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn names(&mut self) {
         let Config { constants, state, vc_state, .. } = self.config;
         let mut seen = BTreeSet::new();
@@ -470,6 +473,7 @@ impl<'a> Reading<'a> {
         self.define(name, kind, Meaning::ByVc { register, sum });
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn take_register(&mut self, key: &str) -> u8 {
         let taken = usize::from(self.next - FIRST_OWN);
         if taken >= MOST_OWN {
@@ -482,6 +486,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What a formula of constants gives.
+    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
     fn worked_out(
         &mut self,
         key: &str,
