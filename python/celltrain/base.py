@@ -135,6 +135,9 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     for part in error.errors(include_url=False):
         # Members of unions have names that are no keys, such as "constrained-int".
         places = [place for place in part["loc"] if "-" not in str(place) and "[" not in str(place)]
+        # A number of which is said already what is wrong with it is no text either.
+        if part["type"] == "string_type" and len(places) > 1 and places[-1] == "str":
+            continue
         key = ".".join(names.get(str(place), str(place)) if i == 0 else str(place) for i, place in enumerate(places))
         # pydantic's word for what one of our own checks says.
         said = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")

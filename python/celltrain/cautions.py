@@ -7,6 +7,7 @@ said before the runs where the plan shows it, after them, and in the report.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -123,10 +124,11 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             for policy, settings in _tables(table.get("policy")):
                 for key, value in settings.items():
                     path = f"port.{port}.policy.{policy}.{key}"
-                    if isinstance(value, int) and not isinstance(value, bool) and _in_cells(path):
+                    cells = _cells(value, path)
+                    if cells is not None:
                         # A threshold that is varied too is somebody's intention.
                         known = shares.setdefault(path, {})
-                        known[buffer] = value if known.get(buffer, value) == value else -1
+                        known[buffer] = cells if known.get(buffer, cells) == cells else -1
     stays = {path: known for path, known in shares.items() if len(known) > 1 and len(set(known.values())) == 1}
     for path, known in list(stays.items())[:MOST_NAMED]:
         (value,) = set(known.values())
@@ -135,7 +137,9 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         small, large = min(known), max(known)
         yield (
             f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
-            f"smallest, {value / large:.0%} of the largest. Give each buffer its threshold, in [[paired]] for example"
+            f"smallest, {value / large:.0%} of the largest. Write "
+            f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer, or give each its own in '
+            "[[paired]]"
         )
 
 
@@ -239,6 +243,14 @@ def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, table in value.items() if isinstance(value, Mapping) else ():
         if isinstance(table, Mapping):
             yield str(name), table
+
+
+def _cells(value: Any, path: str) -> int | None:
+    """A setting that is a number of cells, whatever the buffer."""
+    if isinstance(value, str):
+        written = re.fullmatch(r"\s*([0-9]+)\s*cells\s*", value)
+        return int(written[1]) if written else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and _in_cells(path) else None
 
 
 def _in_cells(path: str) -> bool:

@@ -46,6 +46,9 @@ __all__ = [
     "File",
     "Flow",
     "FlowOptions",
+    "Formula",
+    "FormulaConstant",
+    "FormulaStart",
     "GeneralNetwork",
     "Gfr",
     "Greedy",
@@ -110,6 +113,7 @@ __all__ = [
     "Wba",
     "WeightedFba",
     "Wfq",
+    "WhenFull",
     "WindowArithmetic",
     "WindowGrowth",
 ]
@@ -705,10 +709,9 @@ class Epd(Model):
     Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5.
     """
 
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.",
     )
 
@@ -720,16 +723,14 @@ class DoubleEpd(Model):
     Source: Bonaventure 1997.
     """
 
-    tagged_threshold_cells: int = Field(
+    tagged_threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="tagged_threshold",
         serialization_alias="tagged_threshold",
-        ge=0,
         description="LBO: waiting cells above which no tagged frame may start.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="HBO: waiting cells above which no frame may start.",
     )
 
@@ -746,10 +747,9 @@ class PerVcAccounting(Model):
         ge=0.0,
         description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -766,10 +766,9 @@ class PerVcAccountingFixed(Model):
         ge=0.0,
         description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -790,10 +789,9 @@ class VirtualQueuing(Model):
             " frame."
         ),
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -814,10 +812,9 @@ class VirtualQueuingThreshold(Model):
             "a frame."
         ),
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: the cells of all virtual queues together that are shared out among those that have some.",
     )
 
@@ -847,10 +844,9 @@ class VirtualQueuingWeighted(Model):
             "most 1 together."
         )
     )
-    threshold_cells: int = Field(
+    threshold_cells: Annotated[int, Field(ge=0)] | str = Field(
         validation_alias="threshold",
         serialization_alias="threshold",
-        ge=0,
         description="Th: waiting cells up to which every frame may start.",
     )
 
@@ -862,11 +858,8 @@ class SelectiveDrop(Model):
     Source: ATM Forum 96-1269, section 6 and Table 4.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
 
@@ -878,11 +871,8 @@ class Wba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(
@@ -902,11 +892,8 @@ class Fba(Model):
     Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7 and Tables 5 and 6.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     z: float = Field(
         default=0.8,
@@ -922,11 +909,8 @@ class WeightedFba(Model):
     Source: ATM Forum 97-0607.
     """
 
-    threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="R / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(
@@ -965,11 +949,10 @@ class Dfba(Model):
     Source: ATM Forum 97-0831, section 4.
     """
 
-    congestion_threshold_cells: int | None = Field(
+    congestion_threshold_cells: Annotated[int, Field(ge=0)] | str | None = Field(
         default=None,
         validation_alias="congestion_threshold",
         serialization_alias="congestion_threshold",
-        ge=1,
         description=(
             "R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole "
             "buffer when absent."
@@ -1004,17 +987,11 @@ class Dfba1998(Model):
             "for the queue."
         ),
     )
-    high_threshold: float = Field(
-        default=0.9,
-        le=1.0,
-        ge=0.0,
-        description="H / K: the share of the buffer above which no frame may start, 0 to 1.",
+    high_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.9, description="H / K: the share of the buffer above which no frame may start, 0 to 1."
     )
-    low_threshold: float = Field(
-        default=0.5,
-        le=1.0,
-        ge=0.0,
-        description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1.",
+    low_threshold: Annotated[float, Field(le=1, ge=0)] | str = Field(
+        default=0.5, description="L / K: the share of the buffer up to which every frame is admitted, 0 to 1."
     )
     weights: PerVc = Field(
         description=(
@@ -1039,6 +1016,64 @@ class DropFromFront(Model):
     """
 
 
+FormulaConstant: TypeAlias = str | PerVc
+"""A constant: a number, a formula, or a table of numbers by the VC's name."""
+
+FormulaStart: TypeAlias = float | str
+"""What state starts with: a number, or a formula of constants."""
+
+WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
+"""What happens to a cell of an admitted frame that finds no room."""
+
+
+class Formula(Model):
+    """A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
+
+    Source: the scenario.
+    """
+
+    admit: str = Field(description="Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.")
+    constants: dict[str, FormulaConstant] = Field(
+        default_factory=dict,
+        description=(
+            "Names for what stays the same during a run: a number, a formula of constants, or a table of numbers "
+            "by the VC's name."
+        ),
+    )
+    every_cells: int | None = Field(
+        default=None,
+        validation_alias="every",
+        serialization_alias="every",
+        ge=1,
+        description="How many cells enter the queue from one `on_cells` to the next.",
+    )
+    on_admission: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame is admitted."
+    )
+    on_cells: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state when `every` cells have entered the queue since the last time.",
+    )
+    on_departure: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a cell leaves the queue."
+    )
+    on_frame: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state as the first cell of a frame arrives, before it is judged.",
+    )
+    on_refusal: dict[str, str] = Field(default_factory=dict, description="New values of state when a frame is refused.")
+    state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="Names for numbers that the port keeps, each with the value it starts with."
+    )
+    vc_state: dict[str, FormulaStart] = Field(
+        default_factory=dict,
+        description="Names for numbers that the port keeps for each VC, each with the value it starts with.",
+    )
+    when_full: WhenFull = Field(
+        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+    )
+
+
 Policy: TypeAlias = Annotated[
     TailDrop
     | Ppd
@@ -1056,7 +1091,8 @@ Policy: TypeAlias = Annotated[
     | SingleDrop
     | Dfba
     | Dfba1998
-    | DropFromFront,
+    | DropFromFront
+    | Formula,
     Keyed(
         tail_drop=TailDrop,
         ppd=Ppd,
@@ -1075,6 +1111,7 @@ Policy: TypeAlias = Annotated[
         dfba=Dfba,
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
+        formula=Formula,
     ),
 ]
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""

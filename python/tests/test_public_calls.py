@@ -110,6 +110,7 @@ def store(lan, tmp_path_factory) -> ct.Store:
 def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     """What is called, with arguments that are right; one after the other is then replaced."""
     result = ct.run(lan, trace=["queue", "cwnd"])
+    settling = ct.run(lan, trace=["delivered"], step="5us")
     if not Path("events").exists():
         ct.run(lan, events="events")
     log = ct.read_events("events")
@@ -184,6 +185,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Report.write": (report.write, {"folder": "page"}),
         "RunResult.write": (result.write, {"folder": "run"}),
         "RunResult.series": (lambda name: result.series[name], {"name": "queue"}),
+        "RunResult.steady": (settling.steady, {"flow": "tcp1"}),
         "RunResult.plot.queue": (result.plot.queue, {}),
         "RunResult.plot.cwnd": (result.plot.cwnd, {}),
         "read_events": (ct.read_events, {"folder": "events"}),
@@ -303,6 +305,7 @@ NAMES = [
     "Report.write",
     "RunResult.write",
     "RunResult.series",
+    "RunResult.steady",
     "RunResult.plot.queue",
     "RunResult.plot.cwnd",
     "read_events",

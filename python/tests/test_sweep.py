@@ -358,9 +358,9 @@ def test_the_command_line(tmp_path, celltrain):
     assert foretold["bytes"] > 0
     assert "6 points, 24 runs" in celltrain("sweep", path, "--dry-run").out
     told = celltrain("sweep", path, "--store", tmp_path / "s", "--jobs", 2)
-    # The plan's buffer changes nothing, which is said.
     assert told.code == 0
-    assert all(line.startswith("warning: ") for line in told.err.splitlines())
+    assert told.err.startswith("warning: buffer changes nothing: "), "a threshold of 60 is out of no buffer's reach"
+    assert told.err.count("\n") == 1
     assert "24 runs done, 0 failed" in told.out
     again = celltrain("sweep", path, "--store", tmp_path / "s")
     assert again.code == 2

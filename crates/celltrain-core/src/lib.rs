@@ -40,6 +40,7 @@ pub mod shaped_port;
 mod sizes;
 pub mod stop;
 pub mod tcp;
+pub mod threshold;
 pub mod tie;
 pub mod traffic;
 pub mod turns;

@@ -1,12 +1,13 @@
 //! Values against the JSON Schema of a scenario: every fault at once, in words.
 //!
-//! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and two
-//! words of our own in the schema: `x-quantity` (a number with a unit) and `x-expect` (what a value should be, in
-//! words). Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
+//! The schema comes from the Rust types, so this knows no key by name. It understands what those types produce, and
+//! words of our own in the schema: `x-quantity` (a number with a unit), `x-text` (a text that stands for a number) and
+//! `x-expect` (what a value should be, in words). Whatever has the wrong form is taken out of the document, so that the rest can still be read and judged.
 
 use std::sync::LazyLock;
 
 use celltrain_core::stop::{Interrupted, Stop};
+use celltrain_core::threshold::{self, Written};
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use serde_json::{Map, Value};
 
@@ -50,6 +51,9 @@ impl<'a> Form<'a> {
         }
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return self.quantity(value, quantity, path);
+        }
+        if schema["x-text"].is_string() {
+            return self.threshold(value, path);
         }
         match value {
             Value::Object(map) if allows(schema, "object") => {
@@ -129,6 +133,12 @@ impl<'a> Form<'a> {
         if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
             return true;
         }
+        // A number, or a text that stands for one: what is wrong is said of the one that was written.
+        if choices.iter().any(|choice| choice["x-text"].is_string())
+            && let Some(written) = choices.iter().find(|choice| choice["x-text"].is_string() == value.is_string())
+        {
+            return self.value(value, written, path);
+        }
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
@@ -199,6 +209,14 @@ impl<'a> Form<'a> {
         self.refuse(value, format!("is not {error}"), path)
     }
 
+    fn threshold(&mut self, value: &Value, path: &str) -> bool {
+        let Value::String(text) = value else { return false };
+        match text.parse::<Written>() {
+            Ok(_) => true,
+            Err(problem) => self.refuse(value, problem, path),
+        }
+    }
+
     fn refuse(&mut self, value: &Value, problem: String, path: &str) -> bool {
         self.faults.push(KeyFault::of_value(path, shown(value), problem));
         false
@@ -240,6 +258,9 @@ impl<'a> Form<'a> {
         }
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return format!("a {quantity} such as {}", schema["examples"][0]);
+        }
+        if schema["x-text"].is_string() {
+            return format!("a text such as {}", threshold::EXAMPLES);
         }
         if let Some(words) = words(schema) {
             let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();

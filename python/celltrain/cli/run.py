@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from celltrain.captures import Capture
     from celltrain.events import Events
     from celltrain.results import RunResult
+    from celltrain.steady import Steady
 
 # What fits a screen; --json and --out give everything.
 MOST_FLOWS = 24
@@ -66,6 +68,9 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result, tables and series there.")] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw the series too; with no --trace: queue and cwnd.")] = False,
+    warm_up: Annotated[
+        bool, typer.Option("--warm-up", help="Say when the goodput has settled, by MSER-5, and its mean from there.")
+    ] = False,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -130,6 +135,7 @@ def run(
             "--engine": engine,
             "--events": events,
             "--pcap": pcap,
+            "--warm-up": warm_up or None,
         }
         _refuse_single(of_one, seeds)
         return _ensemble(file, seeds, 1 if seed is None else seed, out=out, plot=plot, as_json=as_json)
@@ -138,6 +144,8 @@ def run(
 
         require_matplotlib()
         series = series or ["queue", "cwnd"]
+    if warm_up:
+        series = [*series, *({"delivered"} - set(series))]
     _refuse_idle((events, pcap), kinds=kinds, window=window, flow=flow, vc=vc, pcap_kind=pcap_kind, pcap_at=pcap_at)
     kept = _kept(events, kinds=kinds, window=window, flow=flow, vc=vc, port=port, file_format=event_format)
     capture = _capture(pcap, kind=pcap_kind, at=pcap_at, window=window, flow=flow, vc=vc, port=port)
@@ -160,11 +168,14 @@ def run(
     if out is not None:
         with shell.writing(out):
             written = result.write(out, plots=plot)
+    settled = result.steady() if warm_up else None
     if as_json:
-        shell.answer(result.to_dict())
+        shell.answer(result.to_dict() | ({"steady": _settled(settled)} if settled is not None else {}))
         return shell.DONE
     console = shell.console()
     show(result, console)
+    if settled is not None:
+        console.print(f"goodput in Mb/s: {settled}", soft_wrap=True)
     written += kept.paths if kept is not None else []
     written += [capture.path] if capture is not None else []
     told = {one.engine(engine) for one in (kept, capture) if one is not None}
@@ -174,6 +185,11 @@ def run(
     for path in written:
         console.print(f"wrote {shown(path)}{empty.get(path, '')}", soft_wrap=True)
     return shell.DONE
+
+
+def _settled(steady: Steady) -> dict[str, Any]:
+    """For JSON, which has no NaN."""
+    return {name: None if value != value else value for name, value in asdict(steady).items()}
 
 
 def _ensemble(file: Path, seeds: int, first: int, *, out: Path | None, plot: bool, as_json: bool) -> int:

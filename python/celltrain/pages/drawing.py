@@ -40,6 +40,8 @@ STYLE: dict[Any, Any] = {
 }
 #: Marks from which they are drawn as an image within the figure: a hundred bytes each would be a file of megabytes.
 MOST_MARKS = 1500
+#: Dots an inch of such an image, by the kind of file. A page holds each SVG in two widths, so those are for screens.
+DOTS = {"svg": 120, "pdf": 200}
 #: Panels in a row, at most.
 MOST_ACROSS = 3
 
@@ -142,7 +144,7 @@ class Drawing:
                 # Where everything stands is worked out once, not for each kind of file.
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
-            self.figure.savefig(content, format=kind, metadata=metadata, dpi=200)
+            self.figure.savefig(content, format=kind, metadata=metadata, dpi=DOTS[kind])
         return content.getvalue()
 
 

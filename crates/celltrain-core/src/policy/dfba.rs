@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
 /// refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer is
@@ -32,8 +33,8 @@ pub struct Config {
     /// R: waiting cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
     /// absent.
     #[serde(default)]
-    #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 or more)"))]
-    pub congestion_threshold: Option<u32>,
+    #[schemars(extend("x-unit" = "cells"))]
+    pub congestion_threshold: Option<Threshold<u32>>,
     /// Z: how many times its threshold a VC may hold when it starts a frame.
     #[serde(default = "z")]
     #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
@@ -60,7 +61,10 @@ impl Configure for Config {
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "is not a threshold of 1 cell or more");
         match (self.congestion_threshold, capacity) {
-            (Some(r), _) => faults.extend(within_the_buffer(capacity, CONGESTION_THRESHOLD, r)),
+            (Some(r), _) if r.cells(capacity.unwrap_or(u32::MAX)) == 0 => {
+                faults.push(Fault::new(CONGESTION_THRESHOLD, r, "is not a whole number of cells (1 or more)"));
+            }
+            (Some(r), _) => faults.extend(r.check(CONGESTION_THRESHOLD, capacity)),
             (None, Some(_)) => {}
             (None, None) => {
                 let problem = "is missing; in a buffer that is \"infinite\" it must be a number of cells";
@@ -76,7 +80,8 @@ impl Configure for Config {
 
     /// The source: the sum of the weights `W_i` = `R_i` / R is below 1.
     fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        let Some(r) = self.congestion_threshold.or(capacity) else { return Vec::new() };
+        // A threshold of no cells is refused by itself.
+        let Some(r) = self.r(capacity).filter(|&r| r > 0) else { return Vec::new() };
         let r_i = self.thresholds.resolve(vcs);
         let sum: f64 = r_i.iter().sum();
         if sum < f64::from(r) {
@@ -114,7 +119,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
-        let r = self.congestion_threshold.unwrap_or(capacity);
+        let r = self.r(Some(capacity)).expect("a capacity was given");
         Dfba { r_i: self.thresholds.resolve(vcs).into(), r: f64::from(r), z: self.z }
     }
 }
@@ -154,6 +159,13 @@ impl Dfba {
     }
 }
 
+impl Config {
+    /// R, in cells; nothing where neither it nor the buffer has a limit.
+    fn r(&self, capacity: Option<u32>) -> Option<u32> {
+        self.congestion_threshold.map_or(capacity, |r| Some(r.cells(capacity.unwrap_or(u32::MAX))))
+    }
+}
+
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
 /// So many VCs are named when their thresholds add up to too much.
 const SHOWN_VCS: usize = 4;
@@ -169,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
+    use crate::units::Time;
 
     /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
     fn config() -> Config {
@@ -177,7 +190,14 @@ mod tests {
     }
 
     fn view(x: u32, per_vc: &[u32; 2]) -> View<'_> {
-        View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(per_vc), tagged: false }
+        View {
+            occupancy: x,
+            capacity: 1000,
+            active_vcs: 2,
+            per_vc: TiSlice::from_ref(per_vc),
+            tagged: false,
+            now: Time(0),
+        }
     }
 
     fn draws(config: &Config, view: &View<'_>, vc: u32) -> bool {
@@ -215,7 +235,7 @@ mod tests {
     fn in_a_congested_buffer_a_vc_at_its_threshold_may_not_start_a_frame() {
         assert_eq!(share_refused(&config(), &view(999, &[400, 599]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(1000, &[400, 600]), 0), 1.0);
-        let earlier = Config { congestion_threshold: Some(700), ..config() };
+        let earlier = Config { congestion_threshold: Some(700.into()), ..config() };
         assert_eq!(share_refused(&earlier, &view(699, &[400, 299]), 0), 0.0);
         assert_eq!(share_refused(&earlier, &view(700, &[400, 300]), 0), 1.0);
     }
@@ -249,7 +269,7 @@ mod tests {
         let problem = "add up to 600 cells (vc0 400, vc1 200); those of all VCs of a port must add up to less than the \
                        buffer, 600";
         assert_eq!(faults, [Fault::new("thresholds", "", problem)]);
-        let earlier = Config { congestion_threshold: Some(500), ..config() };
+        let earlier = Config { congestion_threshold: Some(500.into()), ..config() };
         assert!(earlier.check_vcs(None, &["vc0", "vc1"])[0].problem.ends_with("less than congestion_threshold, 500"));
     }
 
@@ -261,7 +281,7 @@ mod tests {
         assert_eq!(keys(Config { z: 1.0, ..config() }, Some(1000)), ["z"]);
         assert_eq!(keys(Config { thresholds: PerVc::Same(0.5), ..config() }, Some(1000)), ["thresholds"]);
         assert_eq!(keys(config(), None), ["congestion_threshold"]);
-        let above = Config { congestion_threshold: Some(1001), ..config() };
+        let above = Config { congestion_threshold: Some(1001.into()), ..config() };
         assert_eq!(keys(above.clone(), Some(1000)), ["congestion_threshold"]);
         assert!(keys(above, None).is_empty());
     }

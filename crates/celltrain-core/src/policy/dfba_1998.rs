@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::wba::Weights;
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none;
 /// between them no tagged frame, and one of a VC above its weighted share only by chance.
@@ -29,12 +30,10 @@ pub struct Config {
     pub weights: PerVc,
     /// L / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "low_threshold")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub low_threshold: f64,
+    pub low_threshold: Threshold<f64>,
     /// H / K: the share of the buffer above which no frame may start, 0 to 1.
     #[serde(default = "high_threshold")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub high_threshold: f64,
+    pub high_threshold: Threshold<f64>,
     /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the
     /// queue.
     #[serde(default = "alpha")]
@@ -46,13 +45,13 @@ pub struct Config {
 }
 
 /// `docs/mechanisms.md`, A-15.
-fn low_threshold() -> f64 {
-    0.5
+fn low_threshold() -> Threshold<f64> {
+    0.5.into()
 }
 
 /// `docs/mechanisms.md`, A-15.
-fn high_threshold() -> f64 {
-    0.9
+fn high_threshold() -> Threshold<f64> {
+    0.9.into()
 }
 
 /// `docs/mechanisms.md`, A-15.
@@ -76,9 +75,10 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.weights.check_weights();
-        faults.extend(needs_a_limit(capacity, "low_threshold", self.low_threshold));
-        faults.extend(needs_a_limit(capacity, "high_threshold", self.high_threshold));
-        if self.low_threshold > self.high_threshold {
+        faults.extend(self.low_threshold.check("low_threshold", capacity));
+        faults.extend(self.high_threshold.check("high_threshold", capacity));
+        let k = capacity.unwrap_or(u32::MAX);
+        if self.low_threshold.cells(k) > self.high_threshold.cells(k) {
             let problem = format!("is above high_threshold = {}; it must be at most that", self.high_threshold);
             faults.push(Fault::new("low_threshold", self.low_threshold, problem));
         }
@@ -107,13 +107,18 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba1998 {
-        let k = f64::from(capacity);
         let weights = Weights::new(&self.weights, vcs);
         let z = match &self.z {
             Some(z) => z.resolve(vcs).into(),
             None => weights.of.iter().map(|w_i| 1.0 - w_i / weights.sum).collect(),
         };
-        Dfba1998 { l: self.low_threshold * k, h: self.high_threshold * k, alpha: self.alpha, z, weights }
+        Dfba1998 {
+            l: self.low_threshold.cells(capacity),
+            h: self.high_threshold.cells(capacity),
+            alpha: self.alpha,
+            z,
+            weights,
+        }
     }
 }
 
@@ -176,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
+    use crate::units::Time;
 
     /// Weights of 1 and 3: shares of 1/4 and 3/4.
     fn config() -> Config {
@@ -191,6 +197,7 @@ mod tests {
             active_vcs: 2,
             per_vc: TiSlice::from_ref(per_vc),
             tagged: false,
+            now: Time(0),
         }
     }
 
@@ -232,8 +239,14 @@ mod tests {
     #[test]
     fn a_vc_alone_at_a_port_is_always_within_its_share() {
         let per_vc = [900];
-        let view =
-            View { occupancy: 900, capacity: 1000, active_vcs: 1, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
+        let view = View {
+            occupancy: 900,
+            capacity: 1000,
+            active_vcs: 1,
+            per_vc: TiSlice::from_ref(&per_vc),
+            tagged: false,
+            now: Time(0),
+        };
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view, 0), 0.0);
     }
@@ -271,10 +284,10 @@ mod tests {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity).into_iter().map(|fault| fault.key).collect()
         };
-        assert_eq!(keys(Config { low_threshold: 0.95, ..config() }, Some(1000)), ["low_threshold"]);
+        assert_eq!(keys(Config { low_threshold: 0.95.into(), ..config() }, Some(1000)), ["low_threshold"]);
         assert_eq!(keys(Config { z: Some(PerVc::Same(1.5)), ..config() }, Some(1000)), ["z"]);
         assert_eq!(keys(Config { weights: PerVc::Same(0.0), ..config() }, Some(1000)), ["weights"]);
         assert_eq!(keys(config(), None), ["low_threshold", "high_threshold"]);
-        assert!(keys(Config { low_threshold: 0.9, ..config() }, Some(1000)).is_empty());
+        assert!(keys(Config { low_threshold: 0.9.into(), ..config() }, Some(1000)).is_empty());
     }
 }

@@ -9,11 +9,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
 /// `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
@@ -25,10 +26,10 @@ use crate::rng::Stream;
 pub struct Config {
     /// HBO: waiting cells above which no frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// LBO: waiting cells above which no tagged frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub tagged_threshold: u32,
+    pub tagged_threshold: Threshold<u32>,
 }
 
 /// The policy; it has no state.
@@ -42,8 +43,10 @@ impl Configure for Config {
     type Policy = DoubleEpd;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        let mut faults = within_the_buffer(capacity, "threshold", self.threshold);
-        if self.tagged_threshold > self.threshold {
+        let mut faults = self.threshold.check("threshold", capacity);
+        faults.extend(self.tagged_threshold.check("tagged_threshold", capacity));
+        let k = capacity.unwrap_or(u32::MAX);
+        if faults.is_empty() && self.tagged_threshold.cells(k) > self.threshold.cells(k) {
             let problem = format!(
                 "is above threshold = {}; tagged frames are the first to be refused, so theirs is at most that",
                 self.threshold
@@ -59,8 +62,8 @@ impl Configure for Config {
             .per_frame("X against one of them", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> DoubleEpd {
-        DoubleEpd { hbo: self.threshold, lbo: self.tagged_threshold }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> DoubleEpd {
+        DoubleEpd { hbo: self.threshold.cells(capacity), lbo: self.tagged_threshold.cells(capacity) }
     }
 }
 
@@ -77,7 +80,7 @@ impl BufferPolicy for DoubleEpd {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5, tagged_threshold: capacity / 2 }
+    Config { threshold: (capacity * 4 / 5).into(), tagged_threshold: (capacity / 2).into() }
 }
 
 #[cfg(test)]
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_tagged_frame_may_start_at_the_lower_threshold_and_not_one_above() {
-        let mut bench = Bench::new(&Config { threshold: 8, tagged_threshold: 2 }, 20, 2);
+        let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
         bench.offer_frame(0, 2);
         bench.offer_tagged_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 3, "at LBO = 2 it may");
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_untagged_frame_may_start_at_the_upper_threshold_and_not_one_above() {
-        let mut bench = Bench::new(&Config { threshold: 8, tagged_threshold: 2 }, 20, 2);
+        let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
         bench.offer_frame(0, 8);
         bench.offer_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 9, "at HBO = 8 it may");
@@ -108,8 +111,9 @@ mod tests {
 
     #[test]
     fn thresholds_out_of_order_are_refused() {
-        let keys = |threshold, tagged_threshold| -> Vec<String> {
-            let faults = Config { threshold, tagged_threshold }.check(Some(1000));
+        let keys = |threshold: u32, tagged_threshold: u32| -> Vec<String> {
+            let faults =
+                Config { threshold: threshold.into(), tagged_threshold: tagged_threshold.into() }.check(Some(1000));
             faults.into_iter().map(|fault| fault.key).collect()
         };
         assert_eq!(keys(1001, 1000), ["threshold"]);

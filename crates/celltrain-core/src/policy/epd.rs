@@ -8,11 +8,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Early packet discard: a frame whose first cell finds more than `threshold` cells waiting is refused whole.
 ///
@@ -23,7 +24,7 @@ use crate::rng::Stream;
 pub struct Config {
     /// R: waiting cells above which no frame may start. ATM Forum 96-1269 uses the buffer less 200.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
 }
 
 /// The policy; it has no state.
@@ -36,7 +37,7 @@ impl Configure for Config {
     type Policy = Epd;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
     fn cost() -> Cost {
@@ -45,8 +46,8 @@ impl Configure for Config {
             .per_frame("X against R", Work { reads: 1, additions: 1, ..Work::NONE })
     }
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> Epd {
-        Epd { r: self.threshold }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> Epd {
+        Epd { r: self.threshold.cells(capacity) }
     }
 }
 
@@ -66,7 +67,7 @@ impl BufferPolicy for Epd {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5 }
+    Config { threshold: (capacity * 4 / 5).into() }
 }
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_frame_may_start_at_the_threshold_and_not_one_above() {
-        let mut bench = Bench::new(&Config { threshold: 4 }, 10, 2);
+        let mut bench = Bench::new(&Config { threshold: 4.into() }, 10, 2);
         bench.offer_frame(0, 4);
         bench.offer_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 5, "at R = 4 a frame may start");
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_refused_frame_stays_refused_when_the_queue_drains() {
-        let mut bench = Bench::new(&Config { threshold: 1 }, 10, 2);
+        let mut bench = Bench::new(&Config { threshold: 1.into() }, 10, 2);
         bench.offer_frame(0, 2);
         bench.offer_cell(1, 0, false);
         bench.port.take();
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        let faults = Config { threshold: 1001 }.check(Some(1000));
+        let faults = Config { threshold: 1001.into() }.check(Some(1000));
         assert_eq!(faults[0].key, "threshold");
-        assert!(Config { threshold: 1000 }.check(Some(1000)).is_empty());
+        assert!(Config { threshold: 1000.into() }.check(Some(1000)).is_empty());
     }
 }

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::{fair_share, load_ratio};
-use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that falls
 /// from infinity to Z as the buffer fills. The defaults are the published best values.
@@ -24,8 +25,7 @@ use crate::rng::Stream;
 #[schemars(rename = "Fba")]
 pub struct Config {
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub threshold: f64,
+    pub threshold: Threshold<f64>,
     /// Z: the linear scale of the drop threshold, the largest load ratio tolerated in a full buffer.
     #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
     pub z: f64,
@@ -33,7 +33,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { threshold: 0.9, z: 0.8 }
+        Self { threshold: 0.9.into(), z: 0.8 }
     }
 }
 
@@ -49,7 +49,7 @@ impl Configure for Config {
     type Policy = Fba;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        needs_a_limit(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
     fn cost() -> Cost {
@@ -61,7 +61,7 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {
         let k = f64::from(capacity);
-        Fba { k, r: self.threshold * k, z: self.z }
+        Fba { k, r: self.threshold.cells(capacity), z: self.z }
     }
 }
 

@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::selective_drop::load_ratio;
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part
 /// of them may not start a frame.
@@ -26,7 +27,7 @@ use crate::rng::Stream;
 pub struct Config {
     /// Th: waiting cells up to which every frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -49,11 +50,11 @@ impl Configure for Config {
     type Policy = PerVcAccounting;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
-        PerVcAccounting { th: self.threshold, k: self.k }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
+        PerVcAccounting { th: self.threshold.cells(capacity), k: self.k }
     }
 
     fn cost() -> Cost {
@@ -83,7 +84,7 @@ impl BufferPolicy for PerVcAccounting {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5, k: k() }
+    Config { threshold: (capacity * 4 / 5).into(), k: k() }
 }
 
 #[cfg(test)]
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_the_queue() {
         // Q = 900, three active VCs: F = 300.
-        let config = Config { threshold: 800, k: 1.0 };
+        let config = Config { threshold: 800.into(), k: 1.0 };
         assert!(admits(&config, 1000, 900, 3, 300));
         assert!(!admits(&config, 1000, 900, 3, 301));
         assert!(admits(&Config { k: 1.5, ..config.clone() }, 1000, 900, 3, 450));
@@ -103,13 +104,13 @@ mod tests {
 
     #[test]
     fn up_to_the_threshold_every_frame_enters() {
-        let config = Config { threshold: 800, k: 1.0 };
+        let config = Config { threshold: 800.into(), k: 1.0 };
         assert!(admits(&config, 1000, 800, 3, 800));
         assert!(!admits(&config, 1000, 801, 3, 800));
     }
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
     }
 }

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
 /// times an equal part of the threshold may not start a frame.
@@ -25,7 +26,7 @@ use crate::rng::Stream;
 pub struct Config {
     /// Th: waiting cells up to which every frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -43,11 +44,11 @@ impl Configure for Config {
     type Policy = PerVcAccountingFixed;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
-    fn build(&self, _capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
-        PerVcAccountingFixed { th: self.threshold, k: self.k }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
+        PerVcAccountingFixed { th: self.threshold.cells(capacity), k: self.k }
     }
 
     fn cost() -> Cost {
@@ -78,7 +79,7 @@ impl BufferPolicy for PerVcAccountingFixed {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5, k: k() }
+    Config { threshold: (capacity * 4 / 5).into(), k: k() }
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_it() {
         // Three active VCs: F = 250, whatever Q is.
-        let config = Config { threshold: 750, k: 1.0 };
+        let config = Config { threshold: 750.into(), k: 1.0 };
         for q in [751, 1000] {
             assert!(admits(&config, 1000, q, 3, 250));
             assert!(!admits(&config, 1000, q, 3, 251));
@@ -99,11 +100,11 @@ mod tests {
 
     #[test]
     fn up_to_the_threshold_every_frame_enters() {
-        assert!(admits(&Config { threshold: 750, k: 1.0 }, 1000, 750, 3, 750));
+        assert!(admits(&Config { threshold: 750.into(), k: 1.0 }, 1000, 750, 3, 750));
     }
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
     }
 }

@@ -7,11 +7,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Grounds, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are the
 /// published best values.
@@ -22,8 +23,7 @@ use crate::rng::Stream;
 #[schemars(rename = "SelectiveDrop")]
 pub struct Config {
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub threshold: f64,
+    pub threshold: Threshold<f64>,
     /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
@@ -31,7 +31,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { threshold: 0.9, z: 0.8 }
+        Self { threshold: 0.9.into(), z: 0.8 }
     }
 }
 
@@ -46,7 +46,7 @@ impl Configure for Config {
     type Policy = SelectiveDrop;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        needs_a_limit(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
     fn cost() -> Cost {
@@ -57,7 +57,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {
-        SelectiveDrop { r: self.threshold * f64::from(capacity), z: self.z }
+        SelectiveDrop { r: self.threshold.cells(capacity), z: self.z }
     }
 }
 

@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn virtual_queues_are_as_long_as_real_ones_served_round_robin() {
-        let policy = PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: u32::MAX, k: 1.0 });
+        let policy = PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: u32::MAX.into(), k: 1.0 });
         let scheduler = SchedulerConfig::RoundRobin(round_robin::Config {});
         have_the_same_queues(&policy, &scheduler, [None; VCS], 3_000_000);
     }
@@ -217,7 +217,7 @@ mod tests {
         let minimum_share = PerVc::ByName(shares.map(|(name, share)| (name.to_string(), share)).into());
         let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
             minimum_share: minimum_share.clone(),
-            threshold: u32::MAX,
+            threshold: u32::MAX.into(),
             k: 1.0,
         });
         let scheduler = SchedulerConfig::MinimumRate(minimum_rate::Config { minimum_share });

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 use crate::turns::RoundRobin;
 
 /// Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is longer
@@ -28,7 +29,7 @@ use crate::turns::RoundRobin;
 pub struct Config {
     /// Th: waiting cells up to which every frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -47,12 +48,12 @@ impl Configure for Config {
     type Policy = VirtualQueuing;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
-    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuing {
+    fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuing { th: self.threshold, k: self.k, queues }
+        VirtualQueuing { th: self.threshold.cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {
@@ -87,7 +88,7 @@ impl BufferPolicy for VirtualQueuing {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5, k: k() }
+    Config { threshold: (capacity * 4 / 5).into(), k: k() }
 }
 
 #[cfg(test)]
@@ -99,7 +100,7 @@ mod tests {
     fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
         // VC 0 sends 6 cells, then VC 1 sends 6: the FIFO has sent all of VC 0's first, but in turns it would have sent
         // half.
-        let mut bench = Bench::new(&Config { threshold: 4, k: 1.0 }, 100, 2);
+        let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.take(1);
         bench.offer_frame(1, 3);
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn k_widens_the_share() {
-        let mut bench = Bench::new(&Config { threshold: 4, k: 1.5 }, 100, 2);
+        let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.5 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.offer_frame(1, 2);
         // Q = 8, N_v = 2: 1.5 times 4 is 6.
@@ -134,6 +135,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
     }
 }

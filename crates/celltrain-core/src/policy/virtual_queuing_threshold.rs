@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, View};
 use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 use crate::turns::RoundRobin;
 
 /// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an
@@ -29,7 +30,7 @@ use crate::turns::RoundRobin;
 pub struct Config {
     /// Th: the cells of all virtual queues together that are shared out among those that have some.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -48,12 +49,12 @@ impl Configure for Config {
     type Policy = VirtualQueuingThreshold;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        self.threshold.check("threshold", capacity)
     }
 
-    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
+    fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
         let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuingThreshold { th: self.threshold, k: self.k, queues }
+        VirtualQueuingThreshold { th: self.threshold.cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {
@@ -85,7 +86,7 @@ impl BufferPolicy for VirtualQueuingThreshold {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { threshold: capacity * 4 / 5, k: k() }
+    Config { threshold: (capacity * 4 / 5).into(), k: k() }
 }
 
 #[cfg(test)]
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_of_those_that_have_virtual_cells_has_an_equal_part_of_the_threshold() {
-        let mut bench = Bench::new(&Config { threshold: 12, k: 1.0 }, 100, 3);
+        let mut bench = Bench::new(&Config { threshold: 12.into(), k: 1.0 }, 100, 3);
         bench.offer_frame(0, 12);
         bench.offer_frame(0, 1);
         assert_eq!(bench.virtual_queues(), [13, 0, 0], "alone it may have all of it");
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_length_of_the_real_queue_does_not_matter() {
-        let mut bench = Bench::new(&Config { threshold: 12, k: 0.5 }, 100, 2);
+        let mut bench = Bench::new(&Config { threshold: 12.into(), k: 0.5 }, 100, 2);
         bench.offer_frame(0, 7);
         bench.offer_frame(0, 1);
         assert_eq!(bench.port.occupancy(), 7, "below Th, and above half of it");
@@ -119,6 +120,6 @@ mod tests {
 
     #[test]
     fn a_threshold_above_the_buffer_is_refused() {
-        assert_eq!(Config { threshold: 1001, k: 1.0 }.check(Some(1000))[0].key, "threshold");
+        assert_eq!(Config { threshold: 1001.into(), k: 1.0 }.check(Some(1000))[0].key, "threshold");
     }
 }

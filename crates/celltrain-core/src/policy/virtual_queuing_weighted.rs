@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
 use super::virtual_queues::{VirtualQueues, keep_virtual_queues};
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, within_the_buffer};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 use crate::turns::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 
 /// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs'
@@ -32,7 +33,7 @@ pub struct Config {
     pub minimum_share: PerVc,
     /// Th: waiting cells up to which every frame may start.
     #[schemars(extend("x-unit" = "cells"))]
-    pub threshold: u32,
+    pub threshold: Threshold<u32>,
     /// k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
@@ -52,7 +53,7 @@ impl Configure for Config {
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = check_shares(&self.minimum_share);
-        faults.extend(within_the_buffer(capacity, "threshold", self.threshold));
+        faults.extend(self.threshold.check("threshold", capacity));
         faults
     }
 
@@ -64,9 +65,9 @@ impl Configure for Config {
         vec![(MINIMUM_SHARE, &self.minimum_share)]
     }
 
-    fn build(&self, _capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
+    fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingWeighted {
         let queues = VirtualQueues::new(vcs.len(), MinimumShares::new(&self.minimum_share.resolve(vcs)));
-        VirtualQueuingWeighted { th: self.threshold, k: self.k, queues }
+        VirtualQueuingWeighted { th: self.threshold.cells(capacity), k: self.k, queues }
     }
 
     fn cost() -> Cost {
@@ -111,7 +112,7 @@ impl BufferPolicy for VirtualQueuingWeighted {
 
 #[cfg(test)]
 pub(super) fn sample(capacity: u32) -> Config {
-    Config { minimum_share: PerVc::Same(0.2), threshold: capacity * 4 / 5, k: k() }
+    Config { minimum_share: PerVc::Same(0.2), threshold: (capacity * 4 / 5).into(), k: k() }
 }
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
 
     fn config(shares: &[(&str, f64)]) -> Config {
         let shares = shares.iter().map(|&(name, share)| (name.to_string(), share)).collect();
-        Config { minimum_share: PerVc::ByName(shares), threshold: 4, k: 1.0 }
+        Config { minimum_share: PerVc::ByName(shares), threshold: 4.into(), k: 1.0 }
     }
 
     #[test]

@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Grounds, PerVc, View, needs_a_limit};
+use super::{BufferPolicy, Configure, Grounds, PerVc, View};
 use crate::cost::{CELLS, Cost, FACTOR, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
 /// buffer may not start a frame.
@@ -29,8 +30,7 @@ pub struct Config {
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub threshold: f64,
+    pub threshold: Threshold<f64>,
     /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
@@ -38,8 +38,8 @@ pub struct Config {
 }
 
 /// R / K, as in Selective Drop.
-fn threshold() -> f64 {
-    0.9
+fn threshold() -> Threshold<f64> {
+    0.9.into()
 }
 
 /// Z, as in Selective Drop.
@@ -74,7 +74,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Wba {
-        Wba { r: self.threshold * f64::from(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
+        Wba { r: self.threshold.cells(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
     }
 }
 
@@ -94,9 +94,9 @@ impl BufferPolicy for Wba {
 }
 
 /// What is wrong with weights and a threshold, for a buffer of `capacity` cells (`None`: without limit).
-pub(super) fn check(weights: &PerVc, threshold: f64, capacity: Option<u32>) -> Vec<Fault> {
+pub(super) fn check(weights: &PerVc, threshold: Threshold<f64>, capacity: Option<u32>) -> Vec<Fault> {
     let mut faults = weights.check_weights();
-    faults.extend(needs_a_limit(capacity, "threshold", threshold));
+    faults.extend(threshold.check("threshold", capacity));
     faults
 }
 
@@ -138,13 +138,20 @@ mod tests {
     use super::*;
     use crate::policy::conformance::asked;
     use crate::policy::selective_drop;
+    use crate::units::Time;
 
     /// Whether VC `vc` of two, with weights 1 and 3, may start a frame when it holds `x_i` of `x` cells; K = 1000.
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 3.0)].into());
         let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-        let view =
-            View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
+        let view = View {
+            occupancy: x,
+            capacity: 1000,
+            active_vcs: 2,
+            per_vc: TiSlice::from_ref(&per_vc),
+            tagged: false,
+            now: Time(0),
+        };
         asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
     }
 
@@ -165,8 +172,8 @@ mod tests {
 
     #[test]
     fn with_equal_weights_and_all_vcs_active_it_is_selective_drop() {
-        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5, z: 0.8 };
-        let plain = selective_drop::Config { threshold: 0.5, z: 0.8 };
+        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
+        let plain = selective_drop::Config { threshold: 0.5.into(), z: 0.8 };
         for y in 1..=20 {
             for others in 1..=40 {
                 let per_vc = [y, others, 1];
@@ -176,6 +183,7 @@ mod tests {
                     active_vcs: 3,
                     per_vc: TiSlice::from_ref(&per_vc),
                     tagged: false,
+                    now: Time(0),
                 };
                 let rng = &mut Stream::new(1, "bench");
                 assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");

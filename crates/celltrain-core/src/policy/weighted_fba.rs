@@ -13,6 +13,7 @@ use crate::cost::{CELLS, Cost, Work};
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
+use crate::threshold::Threshold;
 
 /// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
 /// from infinity to Z as the buffer fills.
@@ -27,8 +28,7 @@ pub struct Config {
     pub weights: PerVc,
     /// R / K: the share of the buffer up to which every frame is admitted, 0 to 1.
     #[serde(default = "threshold")]
-    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the buffer (0 to 1)"))]
-    pub threshold: f64,
+    pub threshold: Threshold<f64>,
     /// Z: the linear scale of the drop threshold, the largest weighted load ratio tolerated in a full buffer.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a scale (0 or more)"))]
@@ -36,8 +36,8 @@ pub struct Config {
 }
 
 /// R / K, as in FBA.
-fn threshold() -> f64 {
-    0.9
+fn threshold() -> Threshold<f64> {
+    0.9.into()
 }
 
 /// Z, as in FBA.
@@ -74,7 +74,7 @@ impl Configure for Config {
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {
         let k = f64::from(capacity);
-        WeightedFba { k, r: self.threshold * k, z: self.z, weights: Weights::new(&self.weights, vcs) }
+        WeightedFba { k, r: self.threshold.cells(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
     }
 }
 
@@ -108,13 +108,20 @@ mod tests {
     use super::*;
     use crate::policy::conformance::asked;
     use crate::policy::fba;
+    use crate::units::Time;
 
     /// Whether VC `vc` of two, with weights 1 and 4, may start a frame when it holds `x_i` of `x` cells; K = 1000.
     fn admitted(x: u32, vc: u32, x_i: u32) -> bool {
         let weights = PerVc::ByName([("vc0".to_string(), 1.0), ("vc1".to_string(), 4.0)].into());
         let per_vc = if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
-        let view =
-            View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
+        let view = View {
+            occupancy: x,
+            capacity: 1000,
+            active_vcs: 2,
+            per_vc: TiSlice::from_ref(&per_vc),
+            tagged: false,
+            now: Time(0),
+        };
         asked(&Config { weights, ..sample(1000) }, &view, vc, &mut Stream::new(1, "bench"))
     }
 
@@ -142,8 +149,8 @@ mod tests {
 
     #[test]
     fn with_equal_weights_and_all_vcs_active_it_is_fba() {
-        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5, z: 0.8 };
-        let plain = fba::Config { threshold: 0.5, z: 0.8 };
+        let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
+        let plain = fba::Config { threshold: 0.5.into(), z: 0.8 };
         for y in 1..=20 {
             for others in 1..=40 {
                 let per_vc = [y, others, 1];
@@ -153,6 +160,7 @@ mod tests {
                     active_vcs: 3,
                     per_vc: TiSlice::from_ref(&per_vc),
                     tagged: false,
+                    now: Time(0),
                 };
                 let rng = &mut Stream::new(1, "bench");
                 assert_eq!(asked(&equal, &view, 0, rng), asked(&plain, &view, 0, rng), "{per_vc:?}");

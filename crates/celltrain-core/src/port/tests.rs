@@ -123,7 +123,7 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 
 #[test]
 fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
-    let policy = PolicyConfig::Epd(epd::Config { threshold: 1 }).build(Some(3), &["a", "b"]);
+    let policy = PolicyConfig::Epd(epd::Config { threshold: 1.into() }).build(Some(3), &["a", "b"]);
     let mut port = Port::new(Some(3), 2, policy, Stream::new(1, "test"));
     // A's frame of two cells fills the queue beyond the threshold: B's frames of three and of one are refused. One
     // goes, and A's next frame of four begins: two cells find room, and the third does not.

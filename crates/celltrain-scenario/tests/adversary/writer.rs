@@ -174,6 +174,9 @@ impl Writer {
         if let Some(quantity) = schema["x-quantity"].as_str() {
             return edges::quantity(&mut self.rng, quantity).into();
         }
+        if schema["x-text"].is_string() {
+            return self.pick(&["90%", "33.3%", "0%", "100.1%", "7 cells", "buffer - 7 cells", "buffer", "7"]).into();
+        }
         if let Some(words) = schema["enum"].as_array() {
             return self.pick(words);
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Allocator, Configure, PortKind};
 use crate::error::Fault;
-use crate::policy::within_the_buffer;
+use crate::threshold::Threshold;
 
 /// EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source goes down.
 ///
@@ -34,7 +34,7 @@ impl Configure for Config {
     type Allocator = Efci;
 
     fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
-        within_the_buffer(capacity, "threshold", self.threshold)
+        Threshold::Plain(self.threshold).check("threshold", capacity)
     }
 
     fn bytes_per_vc(&self) -> u64 {

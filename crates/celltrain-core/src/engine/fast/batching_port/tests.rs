@@ -89,7 +89,7 @@ fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
         BatchingPort::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
     };
     assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(Label::new(0), 1, false));
-    let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5, k: 1.0 }));
+    let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5.into(), k: 1.0 }));
     assert!(!port.enters_at_once(Label::new(0), 1, false), "the virtual queue is empty");
     assert!(port.offer(cell(0, 1, false)));
     assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");

@@ -1,0 +1,112 @@
+"""When a run has settled: MSER-5 on series whose warm-up is known, and intervals by batch means that cover as they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import celltrain as ct
+from celltrain import steady
+
+
+def climbing(seed, warm=100, rest=900):
+    """A climb from 0 to 10, and noise around 10 from there."""
+    noise = np.random.default_rng(seed).normal(0, 0.5, warm + rest)
+    return np.concatenate([np.linspace(0, 10, warm), np.full(rest, 10.0)]) + noise
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_climb_is_left_out_and_what_follows_is_not(seed):
+    assert 80 <= steady.mser(climbing(seed)) <= 150
+    found = steady.steady(np.arange(1, 1001) / 100, climbing(seed))
+    assert 0.8 <= found.from_s <= 1.5
+    assert found.mean == pytest.approx(10, abs=0.1)
+
+
+def test_it_is_the_rule_written_out():
+    """The source's formula, term by term, for every number of means that may be left out."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        values = np.cumsum(rng.normal(0, 1, 200)) * 0.1 + rng.normal(0, 1, 200)
+        means = values.reshape(40, 5).mean(axis=1)
+        error = [np.sum((means[d:] - means[d:].mean()) ** 2) / (40 - d) ** 2 for d in range(36)]
+        d = int(np.argmin(error))
+        assert steady.mser(values) == (5 * d if d <= 20 else None)
+
+
+def test_a_series_that_never_settles_says_so():
+    values = np.linspace(0, 1, 1000)
+    assert steady.mser(values) is None
+    found = steady.steady(np.arange(1, 1001) / 100, values)
+    assert found.from_s is None
+    assert "run it for longer" in str(found)
+
+
+def test_nothing_is_left_out_of_equal_values():
+    assert steady.mser(np.ones(500)) == 0
+    mean, half, correlation = steady.batch_means(np.ones(500))
+    assert (mean, half) == (1, 0)
+    assert math.isnan(correlation)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says():
+    rng = np.random.default_rng(11)
+    hits = 0
+    for _ in range(2000):
+        mean, half, _ = steady.batch_means(rng.normal(3, 1, 400))
+        hits += abs(mean - 3) <= half
+    assert 0.935 <= hits / 2000 <= 0.965
+
+
+def test_batches_that_hang_together_are_doubted():
+    rng = np.random.default_rng(13)
+    walk = np.cumsum(rng.normal(0, 1, 2000))
+    times = np.arange(1, 2001) / 100
+    assert steady.steady(times, 1000 + walk).doubtful or steady.mser(1000 + walk) is None
+    assert "hang together" in str(steady.Steady(from_s=0.0, mean=1.0, half=0.1, batches=20, correlation=0.9))
+    assert not steady.steady(times, rng.normal(5, 1, 2000)).doubtful
+
+
+def lan(duration="2s"):
+    return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
+
+
+def test_of_a_run_the_mean_of_all_is_its_goodput_and_flows_add_up():
+    result = ct.run(lan(), trace=["delivered"], step="1ms")
+    of_all = result.steady()
+    if of_all.from_s == 0:
+        assert of_all.mean == pytest.approx(result.goodput_mbps, rel=1e-6)
+    flows = result.flows["name"].to_pylist()
+    whole = [steady.batch_means(_rates(result, flow))[0] for flow in flows]
+    assert sum(whole) == pytest.approx(result.goodput_mbps, rel=1e-6)
+    assert result.steady(flows[0]).batches == 20
+
+
+def _rates(result, flow):
+    times, names, [delivered] = result.series.raw("delivered")
+    return np.diff(delivered[:, names.index(flow)].astype(float)) * 8 / 1e6 / np.diff(times)
+
+
+def test_what_cannot_be_said_is_refused_with_what_would_be_right():
+    with pytest.raises(ct.NotTracedError, match="delivered"):
+        ct.run(lan("10ms")).steady()
+    result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")
+    with pytest.raises(ct.InputError, match="take a shorter step"):
+        result.steady()
+    with pytest.raises(ct.InputError, match="is no flow; there are tcp1, tcp2, tcp3"):
+        result.steady("tcp9")
+
+
+def test_the_command_line_suggests_the_window(celltrain):
+    answer = celltrain("run", "lan-epd", "--seed", 1, "--warm-up")
+    assert answer.code == 0
+    assert "goodput in Mb/s: settled after" in answer.out
+    assert "measure = { from = " in answer.out
+    found = celltrain("run", "lan-epd", "--seed", 1, "--warm-up", "--json").json["steady"]
+    assert found["batches"] == 20
+    assert found["half"] > 0
+    refused = celltrain("run", "lan-epd", "--seeds", 2, "--warm-up")
+    assert refused.code == 2
+    assert "--warm-up" in refused.err
