@@ -4,7 +4,8 @@
 #   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
-#   make lock     writes requirements/dev.lock anew from pyproject.toml: what development and CI install
+#   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
+#   make lock     writes requirements/*.lock anew: what development and CI install, and what builds wheels
 #   make lint  make format  make clean
 #
 # Longer campaigns, each on its own:
@@ -37,13 +38,14 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/dev.lock
+WHEEL_LOCK := requirements/wheel.lock
 # What writes the lock file.
 UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup models wheel lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -89,8 +91,20 @@ models: .make/built
 lock: | .make/tools
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
-	.make/locking/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes --quiet \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) --output-file $(LOCK)
+	$(LOCKED) pyproject.toml --extra dev --output-file $(LOCK)
+	$(LOCKED) requirements/wheel.in --output-file $(WHEEL_LOCK)
+
+LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
+    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
+
+wheel: .make/venv .make/wheel/done
+	.make/wheel/bin/python scripts/wheels.py
+	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
+
+.make/wheel/done: $(WHEEL_LOCK) | .make/tools
+	$(PYTHON) -m venv .make/wheel
+	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
+	@touch $@
 
 paper: .make/built
 	set -e; for paper in $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml)); do \
@@ -171,7 +185,7 @@ fuzz: .make/built
 	    $(BIN)/python fuzz/python/readers.py $$reader out/fuzz/$$reader -max_total_time=$(FUZZ_SECONDS); done
 
 clean:
-	rm -rf .venv .make out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .make dist out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f python/celltrain/_core*.so
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
