@@ -4,6 +4,7 @@
 #   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
+#   make docs     the site of the pages into out/site, which opens from disk; every link is looked at
 #   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
 #   make lock     writes requirements/*.lock anew: what development and CI install, and what builds wheels
 #   make lint  make format  make clean
@@ -45,7 +46,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models wheel lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup models docs wheel lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -84,6 +85,14 @@ format: .make/built
 	$(BIN)/ruff check --fix python scripts
 	$(BIN)/python scripts/wrap_pages.py
 
+docs: .make/built
+	rm -rf out/site
+	$(BIN)/python scripts/site_pages.py --check
+	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
+	    --doctree-dir out/doctrees . out/site
+	$(BIN)/python scripts/site_links.py out/site
+	@echo "The site is out/site/index.html."
+
 models: .make/built
 	$(BIN)/python scripts/generate_models.py
 
@@ -91,7 +100,7 @@ models: .make/built
 lock: | .make/tools
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
-	$(LOCKED) pyproject.toml --extra dev --output-file $(LOCK)
+	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(LOCK)
 	$(LOCKED) requirements/wheel.in --output-file $(WHEEL_LOCK)
 
 LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
