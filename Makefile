@@ -52,11 +52,16 @@ export PIP_QUIET := 1
 demo: out/demo/report.txt
 	@cat $<
 	@echo
-	@echo "Figures, tables and this report are in out/demo."
+	@echo "Figures, tables and this report are in out/demo. Three commands to try next:"
+	@echo
+	@echo "    $(BIN)/celltrain compare lan-tail-drop lan-epd lan-selective-drop --seeds 20 --plot out/policies.svg"
+	@echo "    $(BIN)/celltrain why lan-epd --seed 18 --flow tcp4 --at 2.2s"
+	@echo "    $(BIN)/celltrain explain selective_drop"
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
+	@echo "make: running Tables 1 to 3 of ATM Forum 96-1269 again, some hundred simulated networks: about half a minute"
+	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
 test: lint
@@ -200,13 +205,15 @@ clean:
 
 # The package, editable, with an optimised core. Changed Python needs no new build.
 .make/built: .make/venv $(RUST) $(SHIPPED)
-	$(BIN)/maturin develop --release --quiet
+	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores"
+	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
 # What the lock file says and nothing else: maturin finds every requirement there already.
 .make/venv: pyproject.toml $(LOCK) | .make/tools
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
+	@echo "make: installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says: less than a minute"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
 	@touch $@
 
 .make/tools:
