@@ -16,6 +16,7 @@
 #   make tune-study     the best R and Z for each configuration of 96-1269: half an hour, its page, figures and results
 #   make search         the open choices of 96-1269 (its WAN) and of draft-jagan, into papers/<paper>/search.csv
 #   make differential   both engines on 100,000 random scenarios, and half as many whose cells come in step
+#   make formulas       10,000,000 random formulas through the checker, and 1,000,000 short runs on both engines
 #   make adversary      20,000 random scenarios at the edges of what can be written, on a build that checks overflow
 #   make exits          2,000 processes that use stores in several ways: none may end abnormally
 #   make kills          200 kills of drivers and workers, and kills at chosen system calls: nothing lost, nothing twice
@@ -46,7 +47,7 @@ UV := 0.13.9
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models docs wheel lock lint format clean paper studies tune-study search differential adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup models docs wheel lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
@@ -143,6 +144,15 @@ search: .make/built
 
 differential:
 	CELLTRAIN_DIFFERENTIAL=100000 cargo test --release --package celltrain-scenario --test differential
+
+# CHECKED texts and RUNS: make formulas CHECKED=100000 RUNS=10000 SEED=2.
+formulas: CHECKED ?= 10000000
+formulas: RUNS ?= 1000000
+formulas:
+	CELLTRAIN_FORMULAS=$(CHECKED) CELLTRAIN_FORMULAS_SEED=$(SEED) cargo test --release --package celltrain-formula --lib \
+	    bytecode -- --nocapture
+	CELLTRAIN_FORMULA_RUNS=$(RUNS) CELLTRAIN_FORMULAS_SEED=$(SEED) cargo test --profile adversary \
+	    --package celltrain-scenario --test formulas random_formulas -- --nocapture
 
 adversary: COUNT ?= 20000
 adversary:

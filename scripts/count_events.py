@@ -35,6 +35,10 @@ DURATIONS = {
     "mesh-round-robin": ("20ms", "60ms"),
     "mesh-drop-from-front": ("20ms", "60ms"),
     "mesh-virtual-queuing": ("20ms", "60ms"),
+    "fba-lan-5-native": ("500ms", "2s"),
+    "fba-lan-5-formula": ("500ms", "2s"),
+    "fba-lan-15-native": ("500ms", "2s"),
+    "fba-lan-15-formula": ("500ms", "2s"),
 }
 COUNTS = {
     "instructions": r"I +refs",

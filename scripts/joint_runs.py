@@ -23,7 +23,7 @@ from celltrain import _core
 from celltrain.expressions import measure, wanted
 from celltrain.paths import set_key
 from celltrain.reproduction.paper import Number, Paper, load, matches
-from celltrain.reproduction.score import Scored
+from celltrain.reproduction.score import SLACK, Scored
 from celltrain.scenario import Reading
 from paper_page import ROOT
 
@@ -109,9 +109,9 @@ class Space:
             for answer in range(1, len(question.answers))
         ]
 
-    def overrides(self, configuration: str, network: str | None) -> dict[str, Any]:
-        """What a configuration sets in the scenarios of a network."""
-        values: dict[str, Any] = {} if self.duration is None else {"duration": self.duration}
+    def overrides(self, configuration: str, network: str | None, *, whole: bool = False) -> dict[str, Any]:
+        """What a configuration sets in the scenarios of a network; `whole` runs are as long as the paper's file says."""
+        values: dict[str, Any] = {} if whole or self.duration is None else {"duration": self.duration}
         for question, answer in self.answers(configuration):
             declared = question.answers[answer]
             values |= declared.get("set", {}) | declared.get(f"set_{network}", {})
@@ -122,11 +122,11 @@ class Space:
         froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
         return next((begin[str(network)] for begin in froms if begin is not None), None)
 
-    def scenarios(self, configuration: str, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
+    def scenarios(self, configuration: str, rows: Iterable[int], *, whole: bool = False) -> dict[int, dict[str, Any]]:
         """The scenarios of rows (indices of the paper's configurations) under a configuration."""
         rows = list(rows)
         network = {row: self.paper.configurations[row].network for row in rows}
-        overrides = {name: self.overrides(configuration, name) for name in set(network.values())}
+        overrides = {name: self.overrides(configuration, name, whole=whole) for name in set(network.values())}
         if any("{" in f"{path}{value}" for values in overrides.values() for path, value in values.items()):
             # Values named after keys of the paper: its own reader knows them. All networks have the same then.
             [values] = overrides.values()
@@ -180,8 +180,16 @@ class Runs:
         self.connection.execute("INSERT INTO asked (configuration, focus) VALUES (?, ?)", (configuration, focus))
         self.connection.commit()
 
-    def run(self, configuration: str, numbers: Sequence[int], seeds: Sequence[int], threads: int) -> None:
-        """Runs what the store does not hold of the rows of some numbers."""
+    def run(
+        self,
+        configuration: str,
+        numbers: Sequence[int],
+        seeds: Sequence[int],
+        threads: int,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """Runs what the store does not hold of the rows of some numbers; a seed is either for screening or for whole runs."""
         space = self.space
         rows: dict[int, dict[str, str]] = {}
         for number in map(space.numbers.__getitem__, numbers):
@@ -189,7 +197,7 @@ class Runs:
         missing = [(row, seed) for row in rows for seed in seeds if (configuration, row, seed) not in self.figures]
         if not missing:
             return
-        scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing))
+        scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing), whole=whole)
         begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
         found: dict[tuple[int, int], dict[str, float] | None] = {}
         # Runs that are measured from a later second on are traced, so they go apart.
@@ -313,6 +321,20 @@ class Scores:
                 assert values is not None, "they were run"
                 scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds)))
         return sum(bool(one.inside) for one in scored), len(scored)
+
+    def near(
+        self, configuration: str, seeds: Sequence[int], keys: Sequence[str], most: float = 0.02
+    ) -> dict[str, tuple[int, int]]:
+        """By network, quantity and some keys, how many means differ from print by at most so much, and of how many."""
+        found: dict[str, tuple[int, int]] = {}
+        for place, number in enumerate(self.space.numbers):
+            values = self.runs.values(configuration, place, seeds)
+            assert values is not None, "they were run"
+            assert number.published is not None, "only printed numbers are scored"
+            group = " ".join(map(str, [number.network, number.quantity.name, *(number.keys[key] for key in keys)]))
+            count, of = found.get(group, (0, 0))
+            found[group] = (count + (abs(float(np.mean(values)) - number.published) <= most + SLACK), of + 1)
+        return found
 
     def _sum(
         self, configuration: str, numbers: Iterable[int], seeds: Sequence[int], *, own: bool

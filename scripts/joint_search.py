@@ -10,7 +10,8 @@ The questions and their answers stand in papers/<id>/joint.toml; nothing is set 
    the best so far with a few answers drawn anew. A configuration goes from stage to stage, each with more rows, while it is
    among the best. --focus searches for one network alone, or one quantity.
 2. confirm: the best by the last stage run again with other seeds on the rows of the third, and the best ten of these with seeds
-   that neither had, on the rows of the last stage and then on all rows of all tables.
+   that neither had, on the rows of the last stage and then on all rows of all tables, as long as the paper's file says.
+   Beside their likelihood stand how many means are within .02 of what is printed, and what two seeds differ by.
 3. report: papers/<id>/joint.csv, a line for each configuration, and the tables of the paper's page.
 
 Every run is kept in out/joint/<id>.sqlite and never run again: stopped anywhere, the same command goes on. How a printed number
@@ -178,6 +179,14 @@ class Search:
         fewest = sorted(found, key=lambda one: (-found[one], len(self.space.answers(one))))
         return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
 
+    def noise(self) -> None:
+        """The defaults with pairs of seeds that they have anyway: what of a difference is noise."""
+        numbers, pairs = self.space.stages[-1].numbers, zip(REFERENCE[::2], REFERENCE[1::2], strict=True)
+        for pair in pairs:
+            parts = self.scores.final(self.space.default, pair, numbers) or {}
+            figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
+            print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
+
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
         """Other seeds choose among the best; others again confirm, on the screened rows and then on all."""
         chosen = self.best(selected)
@@ -190,15 +199,20 @@ class Search:
                 print(f"{values[configuration]:9.2f}  {self.space.text(configuration)}", flush=True)
             chosen = sorted(chosen, key=lambda one: -values[one])
         final = [self.space.default, *(one for one in chosen if one != self.space.default)][: confirmed + 1]
+        if self.space.measure == "likelihood":
+            self.noise()
         for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
             for configuration in final:
                 if time.time() > until:
                     print("out of time; the same command goes on", file=sys.stderr)
                     return
-                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs())
+                self.runs.run(configuration, numbers, CONFIRMATION, self.jobs(), whole=True)
                 parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
                 figures = " ".join(f"{name} {part:9.2f}" for name, part in parts.items())
                 print(f"{len(numbers)} numbers: {figures}  {self.space.text(configuration)}", flush=True)
+                if self.space.measure == "likelihood" and len(numbers) == len(self.space.numbers):
+                    near = self.scores.near(configuration, CONFIRMATION, ("sources", "buffer_cells"))
+                    print("\n".join(f"    {group}: {count} of {of}" for group, (count, of) in near.items()), flush=True)
 
 
 def main() -> int:

@@ -230,8 +230,8 @@ def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...] = ()) ->
 
 
 def figure(value: float | None, digits: int) -> str:
-    """A number, or nothing where it is not defined."""
-    return "" if value is None else f"{value:.{digits}f}"
+    """A number, or nothing where it is not defined; what rounds to nothing has no sign."""
+    return "" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def percent(share: float | None) -> str:

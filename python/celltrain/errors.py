@@ -46,10 +46,13 @@ class Fault:
     """What is wrong and what would be right, a clause that follows the value."""
     message: str
     """The whole as one line."""
+    excerpt: tuple[str, ...] = ()
+    """Of a text at fault the line, and below it marks under the place."""
 
     def __post_init__(self) -> None:
         for name in ("file", "key", "value", "problem", "message"):
             object.__setattr__(self, name, shown(_text(getattr(self, name))))
+        object.__setattr__(self, "excerpt", tuple(shown(_text(line)) for line in self.excerpt))
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
@@ -72,7 +75,13 @@ class Fault:
 
     def to_dict(self) -> dict[str, Any]:
         """The parts, as in the JSON answers of the command line."""
-        return asdict(self)
+        parts = asdict(self)
+        return parts if self.excerpt else {name: part for name, part in parts.items() if name != "excerpt"}
+
+    @property
+    def lines(self) -> list[str]:
+        """The message, and below it the excerpt."""
+        return [self.message, *(f"    {line}" for line in self.excerpt)]
 
 
 def _text(part: object) -> str:
@@ -86,7 +95,7 @@ class InputError(CelltrainError, ValueError):
     def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
         given = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
         self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in given]
-        super().__init__("\n".join(fault.message for fault in self.faults))
+        super().__init__("\n".join(line for fault in self.faults for line in fault.lines))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
         return type(self), (self.faults,)

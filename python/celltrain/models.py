@@ -46,6 +46,9 @@ __all__ = [
     "File",
     "Flow",
     "FlowOptions",
+    "Formula",
+    "FormulaConstant",
+    "FormulaStart",
     "GeneralNetwork",
     "Gfr",
     "Greedy",
@@ -110,6 +113,7 @@ __all__ = [
     "Wba",
     "WeightedFba",
     "Wfq",
+    "WhenFull",
     "WindowArithmetic",
     "WindowGrowth",
 ]
@@ -1012,6 +1016,64 @@ class DropFromFront(Model):
     """
 
 
+FormulaConstant: TypeAlias = str | PerVc
+"""A constant: a number, a formula, or a table of numbers by the VC's name."""
+
+FormulaStart: TypeAlias = float | str
+"""What state starts with: a number, or a formula of constants."""
+
+WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
+"""What happens to a cell of an admitted frame that finds no room."""
+
+
+class Formula(Model):
+    """A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
+
+    Source: the scenario.
+    """
+
+    admit: str = Field(description="Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.")
+    constants: dict[str, FormulaConstant] = Field(
+        default_factory=dict,
+        description=(
+            "Names for what stays the same during a run: a number, a formula of constants, or a table of numbers "
+            "by the VC's name."
+        ),
+    )
+    every_cells: int | None = Field(
+        default=None,
+        validation_alias="every",
+        serialization_alias="every",
+        ge=1,
+        description="How many cells enter the queue from one `on_cells` to the next.",
+    )
+    on_admission: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a frame is admitted."
+    )
+    on_cells: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state when `every` cells have entered the queue since the last time.",
+    )
+    on_departure: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a cell leaves the queue."
+    )
+    on_frame: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state as the first cell of a frame arrives, before it is judged.",
+    )
+    on_refusal: dict[str, str] = Field(default_factory=dict, description="New values of state when a frame is refused.")
+    state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="Names for numbers that the port keeps, each with the value it starts with."
+    )
+    vc_state: dict[str, FormulaStart] = Field(
+        default_factory=dict,
+        description="Names for numbers that the port keeps for each VC, each with the value it starts with.",
+    )
+    when_full: WhenFull = Field(
+        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+    )
+
+
 Policy: TypeAlias = Annotated[
     TailDrop
     | Ppd
@@ -1029,7 +1091,8 @@ Policy: TypeAlias = Annotated[
     | SingleDrop
     | Dfba
     | Dfba1998
-    | DropFromFront,
+    | DropFromFront
+    | Formula,
     Keyed(
         tail_drop=TailDrop,
         ppd=Ppd,
@@ -1048,6 +1111,7 @@ Policy: TypeAlias = Annotated[
         dfba=Dfba,
         dfba_1998=Dfba1998,
         drop_from_front=DropFromFront,
+        formula=Formula,
     ),
 ]
 """The policy of a port, as a scenario names it: one table whose key is the policy's name."""

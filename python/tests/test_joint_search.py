@@ -11,6 +11,7 @@ from conftest import ROOT
 
 import joint_page
 import joint_runs
+import littles_law
 import wan_search
 from celltrain.reproduction.score import Scored
 from celltrain.scenario import Reading
@@ -63,6 +64,14 @@ def test_an_answer_for_one_network_leaves_the_other_alone(wan: Space) -> None:
     changed = wan.with_answer(place, 1)
     assert wan.overrides(changed, "WAN") == {"tcp.vanilla.receive_window": "580000B"}
     assert wan.overrides(changed, "LAN") == {}
+
+
+def test_the_best_are_confirmed_with_runs_as_long_as_the_papers() -> None:
+    space = Space("draft-jagan")
+    row = space.numbers[0].configuration
+    screened, whole = (space.scenarios(space.default, [row], whole=whole)[row] for whole in (False, True))
+    assert (screened["duration"], whole["duration"]) == ("5s", "20s")
+    assert {**screened, "duration": "20s"} == whole
 
 
 def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
@@ -135,7 +144,7 @@ def test_an_unknown_question_is_named(wan: Space, tmp_path: Path) -> None:
     runs.close()
 
 
-@pytest.mark.parametrize("paper", ["af-96-1269"])
+@pytest.mark.parametrize("paper", PAPERS)
 def test_the_page_is_that_of_the_table_beside_the_paper(paper: str) -> None:
     space = Space(paper)
     with (ROOT / "papers" / paper / "joint.csv").open(encoding="utf-8", newline="") as handle:
@@ -146,3 +155,23 @@ def test_the_page_is_that_of_the_table_beside_the_paper(paper: str) -> None:
         assert all(answer < len(question.answers) for question, answer in digits)
     page = (ROOT / "docs" / "papers" / f"{paper}.md").read_text(encoding="utf-8")
     assert joint_page.replaced(page, "joint", joint_page.tables(space, rows)) == page
+
+
+def test_what_is_outstanding_follows_from_littles_law() -> None:
+    # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140.
+    assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
+    # Where 100,000 bytes at 10 Mb/s take 80 ms, nothing is outstanding besides the file.
+    assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
+
+
+def test_the_page_has_what_every_tcp_has_outstanding() -> None:
+    space = Space("draft-jagan")
+    with littles_law.TABLE.open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    for configuration in littles_law.recoveries(space):
+        assert len([row for row in rows if row["answers"] == configuration and row["seeds"] != "1"]) == 4
+    page = littles_law.PAGE.read_text(encoding="utf-8")
+    assert joint_page.replaced(page, "outstanding", littles_law.tables(space, rows)) == page
+    printed = littles_law.in_print(space)
+    assert [round(printed["1", s].outstanding) for s in ("ubr", "ubr+epd", "abr-efci", "abr-er")] == [47, 51, 38, 39]
+    assert round(printed["6", "abr-er"].outstanding) == 153

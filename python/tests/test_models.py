@@ -102,6 +102,7 @@ def test_every_variant_survives_the_core(key, model):
         "thresholds_cells": {"tcp1-2": 20, "default": 10},
         "weights": {"tcp1": 2.5, "default": 1},
         "minimum_share": {"tcp1": 0.2, "default": 0.1},
+        "admit": "X <= 300 or Y < 100",
     }
     if key == "network":
         required = {

@@ -104,3 +104,11 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
+
+
+def test_what_rounds_to_nothing_has_no_sign_on_a_page() -> None:
+    # An index of exactly 1 worked out from floats lacks -1e-17 of it, which stood as -0.0000 on pages.
+    assert paper_page.figure(-1e-17, 4) == "0.0000"
+    assert paper_page.figure(-0.004, 2) == "0.00"
+    assert paper_page.figure(-0.006, 2) == "-0.01"
+    assert paper_page.figure(None, 2) == ""

@@ -37,6 +37,8 @@ pub enum Group {
     },
     /// The number of instructions, held to a budget: long enough that reading the scenario is a few per cent of them.
     Guard,
+    /// A native policy beside itself as a formula: what a formula costs.
+    Formula,
 }
 
 impl Group {
@@ -46,6 +48,7 @@ impl Group {
             Group::Whole => "whole",
             Group::Scaling { .. } => "scaling",
             Group::Guard => "guard",
+            Group::Formula => "formula",
         }
     }
 }
@@ -141,9 +144,9 @@ pub fn named(name: &str) -> Option<Case> {
     all().into_iter().find(|case| case.name == name)
 }
 
-/// Every case: whole scenarios, points of series, scenarios of the instruction guard.
+/// Every case: whole scenarios, points of series, scenarios of the instruction guard, policies beside formulas.
 pub fn all() -> Vec<Case> {
-    [whole(), scaling(), guard()].concat()
+    [whole(), scaling(), guard(), formulas()].concat()
 }
 
 fn whole() -> Vec<Case> {
@@ -280,10 +283,27 @@ fn guard() -> Vec<Case> {
     ]
 }
 
+fn formulas() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (sources, buffer) in [(5, "1000"), (15, "2000")] {
+        for (policy, name, title) in [(FBA, "native", "FBA"), (FBA_FORMULA, "formula", "FBA as a formula")] {
+            cases.push(Case {
+                name: format!("fba-lan-{sources}-{name}"),
+                group: Group::Formula,
+                title: format!("LAN, {sources} sources, K = {buffer}, {title}, 2 s"),
+                text: Arc::new(move || NSource { sources, buffer, policy, ..NSource::LAN }.toml("2s")),
+            });
+        }
+    }
+    cases
+}
+
 const LOADS: [u32; 4] = [5, 15, 100, 1000];
 const INFINITE: &str = "\"infinite\"";
 const TAIL_DROP: &str = "tail_drop = {}";
 const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
+const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K - R) / (X - R)\", \
+                           constants = { R = \"0.9 * K\", Z = 0.8 } }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
 /// Nothing but the clocks' ticks in nearly every cell time.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };

@@ -118,6 +118,8 @@ pub struct PortResult {
     pub queue_cells: u32,
     /// What became of its cells.
     pub counters: PortCounters,
+    /// Results of its policy's formulas that were replaced, because they are no numbers.
+    pub replaced_results: u64,
     /// Share of the run during which it transmitted.
     pub utilisation: f64,
 }
@@ -362,6 +364,7 @@ impl FinalState<'_> {
                 max_queue_cells: port.max_queue,
                 queue_cells: port.waiting.iter().sum(),
                 counters,
+                replaced_results: port.replaced_results,
                 // The last cell may still be in service at the end.
                 utilisation: (busy / self.end.0 as f64).min(1.0),
             })

@@ -334,7 +334,12 @@ impl ShapedPort {
             PortCounters { offered, forwarded: data.forwarded + vc.rms_sent, ..data }
         });
         let waiting = Label::counting().zip(&self.vcs).map(|(label, vc)| self.buffer.waiting(label) + vc.assembling);
-        PortState { counters: counters.collect(), waiting: waiting.collect(), max_queue: self.buffer.max_queue() }
+        PortState {
+            counters: counters.collect(),
+            waiting: waiting.collect(),
+            max_queue: self.buffer.max_queue(),
+            replaced_results: 0,
+        }
     }
 }
 

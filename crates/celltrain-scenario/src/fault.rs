@@ -19,6 +19,9 @@ pub struct Fault {
     pub problem: String,
     /// The whole line to print.
     pub message: String,
+    /// Lines to print below it: of a text at fault, with marks under the place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excerpt: Vec<String>,
 }
 
 /// Something to look at before trusting a result.
@@ -39,17 +42,19 @@ pub struct KeyFault {
     pub value: String,
     /// A clause that follows `key = value`.
     pub problem: String,
+    /// As in [`Fault::excerpt`].
+    pub excerpt: Vec<String>,
 }
 
 impl KeyFault {
     /// A fault of a value.
     pub fn of_value(key: impl Into<String>, value: impl fmt::Display, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), value: value.to_string(), problem: problem.into() }
+        Self { key: key.into(), value: value.to_string(), problem: problem.into(), excerpt: Vec::new() }
     }
 
     /// A fault of a key, whatever its value.
     pub fn of_key(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), value: String::new(), problem: problem.into() }
+        Self { key: key.into(), value: String::new(), problem: problem.into(), excerpt: Vec::new() }
     }
 
     /// The fault with its place.
@@ -63,7 +68,8 @@ impl KeyFault {
             (false, true) => format!("{key} "),
             (false, false) => format!("{key} = {value} "),
         };
-        Fault { message: format!("{place}: {subject}{problem}"), file, line, key, value, problem }
+        let excerpt = self.excerpt.clone();
+        Fault { message: format!("{place}: {subject}{problem}"), file, line, key, value, problem, excerpt }
     }
 }
 

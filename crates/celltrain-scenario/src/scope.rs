@@ -73,8 +73,11 @@ impl<'a> Scope<'a> {
     /// A fault that a model has found in its own table, which is here. Its key may lead to a value inside a setting,
     /// such as `thresholds.tcp1`.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
-        let error::Fault { key, value, problem } = fault;
-        self.at_setting(&key, |scope| scope.refuse_value(value, problem));
+        let error::Fault { key, value, problem, excerpt } = fault;
+        self.at_setting(&key, |scope| {
+            let fault = KeyFault { excerpt, ..KeyFault::of_value(scope.path(), value, problem) };
+            scope.found.push(fault);
+        });
     }
 
     /// The same, unless there is a fault of this setting already.

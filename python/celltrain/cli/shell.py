@@ -106,12 +106,13 @@ def complain(words: str) -> None:
 
 
 def report(faults: list[Fault], *, as_json: bool) -> None:
-    """Prints faults: one line each on standard error, or as JSON on standard output."""
+    """Prints faults on standard error, a line each and where it is within a text, or as JSON on standard output."""
     if as_json:
         answer({"faults": [fault.to_dict() for fault in faults]})
     else:
         for fault in faults:
-            complain(fault.message)
+            for line in fault.lines:
+                complain(line)
 
 
 def console(*, stderr: bool = False) -> Console:

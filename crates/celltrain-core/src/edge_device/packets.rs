@@ -314,6 +314,7 @@ impl Packets {
             counters: self.queues.iter().map(|queue| queue.counters).collect(),
             waiting: self.queues.iter().map(|queue| queue.cells).collect(),
             max_queue: self.max_queue,
+            replaced_results: 0,
         };
         for (counters, waiting) in state.counters.iter().zip(&state.waiting) {
             let gone = counters.forwarded + counters.lost() + counters.discarded();

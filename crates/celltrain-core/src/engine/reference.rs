@@ -23,6 +23,7 @@ use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
+use crate::policy::formula::PortFacts;
 use crate::port::{self, Port};
 use crate::probe::{NetworkView, Probe, Queues};
 use crate::rate_control::{Place, RateControl};
@@ -165,7 +166,8 @@ impl<'a> Engine<'a> {
         let port = |(index, link): (LinkIndex, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
             stop.steps(vcs)?;
-            let policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            policy.at_port(&PortFacts::of(link, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
@@ -331,7 +333,7 @@ impl<'a> Engine<'a> {
         teller.cell(link, cell, CellStep::Arrived);
         let port = &mut ports[link];
         let occupancy = port.occupancy();
-        port.offer_telling(cell, |told| teller.port(link, cell, occupancy, &told));
+        port.offer_telling(cell, now, |told| teller.port(link, cell, occupancy, &told));
     }
 
     fn teller<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> Teller<'b, P> {

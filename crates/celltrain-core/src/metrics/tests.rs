@@ -33,6 +33,7 @@ impl Stage {
             counters: ti_vec![PortCounters::default(); link.len()],
             waiting: ti_vec![0; link.len()],
             max_queue: 0,
+            replaced_results: 0,
         };
         Self {
             end: network.end(clock),
@@ -164,6 +165,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
         ],
         waiting: ti_vec![17, 27],
         max_queue: 10,
+        replaced_results: 0,
     };
     let mut expected = Fingerprint::default();
     stage.end_systems.fold_into(&mut expected);

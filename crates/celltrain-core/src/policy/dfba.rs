@@ -181,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
+    use crate::units::Time;
 
     /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
     fn config() -> Config {
@@ -189,7 +190,14 @@ mod tests {
     }
 
     fn view(x: u32, per_vc: &[u32; 2]) -> View<'_> {
-        View { occupancy: x, capacity: 1000, active_vcs: 2, per_vc: TiSlice::from_ref(per_vc), tagged: false }
+        View {
+            occupancy: x,
+            capacity: 1000,
+            active_vcs: 2,
+            per_vc: TiSlice::from_ref(per_vc),
+            tagged: false,
+            now: Time(0),
+        }
     }
 
     fn draws(config: &Config, view: &View<'_>, vc: u32) -> bool {

@@ -181,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::policy::conformance::{Bench, asked, share_refused};
+    use crate::units::Time;
 
     /// Weights of 1 and 3: shares of 1/4 and 3/4.
     fn config() -> Config {
@@ -196,6 +197,7 @@ mod tests {
             active_vcs: 2,
             per_vc: TiSlice::from_ref(per_vc),
             tagged: false,
+            now: Time(0),
         }
     }
 
@@ -237,8 +239,14 @@ mod tests {
     #[test]
     fn a_vc_alone_at_a_port_is_always_within_its_share() {
         let per_vc = [900];
-        let view =
-            View { occupancy: 900, capacity: 1000, active_vcs: 1, per_vc: TiSlice::from_ref(&per_vc), tagged: false };
+        let view = View {
+            occupancy: 900,
+            capacity: 1000,
+            active_vcs: 1,
+            per_vc: TiSlice::from_ref(&per_vc),
+            tagged: false,
+            now: Time(0),
+        };
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view, 0), 0.0);
     }

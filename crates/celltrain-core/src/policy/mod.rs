@@ -17,6 +17,8 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::registry;
 use crate::rng::Stream;
+use crate::units::Time;
+use formula::PortFacts;
 
 registry! {
     /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
@@ -62,6 +64,8 @@ registry! {
         dfba_1998: Dfba1998,
         /// Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
         drop_from_front: DropFromFront,
+        /// A policy of your own, written as formulas in the scenario.
+        formula: Formula,
     }
 
     /// What is wrong with the settings for a buffer of `capacity` cells (`None`: without limit).
@@ -74,6 +78,9 @@ registry! {
 
     /// The settings that may differ from VC to VC, by key.
     pub fn per_vc(&self) -> Vec<(&'static str, &PerVc)> { |config| config.per_vc() }
+
+    /// Of the constants in its `constants` table, those that differ from VC to VC, by name.
+    pub fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> { |config| config.constants_by_vc() }
 
     /// The policy for a buffer of `capacity` cells (`None`: without limit) crossed by VCs of these names, by label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
@@ -97,6 +104,11 @@ impl PolicyConfig {
 
 /// What a policy is asked. Both engines ask only these questions.
 pub trait BufferPolicy: Send {
+    /// It is at this port; said once, before the run.
+    fn at_port(&mut self, facts: &PortFacts) {
+        let _ = facts;
+    }
+
     /// May the frame whose first cell of VC `vc` arrives now enter? Asked once a frame; the arriving cell is not yet
     /// counted in `buffer`.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
@@ -158,6 +170,11 @@ pub trait BufferPolicy: Send {
         Grounds::default()
     }
 
+    /// Results of its formulas that were replaced so far, because they are no numbers.
+    fn replaced_results(&self) -> u64 {
+        0
+    }
+
     /// `M_j`: the cells of its virtual queues, by label, if it has any.
     fn virtual_queues(&self) -> Option<&TiSlice<Label, u32>> {
         None
@@ -177,6 +194,8 @@ pub struct View<'a> {
     pub per_vc: &'a TiSlice<Label, u32>,
     /// Whether the frame that asks is tagged (CLP = 1).
     pub tagged: bool,
+    /// When it asks.
+    pub now: Time,
 }
 
 /// The numbers of a policy's rule as they stood when it judged a frame.
@@ -230,6 +249,11 @@ pub trait Configure {
     /// The settings that may differ from VC to VC, by key: whether every VC has a value is checked for all policies
     /// alike.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
+        Vec::new()
+    }
+
+    /// Of the constants in a `constants` table, those that differ from VC to VC, by name.
+    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         Vec::new()
     }
 

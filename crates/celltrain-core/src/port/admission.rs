@@ -60,7 +60,6 @@ impl Refused {
     fn cells(&self) -> u64 {
         self.overflow + self.pushed_out + self.frame + self.remainder
     }
-
 }
 
 /// Memory of what is kept of a VC: its frame under way, and what was refused of it.
@@ -105,7 +104,8 @@ pub(crate) enum Verdict {
 impl Admission {
     /// That of a port crossed by so many VCs.
     pub(crate) fn new(vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
-        let start = VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true, is_cut: false };
+        let start =
+            VcState { offered: 0, current: FrameNumber::default(), mode: Mode::Pass, at_start: true, is_cut: false };
         Self {
             vcs: ti_vec![start; vcs],
             refused: ti_vec![Refused::default(); vcs],

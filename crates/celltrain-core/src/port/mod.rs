@@ -24,6 +24,7 @@ use crate::policy::{BufferPolicy, View};
 use crate::rng::Stream;
 use crate::scheduler::Service;
 use crate::sizes::{PortRecords, size};
+use crate::units::Time;
 use admission::{Admission, BYTES_OF_REFUSED, BYTES_OF_STATE, Verdict, is_of_frame};
 
 /// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
@@ -113,6 +114,8 @@ pub struct PortState {
     pub waiting: TiVec<Label, u32>,
     /// The largest number of cells that ever waited.
     pub max_queue: u32,
+    /// Results of its policy's formulas that were replaced, because they are no numbers.
+    pub replaced_results: u64,
 }
 
 /// An output port's buffer with its policy, a cell at a time.
@@ -182,13 +185,13 @@ impl Port {
         self
     }
 
-    /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
+    /// Admits a cell that arrives as time begins, or counts the reason for its refusal. Returns whether it was admitted.
     pub fn offer(&mut self, cell: Cell) -> bool {
-        self.offer_telling(cell, |_| {})
+        self.offer_telling(cell, Time::default(), |_| {})
     }
 
-    /// The same; what becomes of it and of others is told as it happens.
-    pub fn offer_telling(&mut self, cell: Cell, mut tell: impl FnMut(Told<'_>)) -> bool {
+    /// The same of one that arrives `now`; what becomes of it and of others is told as it happens.
+    pub fn offer_telling(&mut self, cell: Cell, now: Time, mut tell: impl FnMut(Told<'_>)) -> bool {
         let label = cell.label();
         if cell.is_rm() {
             self.admission.on_cells_between(label, 1);
@@ -208,6 +211,7 @@ impl Port {
                 active_vcs: self.active_vcs(),
                 per_vc: &self.per_vc,
                 tagged: cell.tagged(),
+                now,
             };
             let admitted = self.admission.judge_frame(&view, label);
             tell(Told::Judged { view: &view, admitted, policy: &*self.admission.policy });
@@ -358,7 +362,8 @@ impl Port {
             let sum: u32 = virtual_queues.iter().sum();
             assert_eq!(sum, self.occupancy, "the virtual queues hold as many cells as the FIFO");
         }
-        PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue }
+        let replaced_results = self.admission.policy.replaced_results();
+        PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue, replaced_results }
     }
 
     /// The fate of all cells together.

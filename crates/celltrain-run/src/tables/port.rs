@@ -50,6 +50,12 @@ pub const PORT: &[Port] = &[
     Port::count("cut_frames", "frames", "frames that lost a cell for want of room", |port| {
         Some(port.counters.cut_frames)
     }),
+    Port::count(
+        "replaced_results",
+        "1",
+        "results of its policy's formulas that were replaced, being no numbers",
+        |port| Some(port.replaced_results),
+    ),
     Port::number("utilisation", "1", "share of the run during which the port transmitted", |port| {
         Some(port.utilisation)
     })

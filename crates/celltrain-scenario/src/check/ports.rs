@@ -106,13 +106,16 @@ fn vcs(
     let every_vc: Vec<String> = every_vc.into_iter().map(String::from).collect();
     for (name, config) in &laid.scenario.port {
         for table in by_vc(config) {
-            for (key, setting) in table.settings {
+            for &(key, setting) in &table.settings {
                 for unknown in setting.unknown(&every_vc) {
                     let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), stop)?);
                     let problem = format!(
                         "names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks"
                     );
-                    root.at("port").at(name).at(table.kind).at(table.name).at(key).at(unknown).refuse(problem);
+                    let mut root = root.at("port");
+                    let mut port = root.at(name);
+                    let mut kind = port.at(table.kind);
+                    table.in_table(&mut kind, |scope| scope.at(key).at(unknown).refuse(problem));
                 }
             }
         }
@@ -334,26 +337,44 @@ struct ByVc<'a> {
     kind: &'static str,
     /// Which of them it is.
     name: &'static str,
+    /// The table in its table that has the settings, if not all of them stand in its own.
+    inside: Option<&'static str>,
     /// By key.
-    settings: Vec<(&'static str, &'a PerVc)>,
+    settings: Vec<(&'a str, &'a PerVc)>,
 }
 
-fn by_vc(port: &PortConfig) -> [ByVc<'_>; 2] {
+impl ByVc<'_> {
+    /// Does this in the table that has the settings; `kind` is where it is named.
+    fn in_table<T>(&self, kind: &mut Scope<'_>, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
+        let mut own = kind.at(self.name);
+        match self.inside {
+            Some(table) => act(&mut own.at(table)),
+            None => act(&mut own),
+        }
+    }
+}
+
+fn by_vc(port: &PortConfig) -> [ByVc<'_>; 3] {
+    let PortConfig { policy, scheduler, .. } = port;
     [
-        ByVc { kind: "policy", name: port.policy.name(), settings: port.policy.per_vc() },
-        ByVc { kind: "scheduler", name: port.scheduler.name(), settings: port.scheduler.per_vc() },
+        ByVc { kind: "policy", name: policy.name(), inside: Some("constants"), settings: policy.constants_by_vc() },
+        ByVc { kind: "policy", name: policy.name(), inside: None, settings: policy.per_vc() },
+        ByVc { kind: "scheduler", name: scheduler.name(), inside: None, settings: scheduler.per_vc() },
     ]
 }
 
 /// Every one of the VCs that cross a port has a value for each setting by VC, and these make sense together.
 fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
+    let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
-        let mut scope = of_kind.at(table.name);
         // What was refused has its fault; what it leaves behind has none of its own.
-        if scope.is_malformed() || !have_values(&table.settings, link, vcs, &mut scope) {
+        are_there &= !of_kind.at(table.name).is_malformed()
+            && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
+        if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
             continue;
         }
+        let mut scope = of_kind.at(table.name);
         let told = match table.kind {
             "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
             _ => config.scheduler.check_vcs(vcs),
@@ -366,7 +387,7 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
 }
 
 /// Whether every VC that crosses a port has a value for each of these settings.
-fn have_values(settings: &[(&'static str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
+fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
         let without: Vec<&str> = vcs.iter().copied().filter(|vc| setting.of(vc).is_none()).collect();

@@ -6,6 +6,9 @@ pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
 
+#[path = "../formulas/drawn.rs"]
+mod drawn;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -34,6 +37,8 @@ use celltrain_scenario::{Machine, Scenario, check};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
+
+use drawn::Draws;
 
 /// A chain of one to five switches with hosts on them, some behind edge devices, and flows between any two: all that
 /// may meet.
@@ -650,7 +655,11 @@ impl Port {
         let scheduler = self.scheduler.as_ref().map(|(name, drawn)| named(&SCHEDULERS, name, drawn, 0));
         // What was drawn may not go together, and some policies want a limit.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
-            let policy: PolicyConfig = named(&POLICIES, name, drawn, limit.unwrap_or(HUGE));
+            let policy: PolicyConfig = if *name == "formula" {
+                formula(drawn, limit)
+            } else {
+                named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
+            };
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
                 let allocator =
@@ -659,6 +668,21 @@ impl Port {
             }
         }
         panic!("{name}: its settings need more than their ranges to be sound");
+    }
+}
+
+/// A policy of random formulas; a plain one if what was drawn does not go together.
+fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
+    let seed = drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()));
+    let plain = json!({"formula": {"admit": "X < 100"}});
+    let random = json!({"formula": Draws::new(seed).formula("tcp1")});
+    let [plain, random]: [PolicyConfig; 2] =
+        [plain, random].map(|policy| serde_json::from_value(policy).expect("a formula has these keys"));
+    // The rest is refused where it is not sound.
+    if *drawn != PLAIN && random.check(limit).is_empty() && random.check_vcs(limit, &["tcp1", "tcp2"]).is_empty() {
+        random
+    } else {
+        plain
     }
 }
 

@@ -18,6 +18,7 @@ use crate::rng::Stream;
 use crate::scheduler::waiting::Counts;
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::sizes::{PortRecords, array, size};
+use crate::units::Time;
 
 /// An output port's buffer with its policy.
 pub struct BatchingPort {
@@ -46,6 +47,8 @@ pub struct BatchingPort {
     released: usize,
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
+    /// When the cell comes that is offered next, for a policy that asks for the time.
+    now: Time,
     /// Of these, those reported to the policy, if it follows cells.
     reported_gone: u64,
     follows: bool,
@@ -106,6 +109,7 @@ impl BatchingPort {
             released: 0,
             gone: 0,
             reported_gone: 0,
+            now: Time::default(),
             follows: policy.follows_cells(),
             admission: Admission::new(vcs, policy, rng),
         }
@@ -172,6 +176,12 @@ impl BatchingPort {
     #[inline]
     pub fn merges(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// The cells offered next come at this instant: told before a policy may be asked.
+    #[inline]
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
     }
 
     /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
@@ -266,7 +276,7 @@ impl BatchingPort {
 
     /// Reports to a policy that follows cells those that have gone: before it is asked, and before another enters.
     #[inline]
-    fn report_to_policy(&mut self) {
+    pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.admission.policy.on_leave(u32::try_from(cells).expect("no more than waited"));
@@ -301,6 +311,7 @@ impl BatchingPort {
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
+            now: self.now,
         };
         self.admission.judge_frame(&view, cell.label());
     }
@@ -469,6 +480,7 @@ impl BatchingPort {
             counters: self.vc_counters().collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.max_queue,
+            replaced_results: self.admission.policy.replaced_results(),
         };
         assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
         if let Some(virtual_queues) = self.admission.policy.virtual_queues() {

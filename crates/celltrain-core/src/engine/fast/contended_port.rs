@@ -138,9 +138,13 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.report_all_gathered(|run, first_start, period| onwards.go(run, first_start, period));
+                port.output.port.report_to_policy();
             }
             ContendedPort::Stream(port) => port.report_all_gathered(onwards),
-            ContendedPort::Queues(port) => port.report_all_gathered(onwards),
+            ContendedPort::Queues(port) => {
+                port.report_all_gathered(onwards);
+                port.output.port.report_to_policy();
+            }
         }
     }
 }

@@ -154,6 +154,7 @@ impl Fifo {
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
+            now,
         };
         self.admission.judge_frame(&view, cell.label())
     }
@@ -229,6 +230,7 @@ impl Fifo {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: longest,
+            replaced_results: self.admission.policy.replaced_results(),
         }
     }
 }

@@ -43,6 +43,7 @@ impl Engine<'_> {
                     counters: ti_vec![PortCounters::default(); vcs],
                     waiting: ti_vec![0; vcs],
                     max_queue: 0,
+                    replaced_results: 0,
                 },
             };
         }

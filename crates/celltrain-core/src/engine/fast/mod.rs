@@ -155,7 +155,7 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let making = ports::Making { network, routing: &routing, times: &times, plan: &plan, end };
+        let making = ports::Making { network, routing: &routing, times: &times, plan: &plan, end, clock };
         let (contended_ports, streams) = making.ports((ways, is_looked_at), &mut rate_control, stop)?;
         let mut engine = Self {
             network,

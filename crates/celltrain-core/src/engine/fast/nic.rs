@@ -97,6 +97,7 @@ impl Nic {
             counters: self.offered.iter().zip(&waiting).map(counters).collect(),
             max_queue: u32::try_from(self.max_queue).expect("a queue stays below 2^32 cells"),
             waiting,
+            replaced_results: 0,
         }
     }
 

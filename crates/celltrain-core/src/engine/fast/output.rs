@@ -181,6 +181,7 @@ impl Output {
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl FnMut(Run, Time, Span)) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
+        self.port.set_now(now);
         if self.defers_order {
             if self.port.must_report_before(cell.label()) {
                 self.report_departures(depart);

@@ -16,13 +16,14 @@ use super::stream_port::StreamPort;
 use super::train_port::TrainPort;
 use crate::index::{Label, LinkIndex};
 use crate::network::{LinkTimes, Network, Routing};
+use crate::policy::formula::PortFacts;
 use crate::policy::{BufferPolicy, Overflow};
 use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::stop::{Interrupted, Stop, all};
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::Time;
+use crate::units::{Clock, Time};
 
 /// Who decides in which way contended ports work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub(super) struct Making<'a> {
     pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
     pub(super) plan: &'a Plan,
     pub(super) end: Time,
+    pub(super) clock: Clock,
 }
 
 /// A port before it is known where the streams of others begin.
@@ -94,9 +96,11 @@ impl Making<'_> {
         let &Self { network, routing, .. } = self;
         let port = &network.links[link];
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
+        let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
+        policy.at_port(&PortFacts::of(port, self.clock));
         Draft {
             link,
-            policy: port.policy.build(port.buffer, &network.vc_names(routing, link)),
+            policy,
             // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
             queues: port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice),
             timing: self.timing(link, marks_above),
@@ -106,7 +110,7 @@ impl Making<'_> {
 
     /// The times that govern a port.
     fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
-        let &Self { network, routing, times, plan, end } = self;
+        let &Self { network, routing, times, plan, end, .. } = self;
         let cell_time = times[index].cell_time;
         let stages = &plan.stages[index];
         let of_rms = plan

@@ -24,6 +24,7 @@ impl TrainPort {
         if self.output.defers_order && self.output.port.must_report_before(run.last.label()) {
             self.output.report_departures(depart);
         }
+        self.output.port.set_now(now);
         match self.output.port.fate(run.last) {
             Fate::Refused => {
                 self.output.port.refuse(run);

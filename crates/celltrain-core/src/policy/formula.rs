@@ -1,0 +1,286 @@
+//! A policy written as formulas in the scenario: which frames may enter, and how its state goes on.
+//!
+//! Source: the scenario; the language is `celltrain-formula`'s, `docs/design/formulas.md` says how it is run. Names are
+//! the symbols of `docs/mechanisms.md` 2.
+//! Departures: none known.
+
+mod events;
+mod facts;
+mod names;
+mod rules;
+
+pub use facts::PortFacts;
+pub use names::{PORT_NAMES, PortName};
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPolicy, Configure, Grounds, Overflow, PerVc, View};
+use crate::cost::{Cost, Work};
+use crate::error::Fault;
+use crate::index::Label;
+use crate::rng::Stream;
+use events::Running;
+use rules::Rules;
+
+/// A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
+///
+/// Source: the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Formula")]
+pub struct Config {
+    /// Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.
+    #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
+    pub admit: String,
+    /// Names for what stays the same during a run: a number, a formula of constants, or a table of numbers by the VC's
+    /// name.
+    #[serde(default)]
+    pub constants: BTreeMap<String, Constant>,
+    /// Names for numbers that the port keeps, each with the value it starts with.
+    #[serde(default)]
+    pub state: BTreeMap<String, Start>,
+    /// Names for numbers that the port keeps for each VC, each with the value it starts with.
+    #[serde(default)]
+    pub vc_state: BTreeMap<String, Start>,
+    /// New values of state as the first cell of a frame arrives, before it is judged.
+    #[serde(default)]
+    pub on_frame: BTreeMap<String, String>,
+    /// New values of state when a frame is admitted.
+    #[serde(default)]
+    pub on_admission: BTreeMap<String, String>,
+    /// New values of state when a frame is refused.
+    #[serde(default)]
+    pub on_refusal: BTreeMap<String, String>,
+    /// New values of state when a cell leaves the queue.
+    #[serde(default)]
+    pub on_departure: BTreeMap<String, String>,
+    /// New values of state when `every` cells have entered the queue since the last time.
+    #[serde(default)]
+    pub on_cells: BTreeMap<String, String>,
+    /// How many cells enter the queue from one `on_cells` to the next.
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 or more)"))]
+    pub every: Option<u32>,
+    /// What happens to a cell of an admitted frame that finds no room.
+    #[serde(default)]
+    pub when_full: WhenFull,
+}
+
+/// A constant: a number, a formula, or a table of numbers by the VC's name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
+pub enum Constant {
+    /// A formula of other constants.
+    Formula(String),
+    /// A number, or one for each VC.
+    Value(PerVc),
+}
+
+/// What state starts with: a number, or a formula of constants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "FormulaStart", extend("x-expect" = "a number, or a formula of constants"))]
+pub enum Start {
+    /// A number.
+    Number(f64),
+    /// A formula of constants.
+    Formula(String),
+}
+
+/// What happens to a cell of an admitted frame that finds no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenFull {
+    /// The rest of its frame is refused, but for its last cell: partial packet discard.
+    #[default]
+    LoseRestOfFrame,
+    /// This cell alone is lost: tail drop.
+    LoseCell,
+    /// The cell nearest to transmission makes room: drop from front.
+    PushOutFront,
+}
+
+/// The policy with its state.
+#[derive(Debug)]
+pub struct Formula {
+    config: Box<Config>,
+    capacity: u32,
+    vcs: Vec<String>,
+    running: Running,
+}
+
+impl Configure for Config {
+    type Policy = Formula;
+
+    fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.events_that_follow_cells();
+        faults.extend(Rules::of(self, &PortFacts { capacity, ..PortFacts::unknown() }, None).err().unwrap_or_default());
+        faults
+    }
+
+    fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
+        // What is wrong whatever the VCs is told once, of the policy.
+        if !self.check(capacity).is_empty() {
+            return Vec::new();
+        }
+        Rules::of(self, &PortFacts { capacity, ..PortFacts::unknown() }, Some(vcs)).err().unwrap_or_default()
+    }
+
+    fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
+        let by_vc = self.constants.iter().filter_map(|(name, constant)| match constant {
+            Constant::Value(values @ PerVc::ByName(_)) => Some((name.as_str(), values)),
+            _ => None,
+        });
+        by_vc.collect()
+    }
+
+    fn cost() -> Cost {
+        Cost::whole_frames().per_frame("what the formula says", Work::NONE)
+    }
+
+    fn build(&self, capacity: u32, vcs: &[&str]) -> Formula {
+        let facts = PortFacts { capacity: Some(capacity), ..PortFacts::unknown() };
+        let vcs: Vec<String> = vcs.iter().map(ToString::to_string).collect();
+        Formula { running: Running::new(self, &facts, &vcs), config: Box::new(self.clone()), capacity, vcs }
+    }
+}
+
+impl BufferPolicy for Formula {
+    fn at_port(&mut self, facts: &PortFacts) {
+        let facts = PortFacts { capacity: Some(self.capacity), ..*facts };
+        // Names of VCs take much room, and nobody asks for them again.
+        let vcs = std::mem::take(&mut self.vcs);
+        self.running = Running::new(&self.config, &facts, &vcs);
+    }
+
+    #[inline]
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        self.running.admits(buffer, vc, rng)
+    }
+
+    fn overflow(&self) -> Overflow {
+        match self.config.when_full {
+            WhenFull::LoseRestOfFrame => Overflow::LoseRestOfFrame { keep_last_cell: true },
+            WhenFull::LoseCell => Overflow::LoseCell,
+            WhenFull::PushOutFront => Overflow::PushOutFront,
+        }
+    }
+
+    fn admits_all(&self) -> bool {
+        self.running.rules.admits_all()
+    }
+
+    fn reads_counts(&self) -> bool {
+        self.running.rules.reads_counts()
+    }
+
+    fn admits_when_empty(&self) -> bool {
+        self.running.admits_when_empty()
+    }
+
+    fn follows_cells(&self) -> bool {
+        self.config.follows_cells()
+    }
+
+    fn on_enter(&mut self, _vc: Label, cells: u32) {
+        self.running.on_enter(cells);
+    }
+
+    fn on_leave(&mut self, cells: u32) {
+        self.running.on_leave(cells);
+    }
+
+    fn grounds(&self, _buffer: &View<'_>, _vc: Label) -> Grounds {
+        let rule = if self.admits_all() { "" } else { "admit of the formula does not hold" };
+        Grounds { rule, ..Grounds::default() }
+    }
+
+    fn replaced_results(&self) -> u64 {
+        self.running.replaced
+    }
+}
+
+impl Config {
+    /// One that says nothing yet.
+    fn empty() -> Self {
+        Self {
+            admit: String::new(),
+            constants: BTreeMap::new(),
+            state: BTreeMap::new(),
+            vc_state: BTreeMap::new(),
+            on_frame: BTreeMap::new(),
+            on_admission: BTreeMap::new(),
+            on_refusal: BTreeMap::new(),
+            on_departure: BTreeMap::new(),
+            on_cells: BTreeMap::new(),
+            every: None,
+            when_full: WhenFull::default(),
+        }
+    }
+
+    /// Whether its state changes with single cells.
+    fn follows_cells(&self) -> bool {
+        !self.on_departure.is_empty() || !self.on_cells.is_empty()
+    }
+
+    /// The tables of new values of state, by event.
+    fn events(&self) -> [(&'static str, &BTreeMap<String, String>); 5] {
+        [
+            ("on_frame", &self.on_frame),
+            ("on_admission", &self.on_admission),
+            ("on_refusal", &self.on_refusal),
+            ("on_departure", &self.on_departure),
+            ("on_cells", &self.on_cells),
+        ]
+    }
+
+    fn events_that_follow_cells(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        match (self.every, self.on_cells.is_empty()) {
+            (None, false) => {
+                faults.push(Fault::new("every", "", "is missing; on_cells is worked out once in so many cells"));
+            }
+            (Some(every), true) => {
+                faults.push(Fault::new(
+                    "every",
+                    every,
+                    "says how often on_cells is worked out, and there is no on_cells",
+                ));
+            }
+            _ => {}
+        }
+        if self.when_full == WhenFull::PushOutFront && self.follows_cells() {
+            let problem =
+                "takes cells out of the queue, which on_departure and on_cells follow; choose one or the other";
+            faults.push(Fault::new("when_full", "\"push_out_front\"", problem));
+        }
+        faults
+    }
+}
+
+#[cfg(test)]
+pub(super) fn sample(_capacity: u32) -> Config {
+    let table = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
+        entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
+    };
+    let number = |value| Constant::Value(PerVc::Same(value));
+    Config {
+        admit: "average <= R or Y * N <= Z * X".into(),
+        constants: [
+            ("R".to_string(), Constant::Formula("0.5 * K".into())),
+            ("Z".to_string(), number(0.8)),
+            ("w".to_string(), number(0.25)),
+        ]
+        .into(),
+        state: [("average".to_string(), Start::Number(0.0))].into(),
+        on_frame: table(&[("average", "average + w * (X - average)")]),
+        ..Config::empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! A policy of formulas as it runs: what it is told and asked, and how its state goes on.
+
+use super::Config;
+use super::facts::PortFacts;
+use super::names::{FIRST_OWN, N, NOW, TAGGED, X, Y};
+use super::rules::{Rules, Updates};
+use crate::index::Label;
+use crate::policy::View;
+use crate::rng::Stream;
+
+/// Variables of state that one event can change.
+const MOST_UPDATES: usize = 32;
+
+/// The rules with their state.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) rules: Rules,
+    units_per_second: f64,
+    /// Cells waiting, where it follows cells.
+    waiting: u32,
+    /// From one `on_cells` to the next, in cells, and how many are left.
+    every: u32,
+    left: u32,
+    /// Results that were replaced.
+    pub(super) replaced: u64,
+}
+
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
+impl Running {
+    /// The policy at a port, crossed by VCs of these names. A scenario whose formulas cannot be read is refused, and does
+    /// not run; until then such a policy admits every frame.
+    pub(super) fn new(config: &Config, facts: &PortFacts, vcs: &[String]) -> Self {
+        let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
+        let rules = Rules::of(config, facts, Some(&vcs)).unwrap_or_else(|_| Rules::admit_all());
+        let every = config.every.unwrap_or(1).max(1);
+        let replaced = rules.replaced;
+        Self { rules, units_per_second: facts.units_per_second, waiting: 0, every, left: every, replaced }
+    }
+
+    /// Whether a frame may enter.
+    pub(super) fn admits(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        let Self { rules, units_per_second, replaced, .. } = self;
+        let Rules { admit, on_frame, on_admission, on_refusal, registers, by_vc, per_vc, .. } = rules;
+        registers[usize::from(X)] = f64::from(buffer.occupancy);
+        registers[usize::from(N)] = f64::from(buffer.active_vcs);
+        registers[usize::from(Y)] = f64::from(buffer.per_vc[vc]);
+        registers[usize::from(TAGGED)] = f64::from(u8::from(buffer.tagged));
+        registers[usize::from(NOW)] = buffer.now.0 as f64 / *units_per_second;
+        let own = usize::from(FIRST_OWN)..usize::from(FIRST_OWN) + *per_vc;
+        let of_vc = vc.number() as usize * *per_vc;
+        let of_vc = &mut by_vc[of_vc..of_vc + *per_vc];
+        registers[own.clone()].copy_from_slice(of_vc);
+        let draw = &mut || rng.unit();
+        update(on_frame, registers, draw, replaced);
+        let admitted = admit.run(registers, draw, replaced) != 0.0;
+        update(if admitted { on_admission } else { on_refusal }, registers, draw, replaced);
+        of_vc.copy_from_slice(&registers[own]);
+        admitted
+    }
+
+    /// Cells have entered.
+    pub(super) fn on_enter(&mut self, cells: u32) {
+        for _ in 0..cells {
+            self.waiting += 1;
+            self.left -= 1;
+            if self.left == 0 {
+                self.left = self.every;
+                let rules = &mut self.rules;
+                rules.registers[usize::from(X)] = f64::from(self.waiting);
+                update(&rules.on_cells, &mut rules.registers, &mut || 0.0, &mut self.replaced);
+            }
+        }
+    }
+
+    /// Cells have left.
+    pub(super) fn on_leave(&mut self, cells: u32) {
+        for _ in 0..cells {
+            self.waiting -= 1;
+            let rules = &mut self.rules;
+            rules.registers[usize::from(X)] = f64::from(self.waiting);
+            update(&rules.on_departure, &mut rules.registers, &mut || 0.0, &mut self.replaced);
+        }
+    }
+
+    /// Whether a frame that finds nothing waiting is admitted at any time, with nothing to draw, to keep or to count.
+    pub(super) fn admits_when_empty(&self) -> bool {
+        let Rules { admit, is_the_same_everywhere, .. } = &self.rules;
+        if !is_the_same_everywhere || self.rules.updates().next().is_some() || admit.draws() || admit.reads(NOW) {
+            return false;
+        }
+        [0.0, 1.0].into_iter().all(|tagged| {
+            let mut registers = self.rules.registers.clone();
+            registers[usize::from(TAGGED)] = tagged;
+            let mut replaced = 0;
+            admit.run(&mut registers, &mut || 0.0, &mut replaced) != 0.0 && replaced == 0
+        })
+    }
+}
+
+/// New values of state, all worked out of the old ones.
+fn update(
+    updates: &Updates,
+    registers: &mut celltrain_formula::Registers,
+    draw: &mut impl FnMut() -> f64,
+    replaced: &mut u64,
+) {
+    if let [(register, program)] = updates.as_slice() {
+        registers[usize::from(*register)] = program.run(registers, draw, replaced);
+        return;
+    }
+    let mut values = [0.0; MOST_UPDATES];
+    for (value, (_, program)) in values.iter_mut().zip(updates) {
+        *value = program.run(registers, draw, replaced);
+    }
+    for (value, (register, _)) in values.into_iter().zip(updates) {
+        registers[usize::from(*register)] = value;
+    }
+}

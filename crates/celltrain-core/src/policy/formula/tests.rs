@@ -1,0 +1,425 @@
+//! Formulas as policies: what they admit, what they remember, and what is said of those that cannot be.
+
+use typed_index_collections::TiSlice;
+
+use super::*;
+use crate::policy::conformance::{Bench, asked};
+use crate::policy::{dfba, dfba_1998, fba, selective_drop, wba};
+use crate::units::Time;
+
+fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
+}
+
+fn number(value: f64) -> Constant {
+    Constant::Value(PerVc::Same(value))
+}
+
+fn by_name(values: &[(&str, f64)]) -> PerVc {
+    PerVc::ByName(values.iter().map(|(name, value)| ((*name).to_string(), *value)).collect())
+}
+
+fn formula(admit: &str, constants: &[(&str, Constant)]) -> Config {
+    let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
+    Config { admit: admit.into(), constants, ..Config::empty() }
+}
+
+fn text(formula: &str) -> Constant {
+    Constant::Formula(formula.into())
+}
+
+/// Holds a formula against a policy of the list, in many states of the buffer and with the same draws.
+fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
+    let names = ["vc0", "vc1", "vc2"];
+    assert_eq!(ours.check(Some(capacity)), [], "{ours:?}");
+    assert_eq!(ours.check_vcs(Some(capacity), &names), [], "{ours:?}");
+    let mut states = Stream::new(5, "states");
+    let [mut rng, mut same] = [(); 2].map(|()| Stream::new(1, "bench"));
+    let (mut ours, mut theirs) = (ours.build(capacity, &names), theirs.build(capacity, &names));
+    let (mut admitted, rounds) = (0, 20_000);
+    for _ in 0..rounds {
+        let mut left = capacity;
+        let per_vc = [(); 3].map(|()| {
+            let cells = if states.below(4) == 0 { 0 } else { states.below(left + 1) };
+            left -= cells;
+            cells
+        });
+        let active = per_vc.iter().filter(|&&cells| cells > 0).count();
+        let view = View {
+            occupancy: per_vc.iter().sum(),
+            capacity,
+            active_vcs: u32::try_from(active).unwrap(),
+            per_vc: TiSlice::from_ref(&per_vc),
+            tagged: states.below(4) == 0,
+            now: Time(0),
+        };
+        let vc = Label::new(states.below(3));
+        let answer = ours.admit_frame(&view, vc, &mut rng);
+        assert_eq!(answer, theirs.admit_frame(&view, vc, &mut same), "{view:?} of {vc:?}");
+        admitted += u32::from(answer);
+    }
+    assert_eq!(rng.next_u64(), same.next_u64(), "both draw the same");
+    assert_eq!(ours.replaced_results(), 0);
+    assert!(
+        (rounds / 100..rounds * 99 / 100).contains(&admitted),
+        "{admitted} of {rounds} admitted: both answers occur"
+    );
+}
+
+const SHARE: [f64; 4] = [0.9, 0.51, 0.333, 0.0];
+const Z: [f64; 4] = [0.8, 1.0, 1.13, 2.5];
+
+#[test]
+fn selective_drop_fba_and_wba_are_formulas() {
+    let weights = by_name(&[("vc0", 1.0), ("vc1", 3.7), ("default", 0.1)]);
+    for (threshold, z) in SHARE.into_iter().zip(Z) {
+        for capacity in [1000, 97] {
+            let constants = [("R", text(&format!("{threshold} * K"))), ("Z", number(z))];
+            let ours = formula("X <= R or Y * N / X <= Z", &constants);
+            is_the_same(&ours, &selective_drop::Config { threshold: threshold.into(), z }, capacity);
+            let ours = formula("X <= R or Y * N / X <= Z * (K - R) / (X - R)", &constants);
+            is_the_same(&ours, &fba::Config { threshold: threshold.into(), z }, capacity);
+            let mut ours = formula("X <= R or Y * sum(W) / (W * X) <= Z", &constants);
+            ours.constants.insert("W".into(), Constant::Value(weights.clone()));
+            is_the_same(&ours, &wba::Config { weights: weights.clone(), threshold: threshold.into(), z }, capacity);
+        }
+    }
+}
+
+#[test]
+fn dfba_of_1997_is_a_formula() {
+    let thresholds = by_name(&[("vc0", 200.0), ("vc1-2", 333.0)]);
+    for (z, congestion_threshold) in [(1.5, None), (1.37, Some(700_u32)), (4.0, Some(900))] {
+        let r = congestion_threshold.map_or(text("K"), |cells| number(cells.into()));
+        let congestion_threshold = congestion_threshold.map(Into::into);
+        let admit = "Y < Ri or not (Y > Z * Ri or X >= R or tagged) and \
+                     (let p = Ri / R * (Y - Ri) / (Ri * (Z - 1)); p == 0 or random() >= p)";
+        let mut ours = formula(admit, &[("Ri", Constant::Value(thresholds.clone())), ("Z", number(z)), ("R", r)]);
+        ours.constants.insert("unused".into(), number(3.0));
+        is_the_same(&ours, &dfba::Config { thresholds: thresholds.clone(), congestion_threshold, z }, 1000);
+    }
+}
+
+#[test]
+fn dfba_of_1998_is_a_formula() {
+    let weights = by_name(&[("vc0", 1.0), ("vc1", 3.7), ("default", 0.1)]);
+    let admit = "X <= L or not (X > H or tagged) and (let p = \
+                 if Y * sum(W) <= X * W then 0 \
+                 else Z * (alpha * ((Y - X * w) / (X * (1 - w))) + (1 - alpha) * ((X - L) / (H - L))); \
+                 p == 0 or random() >= p)";
+    for (low, high, alpha, z) in
+        [(0.5, 0.9, 0.5, None), (0.1, 0.97, 0.3, Some(PerVc::Same(0.7))), (0.0, 1.0, 1.0, None)]
+    {
+        let constants = [
+            ("L", text(&format!("{low} * K"))),
+            ("H", text(&format!("{high} * K"))),
+            ("alpha", number(alpha)),
+            ("W", Constant::Value(weights.clone())),
+            ("w", text("W / sum(W)")),
+            ("Z", z.clone().map_or(text("1 - W / sum(W)"), Constant::Value)),
+        ];
+        let [low_threshold, high_threshold] = [low, high].map(Into::into);
+        let theirs = dfba_1998::Config { weights: weights.clone(), low_threshold, high_threshold, alpha, z };
+        is_the_same(&formula(admit, &constants), &theirs, 1000);
+    }
+}
+
+#[test]
+fn an_average_goes_on_before_a_frame_is_judged() {
+    let mut config = formula("average <= 3", &[]);
+    config.state = [("average".to_string(), Start::Number(0.0))].into();
+    config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
+    assert_eq!(config.check(Some(1000)), []);
+    let mut bench = Bench::new(&config, 1000, 1);
+    // Averages 0, 2, 5: the frame that finds 8 cells is refused; then it falls with the queue.
+    for expected in [4, 8, 8] {
+        bench.offer_frame(0, 4);
+        assert_eq!(bench.port.occupancy(), expected);
+    }
+    bench.take(8);
+    bench.offer_frame(0, 1);
+    assert_eq!(bench.port.occupancy(), 1, "(5 + 0) / 2 is at most 3");
+}
+
+#[test]
+fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
+    let mut config = formula("taken < 2", &[]);
+    config.vc_state = [("taken".to_string(), Start::Number(0.0))].into();
+    config.on_admission = table(&[("taken", "taken + 1")]);
+    config.on_refusal = table(&[("taken", "0")]);
+    assert_eq!(config.check(Some(1000)), []);
+    let mut bench = Bench::new(&config, 1000, 2);
+    let mut of_vc = [0, 0];
+    for vc in [0, 0, 0, 1, 0, 1, 1, 1] {
+        bench.offer_frame(vc, 1);
+        let cells = bench.port.per_vc()[Label::new(vc)];
+        let admitted = cells > of_vc[vc as usize];
+        of_vc[vc as usize] = cells;
+        let _ = admitted;
+    }
+    // Of VC 0's four the third is refused, of VC 1's four too.
+    assert_eq!(of_vc, [3, 3]);
+}
+
+#[test]
+fn new_values_are_worked_out_of_the_old_ones() {
+    let mut config = formula("a == 1", &[]);
+    config.state = [("a".to_string(), Start::Number(1.0)), ("b".to_string(), Start::Number(0.0))].into();
+    config.on_admission = table(&[("a", "b"), ("b", "a")]);
+    config.on_refusal = table(&[("a", "b"), ("b", "a")]);
+    let mut bench = Bench::new(&config, 1000, 1);
+    for expected in [1, 1, 2, 2] {
+        bench.offer_frame(0, 1);
+        assert_eq!(bench.port.occupancy(), expected);
+    }
+}
+
+#[test]
+fn cells_that_leave_and_every_so_many_that_enter_change_state() {
+    let mut config = formula("gone < 3 and twice < 2", &[]);
+    config.state = [("gone".to_string(), Start::Number(0.0)), ("twice".to_string(), Start::Number(0.0))].into();
+    config.on_departure = table(&[("gone", "gone + 1")]);
+    config.on_cells = table(&[("twice", "if X >= 4 then twice + 1 else twice")]);
+    config.every = Some(2);
+    assert_eq!(config.check(Some(1000)), []);
+    let mut bench = Bench::new(&config, 1000, 1);
+    bench.offer_frame(0, 3);
+    bench.take(2);
+    bench.offer_frame(0, 3);
+    assert_eq!(
+        bench.port.occupancy(),
+        4,
+        "two have gone; X was 2 and 4 at every second cell that entered, 3 at the sixth"
+    );
+    bench.offer_frame(0, 1);
+    assert_eq!(bench.port.occupancy(), 5);
+    bench.take(1);
+    bench.offer_frame(0, 1);
+    assert_eq!(bench.port.occupancy(), 4, "three have gone");
+}
+
+#[test]
+fn what_is_no_number_is_counted() {
+    let config = formula("Y / X < 2", &[]);
+    let mut bench = Bench::new(&config, 1000, 1);
+    bench.offer_frame(0, 2);
+    bench.offer_frame(0, 2);
+    // 0 / 0 is 0; 2 / 2 is 1.
+    assert_eq!(bench.port.occupancy(), 4);
+    assert_eq!(bench.port.state().replaced_results, 1);
+}
+
+#[test]
+fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty() {
+    let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_when_empty();
+    assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
+    assert!(!empty(&formula("X > 3", &[]), &[]));
+    assert!(!empty(&formula("not tagged", &[]), &[]));
+    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "it draws for others");
+    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "what is replaced is counted");
+    assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
+    assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
+    assert!(!empty(&sample(1000), &["vc0"]), "it has state");
+    let mut config = formula("X <= share", &[("share", text("K / sum(W)"))]);
+    config.constants.insert("W".into(), Constant::Value(by_name(&[("default", 2.0)])));
+    assert!(!empty(&config, &[]), "without VCs it cannot be read");
+    assert!(formula("true", &[]).build(1000, &[]).admits_all());
+    assert!(!formula("X < 3", &[]).build(1000, &[]).admits_all());
+    assert!(!formula("X < 3", &[]).build(1000, &[]).reads_counts());
+    assert!(formula("X < 3 or Y < 3", &[]).build(1000, &[]).reads_counts());
+}
+
+#[test]
+fn the_ports_rate_and_the_clock_are_known() {
+    let config = formula("X <= C * 10 ms and now < 2 s", &[]);
+    let mut policy = config.build(1000, &["vc0"]);
+    policy.at_port(&PortFacts { capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
+    let mut admits = |x: u32, now: u64| {
+        let view = View {
+            occupancy: x,
+            capacity: 1000,
+            active_vcs: 1,
+            per_vc: TiSlice::from_ref(&[7]),
+            tagged: false,
+            now: Time(now),
+        };
+        policy.admit_frame(&view, Label::new(0), &mut Stream::new(1, "bench"))
+    };
+    assert!(admits(50, 1_999_999) && !admits(51, 0) && !admits(50, 2_000_000));
+}
+
+#[test]
+fn what_happens_when_the_buffer_is_full_is_chosen() {
+    let overflow = |when_full| Config { when_full, ..formula("true", &[]) }.build(10, &[]).overflow();
+    assert_eq!(overflow(WhenFull::LoseCell), Overflow::LoseCell);
+    assert_eq!(overflow(WhenFull::LoseRestOfFrame), Overflow::LoseRestOfFrame { keep_last_cell: true });
+    assert_eq!(overflow(WhenFull::PushOutFront), Overflow::PushOutFront);
+    let mut config = Config { when_full: WhenFull::PushOutFront, ..formula("gone < 3", &[]) };
+    config.state = [("gone".to_string(), Start::Number(0.0))].into();
+    config.on_departure = table(&[("gone", "gone + 1")]);
+    assert_eq!(config.check(Some(10))[0].key, "when_full");
+}
+
+#[test]
+fn every_kind_of_mistake_is_named_with_its_key_and_place() {
+    let with = |change: fn(&mut Config)| {
+        let mut config = formula("X <= 3", &[]);
+        change(&mut config);
+        config
+    };
+    let state = |config: &mut Config| config.state = [("sum_of".to_string(), Start::Number(0.0))].into();
+    let cases: Vec<(Config, &str, &str)> = vec![
+        (formula("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; there are R, X,"),
+        (formula("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
+        (formula("X + 1", &[]), "admit", "is in cells; admit is a condition, such as X <= 900"),
+        (
+            formula("X <= R", &[("R", text("X * 0.9"))]),
+            "constants.R",
+            "has X, which changes, and this is worked out once",
+        ),
+        (formula("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
+        (
+            formula("X <= R", &[("R", text("S")), ("S", text("R"))]),
+            "constants.S",
+            "goes in a circle: R, which needs S, which needs R",
+        ),
+        (formula("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
+        (formula("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is no finite number"),
+        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is a name of the port's already"),
+        (formula("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
+        (formula("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
+        (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "is no state; It must be a name of state"),
+        (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
+        (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),
+    ];
+    for (config, key, problem) in cases {
+        let faults = config.check(Some(1000));
+        let found = faults.iter().any(|fault| fault.key == key && fault.problem.contains(problem));
+        assert!(found, "{key} {problem}: {faults:#?}");
+    }
+    let faults = formula("X <= R or Q", &[("R", number(1.0))]).check(Some(10));
+    assert_eq!(faults[0].excerpt, ["X <= R or Q", "          ^"]);
+    let mut config = formula("X <= sum_of", &[]);
+    state(&mut config);
+    config.on_departure = table(&[("sum_of", "Y")]);
+    assert!(config.check(Some(10))[0].problem.contains("has Y, which only a frame has that comes"));
+    config.on_departure = table(&[("sum_of", "sum_of + random()")]);
+    assert!(config.check(Some(10))[0].problem.contains("has random(), which is drawn for frames only"));
+    config.on_departure = BTreeMap::new();
+    config.on_frame = table(&[("sum_of", "now")]);
+    assert!(config.check(Some(10))[0].problem.contains("is in s; sum_of is in cells"), "it is compared with X");
+    let unlimited = formula("X <= 0.9 * K", &[]).check(None);
+    assert!(unlimited[0].problem.contains("must be a number of cells and not \"infinite\""), "{unlimited:?}");
+    assert_eq!(formula("X <= 900", &[]).check(None), []);
+}
+
+#[test]
+fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
+    let config =
+        formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
+    assert_eq!(config.check(Some(10)), []);
+    assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
+    let mut policy = config.build(10, &["vc0"]);
+    policy.at_port(&PortFacts { capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
+    assert_eq!(policy.replaced_results(), 1);
+}
+
+#[test]
+fn what_depends_on_vcs_is_judged_when_they_are_known() {
+    let weights = Constant::Value(by_name(&[("vc0", 1.0), ("default", 0.0)]));
+    let config = formula("Y <= share", &[("W", weights), ("share", text("K / W / sum(W)"))]);
+    assert_eq!(config.check(Some(10)), []);
+    assert_eq!(config.check_vcs(Some(10), &["vc0"]), []);
+    let faults = config.check_vcs(Some(10), &["vc0", "vc1"]);
+    assert!(faults[0].problem.contains("gives no number"), "{faults:?}");
+}
+
+#[test]
+fn state_that_grows_stays_a_number() {
+    let mut config = formula("sum_of < 1e300", &[]);
+    config.state = [("sum_of".to_string(), Start::Number(2.0))].into();
+    config.on_frame = table(&[("sum_of", "sum_of * sum_of")]);
+    let mut bench = Bench::new(&config, 1000, 1);
+    (0..20).for_each(|_| bench.offer_frame(0, 1));
+    // 2^(2^n) is beyond 1e300 from the tenth frame on, and no number.
+    assert_eq!((bench.port.occupancy(), bench.port.state().replaced_results), (9, 11));
+}
+
+#[test]
+fn a_formula_of_a_tagged_frame_is_asked_about_its_tag() {
+    let view = |tagged| View {
+        occupancy: 5,
+        capacity: 10,
+        active_vcs: 1,
+        per_vc: TiSlice::from_ref(&[5]),
+        tagged,
+        now: Time(0),
+    };
+    let config = formula("X < 3 or not tagged", &[]);
+    let asks = |tagged| asked(&config, &view(tagged), 0, &mut Stream::new(1, "bench"));
+    assert!(asks(false) && !asks(true));
+}
+
+/// The policy of `docs/adding-a-policy.md`.
+struct DynamicThreshold(f64);
+
+impl BufferPolicy for DynamicThreshold {
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        f64::from(buffer.per_vc[vc]) < self.0 * f64::from(buffer.capacity - buffer.occupancy)
+    }
+}
+
+struct DynamicThresholdConfig(f64);
+
+impl Configure for DynamicThresholdConfig {
+    type Policy = DynamicThreshold;
+
+    fn cost() -> Cost {
+        Cost::whole_frames()
+    }
+
+    fn build(&self, _capacity: u32, _vcs: &[&str]) -> DynamicThreshold {
+        DynamicThreshold(self.0)
+    }
+}
+
+#[test]
+fn dynamic_threshold_is_a_formula() {
+    for alpha in [1.0, 0.5, 0.1, 2.7, 1.0 / 3.0] {
+        let ours = formula("Y < alpha * (K - X)", &[("alpha", number(alpha))]);
+        is_the_same(&ours, &DynamicThresholdConfig(alpha), 1000);
+    }
+}
+
+#[test]
+fn the_page_lists_the_words_of_the_language() {
+    use celltrain_formula::language::{FUNCTIONS, OPERATORS};
+    let rows = |head: &str, rows: Vec<[String; 2]>| {
+        let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));
+        format!("| {head} | meaning |\n|---|---|\n{}", rows.collect::<String>())
+    };
+    let unit = |name: &PortName| match name.kind {
+        celltrain_formula::Kind::Number(Some(unit)) => unit.to_string(),
+        kind => kind.to_string(),
+    };
+    let names = PORT_NAMES.iter().map(|name| [name.name.into(), format!("{}; {}", name.about, unit(name))]).collect();
+    let functions = FUNCTIONS.iter().map(|word| [word.usage.into(), word.about.into()]).collect();
+    let operators = OPERATORS.iter().map(|(word, about)| [(*word).to_string(), (*about).to_string()]).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/formula.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let mut written = page.clone();
+    for (table, text) in [
+        ("names", rows("name", names)),
+        ("functions", rows("function", functions)),
+        ("operators", rows("operator", operators)),
+    ] {
+        let begin = format!("<!-- table: {table} -->\n");
+        let start = written.find(&begin).expect("the table has its place") + begin.len();
+        let end = start + written[start..].find("<!-- end -->").expect("the table ends");
+        written.replace_range(start..end, &text);
+    }
+    if std::env::var_os("CELLTRAIN_BLESS").is_some() {
+        std::fs::write(path, &written).unwrap();
+    }
+    assert!(page == written, "stale: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists writes it");
+}

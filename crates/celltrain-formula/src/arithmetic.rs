@@ -1,0 +1,171 @@
+//! Arithmetic without infinities: every operation on finite numbers gives a finite number, the same on every machine.
+//!
+//! Sum, difference, product, quotient and square root are IEEE 754's, correctly rounded, and so is every result that is
+//! finite. One that is not is replaced, and counted: beyond the largest number it is that number with its sign; by a
+//! division by zero, the largest number with the dividend's sign, and 0 for 0 / 0; the root of a negative number is 0.
+//! Exponential and logarithm are series of our own, since those of systems differ in their last bits.
+
+/// Results that were replaced.
+pub type Replaced = u64;
+
+/// The result where it is finite; otherwise what stands for it.
+#[inline]
+fn settled(result: f64, replaced: &mut Replaced) -> f64 {
+    if result.is_finite() { result } else { replacement(result, replaced) }
+}
+
+#[cold]
+#[inline(never)]
+fn replacement(result: f64, replaced: &mut Replaced) -> f64 {
+    *replaced = replaced.saturating_add(1);
+    if result.is_nan() { 0.0 } else { f64::MAX.copysign(result) }
+}
+
+/// a + b.
+#[inline]
+pub fn sum(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
+    settled(a + b, replaced)
+}
+
+/// a - b.
+#[inline]
+pub fn difference(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
+    settled(a - b, replaced)
+}
+
+/// a b.
+#[inline]
+pub fn product(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
+    settled(a * b, replaced)
+}
+
+/// a / b.
+#[inline]
+pub fn quotient(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
+    // So that the sign of a zero does not matter.
+    let b = if b == 0.0 { 0.0 } else { b };
+    settled(a / b, replaced)
+}
+
+/// The square root of a.
+#[inline]
+pub fn root(a: f64, replaced: &mut Replaced) -> f64 {
+    settled(a.sqrt(), replaced)
+}
+
+/// The smaller.
+#[inline]
+pub fn least(a: f64, b: f64) -> f64 {
+    if b < a { b } else { a }
+}
+
+/// The larger.
+#[inline]
+pub fn greatest(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
+}
+
+/// ln 2 in two parts, of which the first has few enough bits that a product with a power of two's number is exact.
+const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
+
+/// e^a: a = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series for e^r.
+pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
+    if a > 709.79 {
+        return replacement(f64::INFINITY, replaced);
+    }
+    if a < -745.2 {
+        return 0.0;
+    }
+    let n = (a / (LN_2[0] + LN_2[1])).round();
+    let r = (a - n * LN_2[0]) - n * LN_2[1];
+    // The last term is below 2^-60 of the sum.
+    let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
+    // Two steps, as 2^1024 is no number and 2^-1074 a small one.
+    #[expect(clippy::cast_possible_truncation, reason = "within +-1076")]
+    let n = n as i32;
+    let half = n / 2;
+    settled(series * power_of_two(half) * power_of_two(n - half), replaced)
+}
+
+const TERMS_OF_EXP: u32 = 17;
+
+/// 2^n, n within the exponents of normal numbers.
+fn power_of_two(n: i32) -> f64 {
+    f64::from_bits(u64::try_from(n + 1023).expect("an exponent of a normal number") << 52)
+}
+
+/// The natural logarithm of a: a = m 2^n with m within sqrt(1/2) and sqrt(2), and the series of artanh for ln m.
+pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
+    if a <= 0.0 {
+        return replacement(f64::NEG_INFINITY, replaced);
+    }
+    // A subnormal number has no exponent of its own.
+    let (a, below) = if a < f64::MIN_POSITIVE { (a * power_of_two(54), 54) } else { (a, 0) };
+    let bits = a.to_bits();
+    let mut n = i32::try_from(bits >> 52).expect("11 bits") - 1023 - below;
+    let mut m = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
+    if m > std::f64::consts::SQRT_2 {
+        m /= 2.0;
+        n += 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    // s <= 0.172, so the last term is below 2^-60 of the sum.
+    let series = (0..TERMS_OF_LOG).rev().fold(0.0, |sum, i| sum * square + 1.0 / f64::from(2 * i + 1));
+    let n = f64::from(n);
+    n * LN_2[0] + (2.0 * s * series + n * LN_2[1])
+}
+
+const TERMS_OF_LOG: u32 = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finite_is_replaced_and_counted() {
+        let mut n = 0;
+        assert_eq!(quotient(3.0, 0.0, &mut n), f64::MAX);
+        assert_eq!(quotient(3.0, -0.0, &mut n), f64::MAX);
+        assert_eq!(quotient(-3.0, 0.0, &mut n), -f64::MAX);
+        assert_eq!(quotient(0.0, 0.0, &mut n), 0.0);
+        assert_eq!(root(-1.0, &mut n), 0.0);
+        assert_eq!(logarithm(0.0, &mut n), -f64::MAX);
+        assert_eq!(logarithm(-2.0, &mut n), -f64::MAX);
+        assert_eq!(exponential(1000.0, &mut n), f64::MAX);
+        assert_eq!(product(1e200, -1e200, &mut n), -f64::MAX);
+        assert_eq!(sum(f64::MAX, f64::MAX, &mut n), f64::MAX);
+        assert_eq!(difference(-f64::MAX, f64::MAX, &mut n), -f64::MAX);
+        assert_eq!(n, 11);
+        assert_eq!(quotient(3.0, 2.0, &mut n), 1.5);
+        assert_eq!(n, 11, "what is finite is not counted");
+    }
+
+    #[test]
+    fn exponential_and_logarithm_are_those_of_mathematics_to_fifteen_places() {
+        let mut n = 0;
+        for i in -7000..7000 {
+            let a = f64::from(i) * 0.101;
+            let (ours, theirs) = (exponential(a, &mut n), a.exp());
+            assert!((ours / theirs - 1.0).abs() < 1e-15, "e^{a}: {ours} and {theirs}");
+            let (ours, theirs) = (logarithm(theirs, &mut n), theirs.ln());
+            assert!((ours - theirs).abs() <= 1e-15 * theirs.abs().max(0.1), "ln e^{a}: {ours} and {theirs}");
+        }
+        for a in [f64::MIN_POSITIVE, f64::MAX, 5e-324, 1.0, 0.999_999_999, 1.000_000_001, 1.5, 1.4] {
+            let (ours, theirs) = (logarithm(a, &mut n), a.ln());
+            assert!((ours - theirs).abs() <= 1e-15 * theirs.abs(), "ln {a}: {ours} and {theirs}");
+        }
+        assert_eq!([exponential(0.0, &mut n), exponential(-800.0, &mut n)], [1.0, 0.0]);
+        assert_eq!(n, 0);
+    }
+
+    #[test]
+    fn their_bits_are_pinned() {
+        // Made once and kept: a change here changes every run that uses them.
+        let bits =
+            [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
+        let [e, less, ln_10, below_0] = bits;
+        assert_eq!([less, below_0], [0.740_818_220_681_717_9, -0.356_674_943_938_732_4]);
+        assert_eq!([e.to_bits(), ln_10.to_bits()], [0x4005_bf0a_8b14_576a, 0x4002_6bb1_bbb5_5516]);
+    }
+}

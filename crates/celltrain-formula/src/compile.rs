@@ -1,0 +1,403 @@
+//! From a checked tree to bytecode.
+
+use crate::arithmetic::{self, Replaced};
+use crate::code::{Instruction, Program, REGISTERS, Registers, Test};
+use crate::fault::Fault;
+use crate::language::Function;
+use crate::tree::{Binary, Expression, Node};
+use crate::vocabulary::{Meaning, Vocabulary};
+
+/// Makes programs that share registers: names' values from the first on, then constants, and from the last down what
+/// comes in between.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    constants: Vec<f64>,
+    /// The register of the first constant.
+    first: u8,
+}
+
+impl Compiler {
+    /// One whose names' values take so many registers.
+    pub fn new(names: u8) -> Self {
+        Self { constants: Vec::new(), first: names }
+    }
+
+    /// Makes the program of an expression that was checked with the same vocabulary.
+    ///
+    /// # Errors
+    /// When it needs more registers than there are.
+    pub fn compile(&mut self, expression: &Expression, vocabulary: &Vocabulary) -> Result<Program, Fault> {
+        let mut writer = Writer {
+            compiler: self,
+            vocabulary,
+            code: Vec::new(),
+            labels: Vec::new(),
+            lowest: REGISTERS,
+            named: Vec::new(),
+            reads: Vec::new(),
+            draws: false,
+        };
+        let answer = writer.value(expression, None)?;
+        let (constant, a) = match answer {
+            Place::Constant(value) => {
+                (Some(value).filter(|_| writer.code.is_empty()), writer.constant(value, expression)?)
+            }
+            Place::Register(register) => (None, register),
+        };
+        writer.code.push(Instruction::Return { a });
+        let Writer { mut code, labels, mut reads, draws, .. } = writer;
+        for instruction in &mut code {
+            if let Instruction::Jump { target } | Instruction::JumpIf { target, .. } = instruction {
+                *target = labels[usize::from(*target)].expect("every label is placed");
+            }
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        Ok(Program { code, reads, draws, constant })
+    }
+
+    /// Registers with its constants in place and all others 0.
+    pub fn registers(&self) -> Box<Registers> {
+        let mut registers = Box::new([0.0; REGISTERS]);
+        registers[usize::from(self.first)..][..self.constants.len()].copy_from_slice(&self.constants);
+        registers
+    }
+
+    fn constants_end(&self) -> usize {
+        usize::from(self.first) + self.constants.len()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Constant(f64),
+    Register(u8),
+}
+
+struct Writer<'a> {
+    compiler: &'a mut Compiler,
+    vocabulary: &'a Vocabulary,
+    code: Vec<Instruction>,
+    /// By number: where it is. Instructions hold numbers of labels until all are placed.
+    labels: Vec<Option<u16>>,
+    /// The lowest register taken for what comes in between.
+    lowest: usize,
+    named: Vec<(&'a str, Place)>,
+    reads: Vec<u8>,
+    draws: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn too_large(at: &Expression) -> Fault {
+        let problem = format!("needs more than the {REGISTERS} registers there are; use fewer numbers and names");
+        Fault::new(at.at.clone(), problem)
+    }
+
+    fn constant(&mut self, value: f64, at: &Expression) -> Result<u8, Fault> {
+        let same = |known: &f64| known.to_bits() == value.to_bits();
+        let place = match self.compiler.constants.iter().position(same) {
+            Some(place) => place,
+            None if self.compiler.constants_end() < LEAST_TEMPORARY => {
+                self.compiler.constants.push(value);
+                self.compiler.constants.len() - 1
+            }
+            None => return Err(Self::too_large(at)),
+        };
+        u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| Self::too_large(at))
+    }
+
+    /// A register for what comes in between.
+    fn temporary(&mut self, at: &Expression) -> Result<u8, Fault> {
+        if self.lowest <= LEAST_TEMPORARY {
+            return Err(Self::too_large(at));
+        }
+        self.lowest -= 1;
+        u8::try_from(self.lowest).map_err(|_| Self::too_large(at))
+    }
+
+    fn register(&mut self, place: Place, at: &Expression) -> Result<u8, Fault> {
+        match place {
+            Place::Register(register) => Ok(register),
+            Place::Constant(value) => self.constant(value, at),
+        }
+    }
+
+    fn label(&mut self, at: &Expression) -> Result<u16, Fault> {
+        self.labels.push(None);
+        u16::try_from(self.labels.len() - 1).map_err(|_| Self::too_large(at))
+    }
+
+    fn place(&mut self, label: u16) {
+        self.labels[usize::from(label)] = u16::try_from(self.code.len()).ok();
+    }
+
+    fn operate(&mut self, instruction: Instruction, at: &Expression) -> Result<(), Fault> {
+        if self.code.len() >= MOST_INSTRUCTIONS {
+            let problem = format!("comes to more than {MOST_INSTRUCTIONS} operations; write it shorter");
+            return Err(Fault::new(at.at.clone(), problem));
+        }
+        self.code.push(instruction);
+        Ok(())
+    }
+
+    /// Where the value of an expression is; `into` a register if it must be there.
+    fn value(&mut self, of: &'a Expression, into: Option<u8>) -> Result<Place, Fault> {
+        let free = self.lowest;
+        let place = match &of.node {
+            Node::Number(value, _) => Place::Constant(*value),
+            Node::Truth(value) => Place::Constant(f64::from(u8::from(*value))),
+            Node::Name(name) => self.name(name),
+            Node::Negative(inner) => match self.value(inner, None)? {
+                Place::Constant(value) => Place::Constant(-value),
+                Place::Register(a) => {
+                    self.lowest = free;
+                    let to = self.target(into, of)?;
+                    self.operate(Instruction::Negative { to, a }, of)?;
+                    Place::Register(to)
+                }
+            },
+            Node::Binary(operator, parts) if is_arithmetic(*operator) => {
+                let (a, b) = (self.value(&parts[0], None)?, self.value(&parts[1], None)?);
+                let (fold, make) = arithmetic_of(*operator);
+                self.two((a, b), fold, make, (free, into), of)?
+            }
+            Node::Call(function, parts) => self.call(*function, parts, (free, into), of)?,
+            Node::If(parts) => {
+                let to = self.target(into, of)?;
+                let inside = self.lowest;
+                let (other, end) = (self.label(of)?, self.label(of)?);
+                self.branch(&parts[0], false, other)?;
+                self.value(&parts[1], Some(to))?;
+                self.operate(Instruction::Jump { target: end }, of)?;
+                self.place(other);
+                self.lowest = inside;
+                self.value(&parts[2], Some(to))?;
+                self.place(end);
+                self.lowest = inside;
+                return Ok(Place::Register(to));
+            }
+            Node::Let(name, parts) => {
+                let to = self.target(into, of)?;
+                let inside = self.lowest;
+                let value = self.named_value(&parts[0])?;
+                self.named.push((name, value));
+                self.value(&parts[1], Some(to))?;
+                self.named.pop();
+                self.lowest = inside;
+                return Ok(Place::Register(to));
+            }
+            Node::Not(_) | Node::Binary(..) => {
+                let to = self.target(into, of)?;
+                let inside = self.lowest;
+                let (otherwise, end) = (self.label(of)?, self.label(of)?);
+                self.branch(of, false, otherwise)?;
+                for (holds, jumps) in [(1.0, true), (0.0, false)] {
+                    let a = self.constant(holds, of)?;
+                    self.operate(Instruction::Copy { to, a }, of)?;
+                    if jumps {
+                        self.operate(Instruction::Jump { target: end }, of)?;
+                        self.place(otherwise);
+                    }
+                }
+                self.place(end);
+                self.lowest = inside;
+                return Ok(Place::Register(to));
+            }
+        };
+        if let Some(to) = into.filter(|to| place != Place::Register(*to)) {
+            let a = self.register(place, of)?;
+            self.operate(Instruction::Copy { to, a }, of)?;
+            self.lowest = free;
+            return Ok(Place::Register(to));
+        }
+        Ok(place)
+    }
+
+    /// The value of a name of the text's own, which stays until the name is forgotten.
+    fn named_value(&mut self, of: &'a Expression) -> Result<Place, Fault> {
+        let free = self.lowest;
+        let to = self.temporary(of)?;
+        let inside = self.lowest;
+        Ok(match self.value(of, None)? {
+            // What is known, or in a register that no program writes, needs none.
+            place @ Place::Constant(_) => {
+                self.lowest = free;
+                place
+            }
+            Place::Register(a) => {
+                self.lowest = inside;
+                self.operate(Instruction::Copy { to, a }, of)?;
+                Place::Register(to)
+            }
+        })
+    }
+
+    fn target(&mut self, into: Option<u8>, at: &Expression) -> Result<u8, Fault> {
+        into.map_or_else(|| self.temporary(at), Ok)
+    }
+
+    fn name(&mut self, name: &str) -> Place {
+        if let Some((_, place)) = self.named.iter().rev().find(|(named, _)| *named == name) {
+            return *place;
+        }
+        let word = self.vocabulary.find(name).expect("a checked text has only names that are known");
+        match word.meaning {
+            Meaning::Constant(value) => Place::Constant(value),
+            Meaning::Register(register) | Meaning::ByVc { register, .. } => {
+                self.reads.push(register);
+                Place::Register(register)
+            }
+            Meaning::NotHere(_) => unreachable!("a checked text has only names of its place"),
+        }
+    }
+
+    /// An operation on two values: worked out now where both are known and the result need not be replaced.
+    fn two(
+        &mut self,
+        (a, b): (Place, Place),
+        fold: fn(f64, f64, &mut Replaced) -> f64,
+        make: fn(u8, u8, u8) -> Instruction,
+        (free, into): (usize, Option<u8>),
+        at: &Expression,
+    ) -> Result<Place, Fault> {
+        if let (Place::Constant(a), Place::Constant(b)) = (a, b) {
+            let mut replaced = 0;
+            let value = fold(a, b, &mut replaced);
+            if replaced == 0 {
+                return Ok(Place::Constant(value));
+            }
+        }
+        let (a, b) = (self.register(a, at)?, self.register(b, at)?);
+        self.lowest = free;
+        let to = self.target(into, at)?;
+        self.operate(make(to, a, b), at)?;
+        Ok(Place::Register(to))
+    }
+
+    fn call(
+        &mut self,
+        function: Function,
+        parts: &'a [Expression],
+        (free, into): (usize, Option<u8>),
+        at: &'a Expression,
+    ) -> Result<Place, Fault> {
+        let (fold, make): (fn(f64, &mut Replaced) -> f64, OfOne) = match function {
+            Function::Random => {
+                self.draws = true;
+                let to = self.target(into, at)?;
+                self.operate(Instruction::Draw { to }, at)?;
+                return Ok(Place::Register(to));
+            }
+            Function::Sum => {
+                let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
+                let word = self.vocabulary.find(name).expect("a checked text has only names that are known");
+                let Meaning::ByVc { sum, .. } = word.meaning else { unreachable!("a checked sum is of a name by VC") };
+                return Ok(Place::Constant(sum));
+            }
+            Function::Min | Function::Max => {
+                let is_min = function == Function::Min;
+                let fold: fn(f64, f64, &mut Replaced) -> f64 =
+                    if is_min { |a, b, _| arithmetic::least(a, b) } else { |a, b, _| arithmetic::greatest(a, b) };
+                let make: fn(u8, u8, u8) -> Instruction = if is_min {
+                    |to, a, b| Instruction::Least { to, a, b }
+                } else {
+                    |to, a, b| Instruction::Greatest { to, a, b }
+                };
+                let mut all = self.value(&parts[0], None)?;
+                for part in &parts[1..] {
+                    let next = self.value(part, None)?;
+                    // The last of them goes where it is wanted; before, that register may be read still.
+                    all = self.two((all, next), fold, make, (free, None), at)?;
+                }
+                return Ok(all);
+            }
+            Function::Abs => (|a, _| a.abs(), |to, a| Instruction::Absolute { to, a }),
+            Function::Sqrt => (arithmetic::root, |to, a| Instruction::Root { to, a }),
+            Function::Exp => (arithmetic::exponential, |to, a| Instruction::Exponential { to, a }),
+            Function::Log => (arithmetic::logarithm, |to, a| Instruction::Logarithm { to, a }),
+        };
+        let a = self.value(&parts[0], None)?;
+        if let Place::Constant(a) = a {
+            let mut replaced = 0;
+            let value = fold(a, &mut replaced);
+            if replaced == 0 {
+                return Ok(Place::Constant(value));
+            }
+        }
+        let a = self.register(a, at)?;
+        self.lowest = free;
+        let to = self.target(into, at)?;
+        self.operate(make(to, a), at)?;
+        Ok(Place::Register(to))
+    }
+
+    /// Goes to a label if a condition is as `on` says, and on otherwise.
+    fn branch(&mut self, of: &'a Expression, on: bool, label: u16) -> Result<(), Fault> {
+        let free = self.lowest;
+        match &of.node {
+            Node::Not(inner) => self.branch(inner, !on, label)?,
+            Node::Binary(operator @ (Binary::And | Binary::Or), parts) => {
+                let decides = *operator == Binary::Or;
+                if on == decides {
+                    self.branch(&parts[0], on, label)?;
+                    self.branch(&parts[1], on, label)?;
+                } else {
+                    let past = self.label(of)?;
+                    self.branch(&parts[0], decides, past)?;
+                    self.branch(&parts[1], on, label)?;
+                    self.place(past);
+                }
+            }
+            Node::Binary(operator, parts) => {
+                let (a, b) = (self.value(&parts[0], None)?, self.value(&parts[1], None)?);
+                let (test, holds, swapped) = match operator {
+                    Binary::Less => (Test::Less, true, false),
+                    Binary::AtMost => (Test::AtMost, true, false),
+                    Binary::Greater => (Test::Less, true, true),
+                    Binary::AtLeast => (Test::AtMost, true, true),
+                    Binary::Equal => (Test::Equal, true, false),
+                    _ => (Test::Equal, false, false),
+                };
+                let (a, b) = if swapped { (b, a) } else { (a, b) };
+                let (a, b) = (self.register(a, of)?, self.register(b, of)?);
+                self.operate(Instruction::JumpIf { test, on: on == holds, a, b, target: label }, of)?;
+            }
+            _ => match self.value(of, None)? {
+                Place::Constant(value) => {
+                    if (value != 0.0) == on {
+                        self.operate(Instruction::Jump { target: label }, of)?;
+                    }
+                }
+                Place::Register(a) => {
+                    let b = self.constant(0.0, of)?;
+                    self.operate(Instruction::JumpIf { test: Test::Equal, on: !on, a, b, target: label }, of)?;
+                }
+            },
+        }
+        self.lowest = free;
+        Ok(())
+    }
+}
+
+fn is_arithmetic(operator: Binary) -> bool {
+    matches!(operator, Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide)
+}
+
+type Fold = fn(f64, f64, &mut Replaced) -> f64;
+/// The instruction of a function of one number: from a register, into one.
+type OfOne = fn(u8, u8) -> Instruction;
+
+fn arithmetic_of(operator: Binary) -> (Fold, fn(u8, u8, u8) -> Instruction) {
+    match operator {
+        Binary::Add => (arithmetic::sum, |to, a, b| Instruction::Add { to, a, b }),
+        Binary::Subtract => (arithmetic::difference, |to, a, b| Instruction::Subtract { to, a, b }),
+        Binary::Multiply => (arithmetic::product, |to, a, b| Instruction::Multiply { to, a, b }),
+        _ => (arithmetic::quotient, |to, a, b| Instruction::Divide { to, a, b }),
+    }
+}
+
+/// Operations of a program, at most.
+const MOST_INSTRUCTIONS: usize = 2000;
+/// Registers from here on are for what comes in between, and those before for names and constants: so that a constant
+/// of one program does not come to lie where another works.
+const LEAST_TEMPORARY: usize = 128;

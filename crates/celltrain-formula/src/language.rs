@@ -1,0 +1,110 @@
+//! The words of the language: its page is made of these tables, and the parser reads with them.
+
+use crate::units::Unit;
+
+/// A function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// The smallest of several.
+    Min,
+    /// The largest of several.
+    Max,
+    /// Without its sign.
+    Abs,
+    /// The square root.
+    Sqrt,
+    /// The exponential.
+    Exp,
+    /// The natural logarithm.
+    Log,
+    /// A random number.
+    Random,
+    /// Of a constant by VC: the sum over all VCs.
+    Sum,
+}
+
+/// What a function is called, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionWord {
+    /// Which.
+    pub function: Function,
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub usage: &'static str,
+    /// What it gives.
+    pub about: &'static str,
+    /// How many arguments it takes, at least and at most.
+    pub arguments: (usize, usize),
+}
+
+const fn word(
+    function: Function,
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    arguments: (usize, usize),
+) -> FunctionWord {
+    FunctionWord { function, name, usage, about, arguments }
+}
+
+/// Every function.
+pub const FUNCTIONS: &[FunctionWord] = &[
+    word(Function::Min, "min", "min(a, b, ...)", "the smallest; all of the same unit", (2, 16)),
+    word(Function::Max, "max", "max(a, b, ...)", "the largest; all of the same unit", (2, 16)),
+    word(Function::Abs, "abs", "abs(a)", "a without its sign", (1, 1)),
+    word(
+        Function::Sqrt,
+        "sqrt",
+        "sqrt(a)",
+        "the square root, in the root of the unit; of less than 0 it is 0, counted",
+        (1, 1),
+    ),
+    word(Function::Exp, "exp", "exp(a)", "e to the power of a, which has no unit", (1, 1)),
+    word(
+        Function::Log,
+        "log",
+        "log(a)",
+        "the natural logarithm of a, which has no unit; of 0 or less it is the smallest number, counted",
+        (1, 1),
+    ),
+    word(
+        Function::Random,
+        "random",
+        "random()",
+        "a number from 0 to below 1, drawn afresh from the port's own stream",
+        (0, 0),
+    ),
+    word(
+        Function::Sum,
+        "sum",
+        "sum(W)",
+        "of a constant that is a table by VC: the sum over all VCs that cross the port",
+        (1, 1),
+    ),
+];
+
+/// Every word that makes a number one of a unit, as in `300 cells`: the word, its unit, how many of it that is.
+pub const UNITS: &[(&str, Unit, f64)] = &[
+    ("cells", Unit::CELLS, 1.0),
+    ("cell", Unit::CELLS, 1.0),
+    ("s", Unit::SECONDS, 1.0),
+    ("ms", Unit::SECONDS, 1e-3),
+    ("us", Unit::SECONDS, 1e-6),
+];
+
+/// Words that are no names.
+pub const RESERVED: &[&str] = &["if", "then", "else", "and", "or", "not", "let", "true", "false"];
+
+/// How tightly operators bind, loosest first, each with what it does.
+pub const OPERATORS: &[(&str, &str)] = &[
+    ("let v = a; b", "b, with v for the value of a, which is worked out once"),
+    ("if c then a else b", "a where c holds, b where it does not; the other is not worked out"),
+    ("a or b", "whether one holds; b is asked only where a does not hold"),
+    ("a and b", "whether both hold; b is asked only where a holds"),
+    ("not a", "whether a does not hold"),
+    ("a < b, <=, >, >=, ==, !=", "a comparison of numbers of the same unit"),
+    ("a + b, a - b", "sum and difference of numbers of the same unit"),
+    ("a * b, a / b", "product and quotient, of units too"),
+    ("-a", "the negative"),
+];

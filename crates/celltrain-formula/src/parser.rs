@@ -1,0 +1,270 @@
+//! From a text to a tree.
+
+use crate::MOST_TEXT;
+use crate::fault::{Fault, nearest};
+use crate::language::{FUNCTIONS, UNITS};
+use crate::lexer::{Piece, Token, pieces};
+use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
+
+/// Reads a text.
+///
+/// # Errors
+/// With the first place where it cannot be read.
+pub fn parse(text: &str) -> Result<Expression, Fault> {
+    if text.len() > MOST_TEXT {
+        let problem =
+            format!("is {} bytes long; {MOST_TEXT} is the most, of which constants can take a part", text.len());
+        return Err(Fault::new(0..0, problem));
+    }
+    let tokens = pieces(text)?;
+    let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };
+    let expression = parser.expression()?;
+    match parser.peek() {
+        Piece::End => Ok(expression),
+        Piece::Mark(")") => Err(parser.fault("closes a parenthesis that is not open")),
+        Piece::Mark("=") => Err(parser.fault("has =; write == to compare, or let v = a; b to name a value")),
+        Piece::Mark(";") => Err(parser.fault("has a ; that belongs to no let; write let v = a; b")),
+        Piece::Mark(mark) if is_comparison(mark) => Err(parser.fault("compares twice; write a < b and b < c")),
+        _ => Err(parser.fault("goes on where an operator or the end is expected")),
+    }
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token<'a>],
+    next: usize,
+    depth: usize,
+}
+
+const LOOSEST_FIRST: &[&[&str]] = &[&["or"], &["and"], &["<", "<=", ">", ">=", "==", "!="], &["+", "-"], &["*", "/"]];
+/// Behind which of those `not` stands.
+const NOT: usize = 2;
+
+fn is_comparison(mark: &str) -> bool {
+    LOOSEST_FIRST[NOT].contains(&mark)
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> &Piece<'a> {
+        &self.tokens[self.next].piece
+    }
+
+    fn fault(&self, problem: impl Into<String>) -> Fault {
+        Fault::new(self.tokens[self.next].at.clone(), problem)
+    }
+
+    fn start(&self) -> usize {
+        self.tokens[self.next].at.start
+    }
+
+    /// The end of what was read last.
+    fn end(&self) -> usize {
+        self.next.checked_sub(1).map_or(0, |last| self.tokens[last].at.end)
+    }
+
+    /// Goes past a mark or a word if it stands here.
+    fn takes(&mut self, text: &str) -> bool {
+        let is_here = matches!(self.peek(), Piece::Mark(here) | Piece::Word(here) if *here == text);
+        self.next += usize::from(is_here);
+        is_here
+    }
+
+    fn needs(&mut self, text: &str, for_what: &str) -> Result<(), Fault> {
+        if self.takes(text) {
+            return Ok(());
+        }
+        let here = if *self.peek() == Piece::End { "ends" } else { "goes on" };
+        Err(self.fault(format!("{here} where {text} is expected{for_what}")))
+    }
+
+    fn node(&self, start: usize, node: Node, depth: usize) -> Result<Expression, Fault> {
+        let at = start..self.end();
+        if depth > MOST_DEPTH {
+            return Err(too_deep(at));
+        }
+        Ok(Expression { node, at, depth })
+    }
+
+    fn expression(&mut self) -> Result<Expression, Fault> {
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return Err(too_deep(self.tokens[self.next].at.clone()));
+        }
+        let start = self.start();
+        let read = if self.takes("let") {
+            self.named(start)
+        } else if self.takes("if") {
+            self.choice(start)
+        } else {
+            self.binary(0)
+        };
+        self.depth -= 1;
+        read
+    }
+
+    fn named(&mut self, start: usize) -> Result<Expression, Fault> {
+        let &Piece::Name(name) = self.peek() else {
+            return Err(self.fault("needs a name behind let: let v = a; b"));
+        };
+        if name.len() > MOST_NAME {
+            return Err(self.fault(format!("has a name of {} letters; {MOST_NAME} are the most", name.len())));
+        }
+        self.next += 1;
+        self.needs("=", ": let v = a; b")?;
+        let value = self.expression()?;
+        self.needs(";", ": let v = a; b")?;
+        let body = self.expression()?;
+        let depth = 1 + value.depth.max(body.depth);
+        self.node(start, Node::Let(name.to_string(), Box::new([value, body])), depth)
+    }
+
+    fn choice(&mut self, start: usize) -> Result<Expression, Fault> {
+        let condition = self.expression()?;
+        self.needs("then", ": if c then a else b")?;
+        let then = self.expression()?;
+        self.needs("else", ": if c then a else b")?;
+        let otherwise = self.expression()?;
+        let depth = 1 + condition.depth.max(then.depth).max(otherwise.depth);
+        self.node(start, Node::If(Box::new([condition, then, otherwise])), depth)
+    }
+
+    /// What is bound by operators of this level or tighter ones; all are left-associative.
+    fn binary(&mut self, level: usize) -> Result<Expression, Fault> {
+        let start = self.start();
+        if level == NOT && self.takes("not") {
+            self.depth += 1;
+            if self.depth > MOST_DEPTH {
+                return Err(too_deep(start..self.end()));
+            }
+            let inner = self.binary(level)?;
+            self.depth -= 1;
+            let depth = inner.depth + 1;
+            return self.node(start, Node::Not(Box::new(inner)), depth);
+        }
+        let Some(operators) = LOOSEST_FIRST.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        while let Piece::Mark(mark) | Piece::Word(mark) = *self.peek() {
+            if !operators.contains(&mark) {
+                break;
+            }
+            self.next += 1;
+            let right = self.binary(level + 1)?;
+            let (_, operator) =
+                Binary::ALL.iter().find(|(text, _)| *text == mark).expect("every operator is of the list");
+            let depth = 1 + left.depth.max(right.depth);
+            left = self.node(start, Node::Binary(*operator, Box::new([left, right])), depth)?;
+            if level == NOT {
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Expression, Fault> {
+        let start = self.start();
+        if self.takes("-") {
+            self.depth += 1;
+            if self.depth > MOST_DEPTH {
+                return Err(too_deep(start..self.end()));
+            }
+            let inner = self.unary()?;
+            self.depth -= 1;
+            let depth = inner.depth + 1;
+            return self.node(start, Node::Negative(Box::new(inner)), depth);
+        }
+        self.primary(start)
+    }
+
+    fn primary(&mut self, start: usize) -> Result<Expression, Fault> {
+        match *self.peek() {
+            Piece::Number(value) => {
+                self.next += 1;
+                let unit = match *self.peek() {
+                    Piece::Name(name) => UNITS.iter().find(|(word, ..)| *word == name),
+                    _ => None,
+                };
+                self.next += usize::from(unit.is_some());
+                let number =
+                    unit.map_or(Node::Number(value, None), |&(_, unit, many)| Node::Number(value * many, Some(unit)));
+                if let (None, &Piece::Name(name)) = (unit, self.peek()) {
+                    let words: Vec<&str> = UNITS.iter().map(|(word, ..)| *word).collect();
+                    let problem =
+                        format!("has {name} behind a number; write * between them, or a unit ({})", words.join(", "));
+                    return Err(self.fault(problem));
+                }
+                self.node(start, number, 1)
+            }
+            Piece::Name(name) => {
+                self.next += 1;
+                if *self.peek() == Piece::Mark("(") {
+                    return self.call(name, start);
+                }
+                self.node(start, Node::Name(name.to_string()), 1)
+            }
+            Piece::Word(word @ ("true" | "false")) => {
+                self.next += 1;
+                self.node(start, Node::Truth(word == "true"), 1)
+            }
+            Piece::Mark("(") => {
+                self.next += 1;
+                let mut inner = self.expression()?;
+                self.needs(")", &format!(" for the ( at {}", start + 1))?;
+                inner.at = start..self.end();
+                Ok(inner)
+            }
+            Piece::Word(word @ ("if" | "let" | "not")) => {
+                Err(self.fault(format!("has {word} inside an operation; put it into parentheses")))
+            }
+            Piece::End => Err(self.fault("ends where a number, a name or ( is expected")),
+            Piece::Word(word) | Piece::Mark(word) => {
+                Err(self.fault(format!("has {word} where a number, a name or ( is expected")))
+            }
+        }
+    }
+
+    fn call(&mut self, name: &str, start: usize) -> Result<Expression, Fault> {
+        let Some(word) = FUNCTIONS.iter().find(|word| word.name == name) else {
+            let names: Vec<&str> = FUNCTIONS.iter().map(|word| word.name).collect();
+            let hint = nearest(name, names.iter().copied());
+            let hint = hint.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+            let problem = format!("does not know the function {name:.40}; {hint}there are {}", names.join(", "));
+            return Err(Fault::new(start..self.end(), problem));
+        };
+        self.next += 1;
+        let mut arguments = Vec::new();
+        if *self.peek() != Piece::Mark(")") {
+            loop {
+                arguments.push(self.expression()?);
+                if !self.takes(",") {
+                    break;
+                }
+            }
+        }
+        self.needs(")", &format!(" for {}", word.usage))?;
+        let (least, most) = word.arguments;
+        if !(least..=most).contains(&arguments.len()) {
+            let problem = format!("gives {} {}; write {}", name, count(arguments.len()), word.usage);
+            return Err(Fault::new(start..self.end(), problem));
+        }
+        // Several arguments are taken two by two.
+        let depth = arguments.len() + arguments.iter().map(|argument| argument.depth).max().unwrap_or(0);
+        self.node(start, Node::Call(word.function, arguments), depth)
+    }
+}
+
+fn count(arguments: usize) -> String {
+    match arguments {
+        0 => "no argument".to_string(),
+        1 => "1 argument".to_string(),
+        n => format!("{n} arguments"),
+    }
+}
+
+fn too_deep(at: std::ops::Range<usize>) -> Fault {
+    Fault::new(
+        at,
+        format!("is nested more than {MOST_DEPTH} deep; a long sum or chain of or can be cut with parentheses"),
+    )
+}
+
+/// Letters of a name.
+pub(crate) const MOST_NAME: usize = 40;

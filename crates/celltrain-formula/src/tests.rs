@@ -1,0 +1,198 @@
+//! Random texts: bytecode gives what walking the tree gives, and no text makes anything crash.
+
+use crate::arithmetic as exact;
+use crate::language::Function;
+use crate::samples::{Sample, Texts};
+use crate::tree::{Binary, Expression, Node};
+use crate::{Compiler, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
+
+/// Steele, Lea and Flood's generator: enough for tests.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(((self.next() >> 32) * u64::from(bound)) >> 32).unwrap()
+    }
+}
+
+const NAMES: [(&str, Kind); 6] = [
+    ("X", Kind::Number(Some(Unit::CELLS))),
+    ("K", Kind::Number(Some(Unit::CELLS))),
+    ("N", Kind::Number(Some(Unit::NONE))),
+    ("now", Kind::Number(Some(Unit::SECONDS))),
+    ("tagged", Kind::Truth),
+    ("W", Kind::Number(Some(Unit::NONE))),
+];
+const SUM: f64 = 7.0;
+const C: f64 = 353_207.5;
+
+fn vocabulary() -> Vocabulary {
+    let mut words: Vec<Word> = (0..)
+        .zip(NAMES)
+        .map(|(register, (name, kind))| {
+            let by_vc = Meaning::ByVc { register, sum: SUM };
+            Word { name: name.into(), kind, meaning: if name == "W" { by_vc } else { Meaning::Register(register) } }
+        })
+        .collect();
+    words.push(Word { name: "C".into(), kind: Kind::Number(Some(Unit::RATE)), meaning: Meaning::Constant(C) });
+    Vocabulary { words, no_random: None }
+}
+
+fn samples() -> Vec<Sample> {
+    let names = NAMES.iter().map(|&(name, kind)| Sample { name: name.into(), kind, by_vc: name == "W" });
+    names.chain([Sample { name: "C".into(), kind: Kind::Number(Some(Unit::RATE)), by_vc: false }]).collect()
+}
+
+/// What an expression gives, by walking its tree.
+struct Walker<'a> {
+    values: [f64; 6],
+    named: Vec<(&'a str, f64)>,
+    drawn: Draws,
+    replaced: u64,
+}
+
+impl<'a> Walker<'a> {
+    fn value(&mut self, of: &'a Expression) -> f64 {
+        match &of.node {
+            Node::Number(value, _) => *value,
+            Node::Truth(holds) => f64::from(u8::from(*holds)),
+            Node::Name(name) => match self.named.iter().rev().find(|(named, _)| named == name) {
+                Some((_, value)) => *value,
+                None if name == "C" => C,
+                None => self.values[NAMES.iter().position(|(known, _)| known == name).unwrap()],
+            },
+            Node::Negative(inner) => -self.value(inner),
+            Node::Not(inner) => 1.0 - self.value(inner),
+            Node::Binary(operator, parts) => self.binary(*operator, &parts[0], &parts[1]),
+            Node::If(parts) => {
+                if self.value(&parts[0]) == 0.0 {
+                    self.value(&parts[2])
+                } else {
+                    self.value(&parts[1])
+                }
+            }
+            Node::Let(name, parts) => {
+                let value = self.value(&parts[0]);
+                self.named.push((name, value));
+                let body = self.value(&parts[1]);
+                self.named.pop();
+                body
+            }
+            Node::Call(Function::Sum, _) => SUM,
+            Node::Call(function, parts) => {
+                let values: Vec<f64> = parts.iter().map(|part| self.value(part)).collect();
+                let n = &mut self.replaced;
+                match function {
+                    Function::Min => values.into_iter().reduce(f64::min).unwrap(),
+                    Function::Max => values.into_iter().reduce(f64::max).unwrap(),
+                    Function::Abs => values[0].abs(),
+                    Function::Sqrt => exact::root(values[0], n),
+                    Function::Exp => exact::exponential(values[0], n),
+                    Function::Log => exact::logarithm(values[0], n),
+                    _ => f64::from(self.drawn.below(1000)) / 1000.0,
+                }
+            }
+        }
+    }
+
+    fn binary(&mut self, operator: Binary, left: &'a Expression, right: &'a Expression) -> f64 {
+        let a = self.value(left);
+        match operator {
+            Binary::And if a == 0.0 => return 0.0,
+            Binary::Or if a != 0.0 => return 1.0,
+            _ => {}
+        }
+        let b = self.value(right);
+        let n = &mut self.replaced;
+        let holds = |holds: bool| f64::from(u8::from(holds));
+        match operator {
+            Binary::Add => exact::sum(a, b, n),
+            Binary::Subtract => exact::difference(a, b, n),
+            Binary::Multiply => exact::product(a, b, n),
+            Binary::Divide => exact::quotient(a, b, n),
+            Binary::Less => holds(a < b),
+            Binary::AtMost => holds(a <= b),
+            Binary::Greater => holds(a > b),
+            Binary::AtLeast => holds(a >= b),
+            Binary::Equal => holds(a == b),
+            Binary::Unequal => holds(a != b),
+            Binary::And | Binary::Or => b,
+        }
+    }
+}
+
+/// Tries so many texts of a seed; how many of them were accepted.
+fn campaign(seed: u64, texts: u64) -> u64 {
+    let (vocabulary, names) = (vocabulary(), samples());
+    let mut accepted = 0;
+    let mut draws = Draws(seed);
+    for number in 0..texts {
+        let random = &mut |bound| draws.below(bound);
+        let mut maker = Texts { below: random, names: &names, random: true };
+        let is_mistaken = number % 2 == 1;
+        let depth = 1 + (maker.below)(5);
+        let text = if is_mistaken { maker.mistaken(depth) } else { maker.of(Kind::Truth, depth) };
+        if is_accepted(&text, &vocabulary, &mut draws, is_mistaken) {
+            accepted += 1;
+        }
+    }
+    accepted
+}
+
+fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistaken: bool) -> bool {
+    let mut compiler = Compiler::new(6);
+    let made = parse(text).and_then(|tree| {
+        vocabulary.check(&tree)?;
+        let program = compiler.compile(&tree, vocabulary)?;
+        Ok((tree, program))
+    });
+    let (tree, program) = match made {
+        Ok(made) => made,
+        Err(fault) => {
+            let shown = fault.shown(text);
+            let is_large =
+                ["has a unit of too high", "nested more", "bytes long", "registers", "operations", "names a value"];
+            assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");
+            assert!(shown.lines().count() >= 2 && shown.len() < 1200, "{shown}");
+            return false;
+        }
+    };
+    for _ in 0..2 {
+        let mut values = [(); 6].map(|()| f64::from(draws.below(1200)) * [1.0, 0.0, 0.125][draws.below(3) as usize]);
+        values[4] = f64::from(draws.below(2));
+        let mut registers = compiler.registers();
+        registers[..6].copy_from_slice(&values);
+        // What an earlier run left behind does not matter.
+        registers[128..REGISTERS].fill(f64::from(draws.below(9)));
+        let seed = draws.next();
+        let (mut replaced, mut stream) = (0, Draws(seed));
+        let answer = program.run(&mut registers, &mut || f64::from(stream.below(1000)) / 1000.0, &mut replaced);
+        let mut walker = Walker { values, named: Vec::new(), drawn: Draws(seed), replaced: 0 };
+        let expected = walker.value(&tree);
+        assert!(answer.is_finite(), "{text}");
+        assert_eq!((answer, replaced, stream.0), (expected, walker.replaced, walker.drawn.0), "{text} of {values:?}");
+        assert_eq!(registers[..6], values, "{text} writes into a name's register");
+        assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
+    }
+    true
+}
+
+/// `make formulas` tries ten million.
+#[test]
+fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let (texts, seed) = (number("CELLTRAIN_FORMULAS", 40_000), number("CELLTRAIN_FORMULAS_SEED", 1));
+    let halves: Vec<_> =
+        [0, 1].map(|half| std::thread::spawn(move || campaign(2 * seed + half, texts / 2))).into_iter().collect();
+    let accepted: u64 = halves.into_iter().map(|half| half.join().expect("no text does harm")).sum();
+    println!("{accepted} of {texts} texts accepted, seed {seed}");
+    // Half are well-typed but for a few that are too large.
+    assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");
+}

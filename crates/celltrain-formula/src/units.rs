@@ -1,0 +1,83 @@
+//! Units of numbers, as powers of what they count and measure.
+
+use std::fmt;
+
+/// A unit: a product of powers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// The power of cells.
+    pub cells: i8,
+    /// The power of seconds.
+    pub seconds: i8,
+}
+
+impl Unit {
+    /// A number without a unit.
+    pub const NONE: Unit = Unit { cells: 0, seconds: 0 };
+    /// Cells.
+    pub const CELLS: Unit = Unit { cells: 1, seconds: 0 };
+    /// Seconds.
+    pub const SECONDS: Unit = Unit { cells: 0, seconds: 1 };
+    /// Cells per second.
+    pub const RATE: Unit = Unit { cells: 1, seconds: -1 };
+
+    /// The unit of a product; none where a power grows past all use.
+    pub(crate) fn times(self, other: Unit) -> Option<Unit> {
+        let power = |a: i8, b: i8| a.checked_add(b).filter(|power| power.abs() <= MOST_POWER);
+        Some(Unit { cells: power(self.cells, other.cells)?, seconds: power(self.seconds, other.seconds)? })
+    }
+
+    pub(crate) fn per(self, other: Unit) -> Option<Unit> {
+        self.times(Unit { cells: -other.cells, seconds: -other.seconds })
+    }
+
+    /// The unit of a square root; none where it is no power of whole numbers.
+    pub(crate) fn root(self) -> Option<Unit> {
+        let is_square = self.cells % 2 == 0 && self.seconds % 2 == 0;
+        is_square.then_some(Unit { cells: self.cells / 2, seconds: self.seconds / 2 })
+    }
+}
+
+/// The largest power of a unit.
+const MOST_POWER: i8 = 16;
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |name: &str, power: i8| match power.abs() {
+            0 => None,
+            1 => Some(name.to_string()),
+            power => Some(format!("{name}^{power}")),
+        };
+        let powers = [("cells", self.cells), ("s", self.seconds)];
+        let part = |keep: fn(i8) -> bool| -> Vec<String> {
+            powers.iter().filter(|(_, power)| keep(*power)).filter_map(|(name, power)| word(name, *power)).collect()
+        };
+        let (above, below) = (part(|power| power > 0), part(|power| power < 0));
+        match (above.is_empty(), below.is_empty()) {
+            (true, true) => write!(f, "a number without unit"),
+            (false, true) => write!(f, "{}", above.join(" ")),
+            (true, false) => write!(f, "1/{}", below.join("/")),
+            (false, false) => write!(f, "{}/{}", above.join(" "), below.join("/")),
+        }
+    }
+}
+
+/// What an expression gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of this unit; `None` is one as written, which takes the unit of what it stands beside.
+    Number(Option<Unit>),
+    /// Whether something holds.
+    Truth,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Number(None) => write!(f, "a number"),
+            Kind::Number(Some(unit)) if *unit == Unit::NONE => write!(f, "{unit}"),
+            Kind::Number(Some(unit)) => write!(f, "in {unit}"),
+            Kind::Truth => write!(f, "a condition"),
+        }
+    }
+}

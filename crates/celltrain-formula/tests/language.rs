@@ -1,0 +1,194 @@
+//! What texts mean, and what is said of those that mean nothing.
+
+use celltrain_formula::arithmetic;
+use celltrain_formula::{Compiler, Fault, Kind, Meaning, Unit, Vocabulary, Word, parse};
+
+const NAMES: [(&str, Kind, f64); 5] = [
+    ("X", Kind::Number(Some(Unit::CELLS)), 950.0),
+    ("K", Kind::Number(Some(Unit::CELLS)), 1000.0),
+    ("N", Kind::Number(Some(Unit::NONE)), 5.0),
+    ("tagged", Kind::Truth, 1.0),
+    ("now", Kind::Number(Some(Unit::SECONDS)), 2.5),
+];
+
+fn vocabulary() -> Vocabulary {
+    let word = |(register, (name, kind, _)): (u8, &(&str, Kind, f64))| Word {
+        name: (*name).to_string(),
+        kind: *kind,
+        meaning: Meaning::Register(register),
+    };
+    let mut words: Vec<Word> = (0..).zip(&NAMES).map(word).collect();
+    let cells = Kind::Number(Some(Unit::CELLS));
+    words.push(Word { name: "R".into(), kind: cells, meaning: Meaning::Constant(900.0) });
+    words.push(Word { name: "W".into(), kind: Kind::Number(None), meaning: Meaning::ByVc { register: 5, sum: 12.0 } });
+    words.push(Word { name: "Y".into(), kind: cells, meaning: Meaning::NotHere("which no departure knows") });
+    Vocabulary { words, no_random: None }
+}
+
+/// What a text gives, how many results were replaced, and how many numbers were drawn.
+fn run(text: &str) -> Result<(f64, u64, u32), Fault> {
+    let vocabulary = vocabulary();
+    let tree = parse(text)?;
+    vocabulary.check(&tree)?;
+    let mut compiler = Compiler::new(6);
+    let program = compiler.compile(&tree, &vocabulary)?;
+    let mut registers = compiler.registers();
+    for (register, (_, _, value)) in NAMES.iter().enumerate() {
+        registers[register] = *value;
+    }
+    registers[5] = 3.0;
+    let (mut drawn, mut replaced) = (0, 0);
+    let draw = &mut || {
+        drawn += 1;
+        f64::from(drawn) / 8.0
+    };
+    let value = program.run(&mut registers, draw, &mut replaced);
+    assert_eq!(drawn > 0, drawn > 0 && program.draws());
+    Ok((value, replaced, drawn))
+}
+
+fn value(text: &str) -> f64 {
+    run(text).unwrap_or_else(|fault| panic!("{}", fault.shown(text))).0
+}
+
+fn fault(text: &str) -> String {
+    run(text).map(|(value, ..)| panic!("{text} gives {value}")).unwrap_err().shown(text)
+}
+
+#[test]
+fn operators_bind_as_in_arithmetic_and_go_from_left_to_right() {
+    assert_eq!(value("1 + 2 * 3 - 4 / 8"), 6.5);
+    assert_eq!(value("10 - 3 - 2"), 5.0);
+    assert_eq!(value("100 / 10 / 5"), 2.0);
+    assert_eq!(value("-2 * -3"), 6.0);
+    assert_eq!(value("2 - -3"), 5.0);
+    assert_eq!(value("(1 + 2) * 3"), 9.0);
+    assert_eq!(value("not 1 < 2 or 2 < 3 and 3 < 4"), 1.0);
+    assert_eq!(value("not (1 < 2 or 2 < 3)"), 0.0);
+}
+
+#[test]
+fn names_stand_for_their_values() {
+    assert_eq!(value("X - R"), 50.0);
+    assert_eq!(value("N * W / sum(W)"), 1.25);
+    assert_eq!(value("X <= R or tagged"), 1.0);
+    assert_eq!(value("X <= R or not tagged"), 0.0);
+    assert_eq!(value("now + 500 ms"), 3.0);
+}
+
+#[test]
+fn every_comparison_decides_below_at_and_above() {
+    for (sign, expected) in
+        [("<", [1, 0, 0]), ("<=", [1, 1, 0]), (">", [0, 0, 1]), (">=", [0, 1, 1]), ("==", [0, 1, 0]), ("!=", [1, 0, 1])]
+    {
+        for (left, holds) in [949, 950, 951].into_iter().zip(expected) {
+            assert_eq!(value(&format!("{left} {sign} X")), f64::from(holds), "{left} {sign} X");
+            assert_eq!(value(&format!("not ({left} {sign} X)")), f64::from(1 - holds), "not {left} {sign} X");
+        }
+    }
+}
+
+#[test]
+fn only_what_is_needed_is_worked_out() {
+    assert_eq!(run("X > R or random() < 0.5").unwrap(), (1.0, 0, 0));
+    assert_eq!(run("X < R and random() < 0.5").unwrap(), (0.0, 0, 0));
+    assert_eq!(run("if tagged then 1 else random()").unwrap(), (1.0, 0, 0));
+    assert_eq!(run("random() < 0.125 or random() < 0.3").unwrap(), (1.0, 0, 2));
+    assert_eq!(run("let p = random(); p + p").unwrap(), (0.25, 0, 1));
+}
+
+#[test]
+fn a_named_value_is_seen_where_it_is_made_and_nowhere_else() {
+    assert_eq!(value("let a = 2; let b = a * 3; a + b"), 8.0);
+    assert_eq!(value("(let a = X; a - R) / (let a = K; a - R)"), 0.5);
+    assert_eq!(value("if tagged then (let a = 1; a) else (let b = 2; b)"), 1.0);
+    assert!(fault("(let a = 2; a) + a").contains("does not know a;"));
+    assert!(fault("let X = 2; X").contains("a name already"));
+    assert!(fault("let min = 2; min").contains("a word of the language"));
+}
+
+#[test]
+fn functions_give_what_they_say() {
+    assert_eq!(value("min(3, 1, 2) + max(3, 1, 2)"), 4.0);
+    assert_eq!(value("max(X, K, R) - min(X, K, R)"), 100.0);
+    assert_eq!(value("abs(R - X)"), 50.0);
+    assert_eq!(value("sqrt(X * X)"), 950.0);
+    assert_eq!(value("exp(log(X / K))"), arithmetic::exponential(arithmetic::logarithm(0.95, &mut 0), &mut 0));
+}
+
+#[test]
+fn what_is_no_number_has_a_value_and_is_counted() {
+    assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
+    assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
+    assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
+    // What is constant is not worked out ahead where it would have to be replaced: it counts each time.
+    assert_eq!(run("1 / 0 > 2").unwrap(), (1.0, 1, 0));
+}
+
+#[test]
+fn a_fault_has_its_place_and_what_would_be_right() {
+    let faults = [
+        ("X <= Q", "does not know Q; there are X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
+        ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
+        (
+            "X <= N",
+            "does not fit in its units: <= compares what is alike, and here one is in cells, the other a number without unit",
+        ),
+        (
+            "X + now < K",
+            "does not fit in its units: + takes what is alike, and here one is in cells, the other in s\n    X + now < K\n    ^^^^^^^",
+        ),
+        ("X <", "ends where a number, a name or ( is expected\n    X <\n       ^"),
+        ("(X < K", "ends where ) is expected for the ( at 1"),
+        ("X < K)", "closes a parenthesis that is not open"),
+        ("0 < X < K", "compares twice; write a < b and b < c"),
+        ("X = K", "has =; write == to compare"),
+        ("X < K && tagged", "has &&, which is not of the language; write and"),
+        ("!tagged", "has !, which is not of the language; write not"),
+        ("X^2", "has ^, which is not of the language; write x * x"),
+        ("X < 90%", "has %, which is not of the language; write 0.9 for 90 %"),
+        ("2X < K", "has X behind a number; write * between them, or a unit (cells, cell, s, ms, us)"),
+        ("X < 1e999", "has a number beyond the largest there is"),
+        ("X < 1.2.3", "goes on where an operator or the end is expected"),
+        ("mim(X, K) < K", "does not know the function mim; did you mean min? there are min, max,"),
+        ("min(X) < K", "gives min 1 argument; write min(a, b, ...)"),
+        ("random(1) < 1", "gives random 1 argument; write random()"),
+        ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
+        ("sqrt(X) < 1", "is in cells, which is the square of no unit"),
+        ("sum(X) < 1", "is no constant by VC"),
+        ("tagged + 1 < X", "is a condition; + takes a number: if c then 1 else 0"),
+        ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
+        ("if tagged then X else tagged", "both have to be alike"),
+        ("if tagged then X else N", "then and else give what is alike"),
+        ("if X < K then 1", "ends where else is expected: if c then a else b"),
+        ("X < Y", "has Y, which no departure knows"),
+        ("", "ends where a number, a name or ( is expected"),
+        ("X < \u{e9}", "which is not of the language"),
+        ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),
+        ("X; K", "has a ; that belongs to no let"),
+    ];
+    for (text, expected) in faults {
+        let found = fault(text);
+        assert!(found.contains(expected), "{text}: {found}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let sum = vec!["X"; 200].join(" + ");
+    assert!(fault(&format!("{sum} < K")).contains("nested more than 100 deep"));
+    assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);
+    assert!(fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000))).contains("nested more than 100 deep"));
+    assert!(fault(&"-".repeat(1000)).contains("nested more than 100 deep"));
+    assert!(fault(&"not ".repeat(900)).contains("nested more than 100 deep"));
+    assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; 4000 is the most"));
+    let many: Vec<String> = (0..200).map(|i| format!("X * {i}.5")).collect();
+    let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");
+    assert!(fault(&many).contains("needs more than the 256 registers"));
+}
+
+#[test]
+fn a_product_of_units_past_all_use_is_refused() {
+    let power = vec!["X"; 20].join(" * ");
+    assert!(fault(&power).contains("a unit of too high a power"));
+}

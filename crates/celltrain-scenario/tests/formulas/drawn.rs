@@ -1,0 +1,108 @@
+//! Random formulas.
+
+use celltrain_core::policy::formula::PORT_NAMES;
+use celltrain_core::rng::Stream;
+use celltrain_formula::samples::{Sample, Texts};
+use celltrain_formula::{Kind, Unit};
+use serde_json::{Map, Value, json};
+
+/// Random numbers of a test.
+pub(crate) struct Draws(Stream);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Stream::new(seed, "formulas"))
+    }
+
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.0.below(bound)
+    }
+
+    /// A policy of random formulas, all of which fit in their units, at ports that a VC of this name crosses.
+    pub(crate) fn formula(&mut self, vc: &str) -> Value {
+        let cells = Kind::Number(Some(Unit::CELLS));
+        let pure = Kind::Number(Some(Unit::NONE));
+        let seconds = Kind::Number(Some(Unit::SECONDS));
+        let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
+        let constants = [own("R", cells, false), own("z", pure, false), own("W", pure, true), own("w", pure, true)];
+        let port_state = [own("average", cells, false), own("count", pure, false), own("since", seconds, false)];
+        let vc_state = [own("held", cells, false), own("phase", pure, false)];
+        let at_start: Vec<Sample> = port_names(|name| ["K", "V", "C"].contains(&name));
+        let with_state = self.below(3) > 0;
+        let mut frame: Vec<Sample> = port_names(|_| true).into_iter().chain(constants.clone()).collect();
+        let mut cell: Vec<Sample> = port_names(|name| ["K", "V", "C", "X"].contains(&name));
+        cell.extend(constants.iter().filter(|sample| !sample.by_vc).cloned());
+        let mut policy = Map::new();
+        let r = if self.below(2) == 0 {
+            self.text(&at_start, cells, 2, false)
+        } else {
+            format!("{} / 16 * K", self.below(17))
+        };
+        let largest_weight = f64::from(1 + self.below(8));
+        policy.insert(
+            "constants".into(),
+            json!({
+                "R": r,
+                "z": f64::from(self.below(30)) / 10.0,
+                "W": {vc: largest_weight, "default": 1 + self.below(3)},
+                "w": "W / sum(W)",
+            }),
+        );
+        if with_state {
+            frame.extend(port_state.iter().chain(&vc_state).cloned());
+            cell.extend(port_state.iter().cloned());
+            policy.insert("state".into(), json!({"average": "0 cells", "count": -1, "since": "0 s"}));
+            policy.insert("vc_state".into(), json!({"held": "0 cells", "phase": "w"}));
+            let all: Vec<Sample> = port_state.iter().chain(&vc_state).cloned().collect();
+            for event in ["on_frame", "on_admission", "on_refusal"] {
+                self.updates(&mut policy, event, &all, &frame, true);
+            }
+            if self.below(3) == 0 {
+                self.updates(&mut policy, "on_departure", &port_state, &cell, false);
+                self.updates(&mut policy, "on_cells", &port_state, &cell, false);
+                if policy.contains_key("on_cells") {
+                    policy.insert("every".into(), json!(1 + self.below(40)));
+                }
+            }
+        }
+        policy.insert("admit".into(), json!(self.admit(&frame)));
+        let when_full = if policy.contains_key("on_departure") || policy.contains_key("on_cells") { 2 } else { 3 };
+        let when_full = ["lose_rest_of_frame", "lose_cell", "push_out_front"][self.below(when_full) as usize];
+        policy.insert("when_full".into(), json!(when_full));
+        Value::Object(policy)
+    }
+
+    /// Most often one that admits something, so that more follows.
+    fn admit(&mut self, names: &[Sample]) -> String {
+        let depth = 1 + self.below(4);
+        let text = self.text(names, Kind::Truth, depth, true);
+        match self.below(3) {
+            0 => text,
+            1 => format!("X <= R or ({text})"),
+            _ => format!("X <= K / {} or ({text})", 2 + self.below(30)),
+        }
+    }
+
+    fn updates(&mut self, policy: &mut Map<String, Value>, event: &str, of: &[Sample], names: &[Sample], random: bool) {
+        let mut updates = Map::new();
+        for state in of {
+            if self.below(3) == 0 {
+                let depth = 1 + self.below(3);
+                updates.insert(state.name.clone(), json!(self.text(names, state.kind, depth, random)));
+            }
+        }
+        if !updates.is_empty() {
+            policy.insert(event.into(), Value::Object(updates));
+        }
+    }
+
+    fn text(&mut self, names: &[Sample], kind: Kind, depth: u32, random: bool) -> String {
+        let Self(stream) = self;
+        Texts { below: &mut |bound| stream.below(bound), names, random }.of(kind, depth)
+    }
+}
+
+fn port_names(keep: fn(&str) -> bool) -> Vec<Sample> {
+    let all = PORT_NAMES.iter().filter(|known| keep(known.name));
+    all.map(|known| Sample { name: known.name.into(), kind: known.kind, by_vc: false }).collect()
+}

@@ -1,0 +1,82 @@
+//! Native policies as formulas: the same operations in the same order, so the same numbers to the last bit.
+
+use celltrain_core::policy::PolicyConfig;
+use serde_json::{Value, json};
+
+use crate::drawn::Draws;
+
+/// A native policy as a formula, where it is one of those that are written here.
+pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
+    let settings = serde_json::to_value(policy).expect("settings are plain");
+    let own = &settings[policy.name()];
+    // A share of the buffer, in cells, worked out as the native policies do.
+    let share = |key: &str| json!(format!("{} * K", own[key]));
+    let constant = |key: &str| own[key].clone();
+    // A constant that a table by VC may be or one number for all is a table, so that it can be added up.
+    let by_vc = |key: &str| if own[key].is_number() { json!({"default": own[key]}) } else { own[key].clone() };
+    let (admit, constants) = match policy.name() {
+        "selective_drop" => ("X <= R or Y * N / X <= Z", json!({"R": share("threshold"), "Z": constant("z")})),
+        "fba" => ("X <= R or Y * N / X <= Z * (K - R) / (X - R)", json!({"R": share("threshold"), "Z": constant("z")})),
+        "wba" => (
+            "X <= R or Y * sum(W) / (W * X) <= Z",
+            json!({"R": share("threshold"), "Z": constant("z"), "W": by_vc("weights")}),
+        ),
+        "dfba" => {
+            let r = if own["congestion_threshold"].is_null() { json!("K") } else { constant("congestion_threshold") };
+            (
+                "if Y < Ri then true else if Y > Z * Ri or X >= R or tagged then false else \
+                 let p = Ri / R * (Y - Ri) / (Ri * (Z - 1)); p == 0 or random() >= p",
+                json!({"Ri": by_vc("thresholds"), "R": r, "Z": constant("z")}),
+            )
+        }
+        "dfba_1998" => (
+            "if X <= L then true else if X > H or tagged then false else \
+             let p = if Y * sum(W) <= X * W then 0 else \
+             Z * (alpha * ((Y - X * w) / (X * (1 - w))) + (1 - alpha) * ((X - L) / (H - L))); \
+             p == 0 or random() >= p",
+            json!({
+                "L": share("low_threshold"),
+                "H": share("high_threshold"),
+                "alpha": constant("alpha"),
+                "W": by_vc("weights"),
+                "w": "W / sum(W)",
+                "Z": if own["z"].is_null() { json!("1 - W / sum(W)") } else { constant("z") },
+            }),
+        ),
+        _ => return None,
+    };
+    let formula = json!({"formula": {"admit": admit, "constants": constants}});
+    Some(serde_json::from_value(formula).expect("a formula has these keys"))
+}
+
+/// One of them, with random settings, at ports that a VC of this name crosses.
+pub(crate) fn drawn(draws: &mut Draws, vc: &str) -> Value {
+    let mut share = || f64::from(draws.below(101)) / 100.0;
+    let (a, b, c, z) = (share(), share(), share(), 3.0 * share());
+    let weight = |i: u32| f64::from(1 + i) / 4.0;
+    let weights = match draws.below(3) {
+        0 => json!(weight(draws.below(20))),
+        _ => {
+            json!({vc: weight(draws.below(20)), "default": weight(draws.below(20))})
+        }
+    };
+    match draws.below(5) {
+        0 => json!({"selective_drop": {"threshold": a, "z": z}}),
+        1 => json!({"fba": {"threshold": a, "z": z}}),
+        2 => json!({"wba": {"threshold": a, "z": z, "weights": weights}}),
+        3 => {
+            let thresholds = match draws.below(2) {
+                0 => json!(1 + draws.below(5)),
+                _ => json!({vc: 1 + draws.below(9), "default": f64::from(1 + draws.below(5)) + 0.25}),
+            };
+            let congestion = if draws.below(2) == 0 { Value::Null } else { json!(100 + draws.below(60)) };
+            json!({"dfba": {"thresholds": thresholds, "congestion_threshold": congestion, "z": 1.01 + z}})
+        }
+        _ => {
+            let largest = if draws.below(2) == 0 { Value::Null } else { json!(c) };
+            json!({"dfba_1998": {
+                "weights": weights, "low_threshold": a.min(b), "high_threshold": a.max(b), "alpha": c, "z": largest,
+            }})
+        }
+    }
+}
