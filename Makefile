@@ -4,7 +4,9 @@
 #   make test     every check: format, lints, types, Rust tests, Python tests, instruction counts
 #   make setup    builds the package into .venv; the two above do it themselves
 #   make models   writes python/celltrain/models.py anew, after a change to what a scenario may hold
-#   make lock     writes requirements/dev.lock anew from pyproject.toml: what development and CI install
+#   make docs     the site of the pages into out/site, which opens from disk; every link is looked at
+#   make wheel    wheels and an sdist into dist; the wheel of this machine is installed into an empty environment and tried
+#   make lock     writes requirements/*.lock anew: what development and CI install, and what builds wheels
 #   make lint  make format  make clean
 #
 # Longer campaigns, each on its own:
@@ -38,23 +40,29 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/models plans scenarios -type f)
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/dev.lock
+WHEEL_LOCK := requirements/wheel.lock
 # What writes the lock file.
 UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test setup models lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
+.PHONY: demo test setup models docs wheel lock lint format clean paper studies tune-study search differential formulas adversary exits kills mutated-files bench bench-cluster performance guard counts mutants planted memory fuzz
 .DELETE_ON_ERROR:
 
 demo: out/demo/report.txt
 	@cat $<
 	@echo
-	@echo "Figures, tables and this report are in out/demo."
+	@echo "Figures, tables and this report are in out/demo. Three commands to try next:"
+	@echo
+	@echo "    $(BIN)/celltrain compare lan-tail-drop lan-epd lan-selective-drop --seeds 20 --plot out/policies.svg"
+	@echo "    $(BIN)/celltrain why lan-epd --seed 18 --flow tcp4 --at 2.2s"
+	@echo "    $(BIN)/celltrain explain selective_drop"
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
+	@echo "make: running Tables 1 to 3 of ATM Forum 96-1269 again, some hundred simulated networks: about half a minute"
+	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
 test: lint
@@ -83,6 +91,14 @@ format: .make/built
 	$(BIN)/ruff check --fix python scripts
 	$(BIN)/python scripts/wrap_pages.py
 
+docs: .make/built
+	rm -rf out/site
+	$(BIN)/python scripts/site_pages.py --check
+	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
+	    --doctree-dir out/doctrees . out/site
+	$(BIN)/python scripts/site_links.py out/site
+	@echo "The site is out/site/index.html."
+
 models: .make/built
 	$(BIN)/python scripts/generate_models.py
 
@@ -90,8 +106,20 @@ models: .make/built
 lock: | .make/tools
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
-	.make/locking/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes --quiet \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) --output-file $(LOCK)
+	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(LOCK)
+	$(LOCKED) requirements/wheel.in --output-file $(WHEEL_LOCK)
+
+LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
+    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
+
+wheel: .make/venv .make/wheel/done
+	.make/wheel/bin/python scripts/wheels.py
+	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
+
+.make/wheel/done: $(WHEEL_LOCK) | .make/tools
+	$(PYTHON) -m venv .make/wheel
+	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
+	@touch $@
 
 paper: .make/built
 	set -e; for paper in $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml)); do \
@@ -181,19 +209,21 @@ fuzz: .make/built
 	    $(BIN)/python fuzz/python/readers.py $$reader out/fuzz/$$reader -max_total_time=$(FUZZ_SECONDS); done
 
 clean:
-	rm -rf .venv .make out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .make dist out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f python/celltrain/_core*.so
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The package, editable, with an optimised core. Changed Python needs no new build.
 .make/built: .make/venv $(RUST) $(SHIPPED)
-	$(BIN)/maturin develop --release --quiet
+	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores"
+	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
 # What the lock file says and nothing else: maturin finds every requirement there already.
 .make/venv: pyproject.toml $(LOCK) | .make/tools
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
+	@echo "make: installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says: less than a minute"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
 	@touch $@
 
 .make/tools:

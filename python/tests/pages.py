@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"(`{3,}|~{3,})\s*(\w*)\s*$")
+FENCE = re.compile(r"(`{3,}|~{3,})\s*(\w*|\{[\w-]+\})\s*$")
 COMMENT = re.compile(r"<!--\s*(.*?)\s*-->\s*$")
 
 

@@ -1,0 +1,141 @@
+"""A wheel in an empty environment without a Rust toolchain. `make wheel` and the release say in CELLTRAIN_WHEELS where it is."""
+
+from __future__ import annotations
+
+import email
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Asked for: from `pip install` to a figure, on two idle cores with warm caches.
+MOST_SECONDS = 20.0
+IMPORT_SECONDS = 0.1
+LARGEST_BYTES = 20_000_000
+
+needs_wheel = pytest.mark.skipif("CELLTRAIN_WHEELS" not in os.environ, reason="needs a wheel: make wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    """The one for this machine."""
+    folder, machines = Path(os.environ["CELLTRAIN_WHEELS"]).resolve(), (platform.machine().lower(), "universal2")
+    found = [path for path in folder.glob("celltrain-*.whl") if any(machine in path.name for machine in machines)]
+    assert len(found) == 1, f"{folder} has one wheel for {machines[0]}"
+    return found[0]
+
+
+class Environment:
+    """An environment with nothing but the wheel, and nothing else on the path."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self.folder = folder
+        self.bin = folder / ("Scripts" if sys.platform == "win32" else "bin")
+        venv.create(folder, with_pip=True)
+        started, used = time.perf_counter(), cpu()
+        self.run("python", "-m", "pip", "install", "--quiet", "--no-compile", f"celltrain[plot] @ {wheel.as_uri()}")
+        self.seconds, self.cpu = time.perf_counter() - started, cpu() - used
+
+    def run(self, program: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        kept = ("HOME", "SYSTEMROOT", "TEMP", "TMPDIR", "USERPROFILE", "LOCALAPPDATA", "APPDATA")
+        settings = {name: value for name, value in os.environ.items() if name in kept or name.startswith("PIP_")}
+        answer = subprocess.run(
+            [str(self.bin / program), *arguments],
+            **{"capture_output": True, "text": True, "check": False, "cwd": self.folder},
+            env={**settings, "PATH": str(self.bin), "PYTHONUTF8": "1"},
+        )
+        assert answer.returncode == code, answer.stdout + answer.stderr
+        return answer
+
+
+def cpu() -> float:
+    """Seconds of processors that ended children took: what other programs do at the same time does not count."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory, wheel) -> Environment:
+    return Environment(tmp_path_factory.mktemp("empty") / "venv", wheel)
+
+
+@needs_wheel
+def test_the_wheel_is_small_and_for_every_python_from_3_10(wheel):
+    assert wheel.stat().st_size < LARGEST_BYTES
+    assert re.fullmatch(r"celltrain-[0-9.]+-cp310-abi3-[\w.]+\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as files:
+        names = files.namelist()
+        text = files.read(next(name for name in names if name.endswith(".dist-info/METADATA"))).decode()
+    about = email.message_from_string(text)
+    assert about["Requires-Python"] == ">=3.10"
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    assert set(about.get_all("Provides-Extra")) == extras
+    assert "celltrain/py.typed" in names
+    assert any(name.endswith("reports/report.html") for name in names)
+    assert not [name for name in names if name.startswith("celltrain/") and "test" in name]
+
+
+@needs_wheel
+def test_from_pip_install_to_a_first_comparison_figure(environment):
+    assert not [name for name in ("cargo", "rustc") if (environment.bin / name).exists()]
+    started, used = time.perf_counter(), cpu()
+    scenarios = ["lan-tail-drop", "lan-epd", "lan-selective-drop"]
+    environment.run("celltrain", "compare", *scenarios, "--seeds", "4", "--plot", "first.svg")
+    seconds, spent = environment.seconds + time.perf_counter() - started, environment.cpu + cpu() - used
+    said = f"pip install to the first figure: {seconds:.1f} s, {spent:.1f} s of processors\n"
+    sys.stdout.write(said)
+    # Beside other programs seconds say little, those of processors too.
+    idle = hasattr(os, "getloadavg") and os.getloadavg()[0] < (os.cpu_count() or 1)
+    assert seconds < MOST_SECONDS if idle else spent < 3 * MOST_SECONDS
+    figure = (environment.folder / "first.svg").read_text(encoding="utf-8")
+    assert all(name in figure for name in scenarios)
+
+
+@needs_wheel
+def test_importing_the_installed_package_is_quick(environment):
+    code = "from celltrain.doctor import import_seconds as s; print(min(s() for _ in range(5)))"
+    assert float(environment.run("python", "-c", code).stdout) < IMPORT_SECONDS
+
+
+@needs_wheel
+def test_what_an_extra_brings_is_named_where_it_is_missing(environment):
+    answer = environment.run("celltrain", "compare", "lan-epd", "lan-tail-drop", "--seeds", "2", "--json")
+    assert "efficiency" in answer.stdout
+    (environment.folder / "graph.graphml").write_text("<graphml/>")
+    answer = environment.run("celltrain", "import", "graph.graphml", code=2)
+    assert "celltrain[graph]" in answer.stderr
+
+
+@needs_wheel
+def test_a_python_that_is_too_old_is_named(environment, wheel):
+    arguments = ["--python-version", "3.9", "--only-binary=:all:", "--no-deps", "--target", "old"]
+    answer = environment.run("python", "-m", "pip", "install", "--dry-run", *arguments, str(wheel), code=1)
+    # pip judges a file by the tags of its name; its data of an index by Requires-Python, which the first test looks at.
+    assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
+
+
+def test_every_extra_that_is_named_exists():
+    """Hints of the program and pages: `pip install 'celltrain[plot]'`."""
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    places = [*ROOT.glob("python/celltrain/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    named = {
+        (extra, path)
+        for path in places
+        for listed in re.findall(r"celltrain\[([a-z,]+)\]", path.read_text(encoding="utf-8"))
+        for extra in listed.split(",")
+    }
+    assert len({extra for extra, _ in named}) >= 5, "the hints of the program are among them"
+    assert not [(extra, path) for extra, path in named if extra not in extras]

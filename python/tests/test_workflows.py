@@ -1,0 +1,47 @@
+"""Files for other machines' programs: the workflow of a release, and how to cite; held against the schemas of those who read them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+pytest.importorskip("check_jsonschema")
+RELEASE = ROOT / ".github/workflows/release.yml"
+
+
+def judged(schema, *files) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_workflows_are_what_github_reads(tmp_path):
+    answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(RELEASE.read_text().replace("runs-on:", "runs-at:"))
+    assert judged("vendor.github-workflows", wrong).returncode == 1
+
+
+def test_the_release_runs_programs_that_are_there():
+    text = RELEASE.read_text()
+    paths = re.findall(r"(?:scripts|requirements|python)/[\w./]+", text)
+    assert len(paths) >= 3
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    needed = {name for listed in re.findall(r"needs: (.+)", text) for name in re.findall(r"\w+", listed)}
+    assert needed <= set(re.findall(r"^  (\w+):$", text, re.MULTILINE))
+
+
+def test_the_citation_is_in_its_format_and_of_this_version():
+    answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

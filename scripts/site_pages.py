@@ -1,0 +1,157 @@
+"""Writes the pages of lists: `docs/models.md`, `docs/api.md`, and the figures of `docs/gallery.md`.
+
+python scripts/site_pages.py              writes both pages
+python scripts/site_pages.py --check      exits with 1 where one is stale
+python scripts/site_pages.py --gallery    runs the commands of the gallery and keeps their figures
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from celltrain.catalog import CHOICES, entries, page_of
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+FIGURES = DOCS / "images" / "gallery"
+#: What each kind of model is called.
+KINDS = {
+    "policies": "Buffer policies: which frames a port admits",
+    "schedulers": "Schedulers: what leaves a port next",
+    "allocators": "Allocators: the rates a switch gives ABR sources",
+    "discards": "Discard in edge devices",
+    "tcp": "TCP: what loss makes a sender do",
+    "congestion": "Congestion control: how a window grows and shrinks",
+    "traffic": "Traffic: what a flow sends, and when",
+    "topologies": "Topologies",
+}
+#: What is called, what comes back, and what can go wrong; all other names are tables of a scenario.
+CALLS = [
+    "n_source",
+    "load",
+    "save",
+    "check",
+    "draw",
+    "import_graph",
+    "max_min_shares",
+    "run",
+    "compare",
+    "sweep",
+    "report",
+    "tune",
+    "reproduce",
+    "study",
+    "why",
+    "read_events",
+]
+ANSWERS = [
+    "RunResult",
+    "Compared",
+    "Store",
+    "Report",
+    "Tuned",
+    "Why",
+    "EventLog",
+    "Events",
+    "Capture",
+    "Cancel",
+    "Fault",
+]
+
+
+def main() -> int:
+    """Writes, checks or draws."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 where a page is stale")
+    parser.add_argument("--gallery", action="store_true", help="run the gallery's commands and keep their figures")
+    options = parser.parse_args()
+    if options.gallery:
+        draw()
+        return 0
+    stale = [path for path, text in PAGES.items() if options.check and path.read_text(encoding="utf-8") != text()]
+    for path, text in PAGES.items():
+        if not options.check:
+            path.write_text(text(), encoding="utf-8")
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} is stale: run scripts/site_pages.py")
+    return int(bool(stale))
+
+
+def models() -> str:
+    """The page of all models, by kind."""
+    return "\n".join(
+        [
+            "# Models",
+            "",
+            "Every model has a page: what it does, its source, its symbols, parameters, departures from the source, how it was",
+            "validated, its limits and its cost. `celltrain list policies` and `celltrain explain fba` say the same.",
+            *(line for kind in CHOICES for line in _kind(kind)),
+            "",
+            *("```{toctree}", ":hidden:", ":glob:", "", "models/*", "```"),
+            "",
+        ]
+    )
+
+
+def _kind(kind: str) -> Iterator[str]:
+    yield from ("", f"## {KINDS[kind]}", "", "| | |", "|---|---|")
+    for entry in entries(kind):
+        yield f"| [`{entry.name}`](models/{page_of(kind, entry.name)}.md) | {_cell(entry.summary)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def api() -> str:
+    """The page of all public names, for autodoc."""
+    celltrain: Any = import_module("celltrain")
+    names = [name for name in celltrain.__all__ if inspect.isclass(getattr(celltrain, name))]
+    errors = [name for name in names if issubclass(getattr(celltrain, name), Exception)]
+    tables = [name for name in names if name not in (*errors, *ANSWERS)]
+    blocks = (
+        ("Calls", "autofunction", CALLS, ""),
+        ("Answers", "autoclass", ANSWERS, "Made by calls alone."),
+        ("Errors and warnings", "autoexception", errors, "[What each is raised for](errors.md)."),
+        (
+            "Tables of a scenario",
+            "autoclass",
+            tables,
+            "A class for each table of [scenario files](scenarios.md), which has units, defaults and ranges.",
+        ),
+    )
+    lines = ["# Python", "", "What `import celltrain as ct` brings. Examples in the texts are run by tests."]
+    for title, directive, listed, text in blocks:
+        lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
+        lines += [f".. {directive}:: celltrain.{name}" for name in listed]
+        lines += ["```"]
+    return "\n".join([*lines, ""])
+
+
+PAGES = {DOCS / "models.md": models, DOCS / "api.md": api}
+
+
+def draw() -> None:
+    """Runs the gallery's blocks of commands in one folder, as a reader would, and keeps the figures that the page shows."""
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with tempfile.TemporaryDirectory() as folder:
+        for commands in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            subprocess.run(commands, shell=True, check=True, cwd=folder, env={**os.environ, "PATH": paths})
+        for name in re.findall(r"\]\(images/gallery/([^)]+)\)", page):
+            shutil.copyfile(next(Path(folder).rglob(name)), FIGURES / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Builds wheels and an sdist into `dist/`, and checks on which systems each wheel runs.
+
+`make wheel` runs it with the tools of `requirements/wheel.lock`, and then `python/tests/test_wheel.py`, which installs
+the wheel of this machine.
+
+One wheel serves every Python from 3.10 on (abi3). On Linux zig links, against the C library of manylinux2014, whatever
+this machine has; so there is a wheel for each target that Rust has here: `rustup target add
+aarch64-unknown-linux-gnu` brings the second. Each wheel is built from the unpacked sdist, which shows that it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+BIN = Path(sys.executable).parent
+LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+#: One wheel for both, where Rust has both.
+MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
+#: The oldest C library asked for: https://peps.python.org/pep-0599/.
+MANYLINUX = "manylinux2014"
+#: The same, as auditwheel names it: https://peps.python.org/pep-0600/.
+NEWEST_SYMBOLS = "manylinux_2_17"
+LARGEST_BYTES = 20_000_000
+
+
+def main() -> int:
+    """Builds, looks, and prints a line for each file."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    for target in targets():
+        build(target)
+    for path in sorted(DIST.iterdir()):
+        print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
+    judged = [fine(wheel) for wheel in sorted(DIST.glob("*.whl"))]
+    return int(not all(judged))
+
+
+def targets() -> list[str | None]:
+    """What wheels can be built for here; None is this machine itself."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    there = {target for target in (*LINUX, *MACOS) if (Path(root) / "lib/rustlib" / target / "lib").is_dir()}
+    if sys.platform == "linux":
+        return [target for target in LINUX if target in there]
+    return ["universal2-apple-darwin" if there.issuperset(MACOS) else None]
+
+
+def build(target: str | None) -> None:
+    """The sdist and a wheel of it."""
+    command = [str(BIN / "maturin"), "build", "--release", "--sdist", "--quiet", "--out", str(DIST)]
+    if target is not None:
+        command += ["--target", target]
+    if target in LINUX:
+        command += ["--zig", "--compatibility", MANYLINUX]
+    paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    # The sdist is unpacked elsewhere; what is compiled already is here.
+    settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **settings})
+
+
+def fine(wheel: Path) -> bool:
+    """Whether a wheel is small, and asks for no newer C library than its name says."""
+    faults = []
+    if wheel.stat().st_size > LARGEST_BYTES:
+        faults.append(f"larger than {LARGEST_BYTES / 1e6:.0f} MB")
+    if sys.platform == "linux":
+        said = subprocess.run([BIN / "auditwheel", "show", wheel], capture_output=True, text=True, check=False)
+        words = " ".join((said.stdout + said.stderr).split())
+        if f'platform tag: "{NEWEST_SYMBOLS}_' not in words:
+            faults.append(f"not {NEWEST_SYMBOLS}: {words}")
+    for fault in faults:
+        print(f"{wheel.name}: {fault}", file=sys.stderr)
+    return not faults
+
+
+if __name__ == "__main__":
+    sys.exit(main())
