@@ -245,9 +245,7 @@ impl Run<'_> {
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
         let mut footprint = needed(&checked, &network, how, stop)?;
-        // A run that ends where the measuring begins, and one where it ends, where that is not the end of the whole.
-        let within = |bound: &units::Duration| *bound > units::Duration::default() && *bound < scenario.duration;
-        let parts = [scenario.measure.from, scenario.measure.to].map(|bound| bound.filter(within));
+        let parts = ends_within([scenario.measure.from, scenario.measure.to], scenario.duration);
         // Their results wait for that of the whole.
         let shorter = parts.iter().flatten().count() as u64;
         footprint.bytes = footprint.bytes.saturating_add(shorter * footprint.kept);
@@ -331,6 +329,11 @@ impl Run<'_> {
         });
         Ok(LookersOn { recorder: None, log, capture: capture.transpose()? })
     }
+}
+
+/// Where runs end that come before the whole: where the measuring begins and ends, unless that is where the whole does.
+fn ends_within(measured: [Option<units::Duration>; 2], duration: units::Duration) -> [Option<units::Duration>; 2] {
+    measured.map(|bound| bound.filter(|&bound| bound > units::Duration::default() && bound < duration))
 }
 
 /// How much of all that is to be done is done where runs that end earlier come first.

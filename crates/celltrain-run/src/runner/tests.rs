@@ -52,18 +52,15 @@ fn what_counts_of_a_run_may_be_a_part_of_it() {
 
 #[test]
 fn a_window_to_the_end_of_the_run_is_no_second_run_whose_share_never_comes() {
-    let of = |measure: &str| {
-        let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
-        text["measure"] = serde_json::from_str(measure).unwrap();
-        let share = Share::default();
-        let how = How::default();
-        one(&Handle::of_text(text.to_string()), None, how, &AtomicBool::new(false), &share).unwrap();
-        share.done()
-    };
-    let whole = of("{}");
-    assert!(whole > 0.9, "{whole}");
-    assert_eq!(of(r#"{"from":"0s","to":"10ms"}"#), whole);
-    assert!(of(r#"{"from":"5ms"}"#) >= whole, "the first of two runs counts as done");
+    let [start, middle, end] = ["0s", "5ms", "10ms"].map(|text| text.parse::<units::Duration>().unwrap());
+    assert_eq!(ends_within([Some(start), Some(end)], end), [None, None]);
+    assert_eq!(ends_within([None, Some(middle)], end), [None, Some(middle)]);
+    let parts = ends_within([Some(middle), Some(end)], end);
+    assert_eq!(parts, [Some(middle), None]);
+    let mut shares = Shares::new(&parts, end);
+    assert_eq!(shares.of(middle, 1.0), 1.0 / 3.0);
+    shares.end(middle);
+    assert_eq!([shares.of(end, 0.0), shares.of(end, 1.0)], [1.0 / 3.0, 1.0]);
 }
 
 /// Nobody waits for its end.
